@@ -1,0 +1,1 @@
+"""hedgerow: synthetic copies of a confidential table, with a formal privacy guarantee."""

@@ -1,0 +1,37 @@
+"""One tree of errors under `HedgerowError`; every message says value, bound and remedy.
+
+A message may name columns, counts, parameters and public settings. It never quotes a value of the
+confidential outcome, a row number picked by such a value, or anything computed from it.
+"""
+
+
+class HedgerowError(Exception):
+    """Every error that hedgerow raises on purpose."""
+
+
+class SettingError(HedgerowError, ValueError):
+    """A setting given by the caller is out of bounds or does not go with another."""
+
+
+class FormulaError(SettingError):
+    """A formula that is malformed or uses something outside the fixed list of transforms."""
+
+
+class DataError(HedgerowError, ValueError):
+    """The table cannot be used as it is."""
+
+
+class RangeError(DataError):
+    """A range does not fit the outcome it is meant to describe."""
+
+
+class CalibrationError(HedgerowError):
+    """The target ε cannot be met."""
+
+
+class NotFittedError(HedgerowError, AttributeError):
+    """A result was asked for before `fit`."""
+
+
+class HedgerowWarning(UserWarning):
+    """Something the caller should know before relying on a result; never a confidential value."""

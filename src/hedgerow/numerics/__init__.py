@@ -1,0 +1,1 @@
+"""Array code only: no tables, no standards, no privacy words."""
