@@ -1,0 +1,160 @@
+"""By-record extremes over posterior draws of normal log densities and interval masses, streamed.
+
+Record i has y_i (the outcome on the model scale), a row z_i of Z and an interval
+[y_i + lower_i, y_i + upper_i], given as offsets from y_i because a narrow interval far from zero would
+lose its width otherwise. Draw s is (β_s, σ_s). With μ = z_i'β_s:
+
+- f[s,i] = log N(y_i; μ, σ_s²), without Jacobian;
+- γ[s,i] = Φ((y_i + upper_i − μ)/σ_s) − Φ((y_i + lower_i − μ)/σ_s).
+
+Nothing of size draws × records is ever held. The same functions run on the CPU (numba) and on a GPU
+(JAX); HEDGEROW_BACKEND=numba|jax decides, and without it a GPU is used if JAX has one.
+"""
+
+import importlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hedgerow.axes import Array, PerRecord
+from hedgerow.errors import SettingError
+
+BACKENDS = ("numba", "jax")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Posterior draws of coefficients and scale; `draws[0:125]` is a view of some of them."""
+
+    beta: Array
+    sigma: Array
+
+    def __post_init__(self) -> None:
+        beta = np.ascontiguousarray(self.beta, dtype=np.float64)
+        sigma = np.ascontiguousarray(self.sigma, dtype=np.float64)
+        if beta.ndim != 2 or beta.shape[1] == 0 or sigma.shape != beta.shape[:1] or sigma.size == 0:
+            raise SettingError(
+                f"Draws need beta of shape (draws, columns) and sigma of shape (draws,), none of them 0; "
+                f"got {beta.shape} and {sigma.shape}."
+            )
+        if not (np.all(np.isfinite(beta)) and np.all(np.isfinite(sigma)) and np.all(sigma > 0.0)):
+            raise SettingError("Draws must be finite with sigma above 0. Check that the fit converged.")
+        object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "sigma", sigma)
+
+    def __len__(self) -> int:
+        return int(self.sigma.size)
+
+    def __getitem__(self, some: "slice | Array") -> "Draws":
+        return Draws(self.beta[some], self.sigma[some])
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The smallest and the largest value over draws, for each record."""
+
+    low: PerRecord
+    high: PerRecord
+
+    @property
+    def oscillation(self) -> PerRecord:
+        """Largest minus smallest."""
+        return np.asarray(self.high - self.low, dtype=np.float64)
+
+    @property
+    def absolute(self) -> PerRecord:
+        """The largest absolute value."""
+        return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)), dtype=np.float64)
+
+    def merge(self, other: "Extremes") -> "Extremes":
+        """The extremes over both sets of draws."""
+        return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+
+@cache
+def _default_backend() -> str:
+    """JAX only if one of its GPU plug-ins is installed and sees a device; JAX is not imported to find out."""
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "jax_rocm7_plugin")
+    if importlib.util.find_spec("jax") and any(importlib.util.find_spec(name) for name in plugins):
+        import jax
+
+        if any(device.platform in ("gpu", "cuda", "rocm") for device in jax.devices()):
+            return "jax"
+    return "numba"
+
+
+def backend() -> str:
+    """The name of the back end that scoring uses now."""
+    asked = os.environ.get("HEDGEROW_BACKEND", "")
+    if asked and asked not in BACKENDS:
+        raise SettingError(
+            f"HEDGEROW_BACKEND={asked!r} is not one of {', '.join(BACKENDS)}. Unset it or use one."
+        )
+    return asked or _default_backend()
+
+
+def _kernels() -> Any:
+    return importlib.import_module(f"hedgerow.numerics.kernels_{backend()}")
+
+
+def _records(Z: Array, y: Array, draws: Draws) -> tuple[Array, Array]:
+    Z = np.ascontiguousarray(Z, dtype=np.float64)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if Z.ndim != 2 or y.ndim != 1 or Z.shape != (y.size, draws.beta.shape[1]):
+        raise SettingError(
+            f"Z must have a row a record and a column a coefficient: got Z {Z.shape}, y {y.shape}, "
+            f"beta {draws.beta.shape}."
+        )
+    return Z, y
+
+
+def _per_record(values: Array | float, y: Array) -> Array:
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
+
+
+def density_extremes(Z: Array, y: Array, draws: Draws) -> Extremes:
+    """Extremes of f over all draws."""
+    Z, y = _records(Z, y, draws)
+    return Extremes(*_kernels().density_extremes(Z, y, draws.beta, draws.sigma))
+
+
+def density_absolute(Z: Array, y: Array, draws: Draws, *, shift: Array | float = 0.0) -> PerRecord:
+    """max_s |f + shift_i|; the shift is the Jacobian (−y_i for a lognormal outcome)."""
+    extremes = density_extremes(Z, y, draws)
+    return Extremes(extremes.low + shift, extremes.high + shift).absolute
+
+
+def conditional_extremes(
+    Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws
+) -> Extremes:
+    """Extremes of f − log γ, the log density given that the outcome lies in its interval."""
+    Z, y = _records(Z, y, draws)
+    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    return Extremes(*_kernels().conditional_extremes(Z, y, lower, upper, draws.beta, draws.sigma))
+
+
+def combined_extremes(
+    Z: Array,
+    y: Array,
+    lower: Array | float,
+    upper: Array | float,
+    draws: Draws,
+    density_coef: Array | float,
+    mass_coef: Array | float,
+) -> Extremes:
+    """Extremes of density_coef_i · f + mass_coef_i · log γ; a coefficient of 0 drops its term."""
+    Z, y = _records(Z, y, draws)
+    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    coefficients = _per_record(density_coef, y), _per_record(mass_coef, y)
+    return Extremes(*_kernels().combined_extremes(Z, y, lower, upper, draws.beta, draws.sigma, *coefficients))
+
+
+def mean_mass(Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws) -> PerRecord:
+    """The mean of γ over draws, in [0, 1]."""
+    Z, y = _records(Z, y, draws)
+    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    return np.asarray(_kernels().mean_mass(Z, y, lower, upper, draws.beta, draws.sigma), dtype=np.float64)

@@ -1,0 +1,93 @@
+import mpmath
+import numpy as np
+import pytest
+
+from hedgerow.numerics.intervals import log_interval_mass
+
+
+def exact_log_mass(lower, upper):
+    """log(Φ(upper) − Φ(lower)) from the left tail, where mpmath keeps relative precision."""
+    with mpmath.workdps(60):
+        lower, upper = mpmath.mpf(float(lower)), mpmath.mpf(float(upper))
+        if lower > 0:
+            lower, upper = -upper, -lower
+        return mpmath.log(mpmath.ncdf(upper) - mpmath.ncdf(lower))
+
+
+def relative_mass_error(lower, upper):
+    """|γ / exact γ − 1|, in extended precision because the exact γ may underflow."""
+    got = log_interval_mass(np.asarray(lower, float), np.asarray(upper, float))
+    with mpmath.workdps(30):
+        return np.array(
+            [
+                float(abs(mpmath.expm1(mpmath.mpf(float(g)) - exact_log_mass(a, b))))
+                for g, a, b in zip(got, lower, upper, strict=True)
+            ]
+        )
+
+
+def random_intervals(count, seed):
+    rng = np.random.default_rng(seed)
+    lower = rng.uniform(-40, 40, count)
+    width = 10.0 ** rng.uniform(-12, 1.9, count)
+    upper = np.minimum(lower + width, 40.0)
+    flip = rng.random(count) < 0.5
+    return np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+
+
+def test_random_intervals_match_high_precision():
+    lower, upper = random_intervals(400, seed=1)
+    keep = upper > lower
+    assert relative_mass_error(lower[keep], upper[keep]).max() < 1e-10
+
+
+@pytest.mark.parametrize("end", [0.0, 1e-9, 0.3, 1.0, 4.5, 9.0, 25.0, 37.5, 40.0])
+@pytest.mark.parametrize("width", [1e-12, 1e-8, 1e-3, 0.009, 0.02, 0.1, 0.19, 0.21, 1.0, 10.0])
+def test_every_branch_on_either_side(end, width):
+    lower = np.array([end, -end, -end - width, -0.5 * width, end - 0.3 * width])
+    upper = lower + width
+    keep = upper > lower
+    assert relative_mass_error(lower[keep], upper[keep]).max() < 1e-10
+
+
+def test_both_sides_of_the_narrow_threshold():
+    middle = np.repeat([0.0, 0.5, 3.0, 20.0, 39.0], 2)
+    half = 0.1 / (middle + 1.0) * np.tile([1 - 1e-6, 1 + 1e-6], 5)
+    assert relative_mass_error(middle - half, middle + half).max() < 1e-13
+
+
+def test_infinite_ends():
+    ends = np.array([-40.0, -8.0, -1.0, 0.0, 0.5, 3.0, 40.0])
+    infinite = np.full_like(ends, np.inf)
+    for lower, upper in [(-infinite, ends), (ends, infinite)]:
+        assert relative_mass_error(lower, upper).max() < 1e-10
+    assert log_interval_mass(np.array([-np.inf]), np.array([np.inf]))[0] == 0.0
+
+
+def test_degenerate_intervals():
+    ends = np.array([-np.inf, -3.0, 0.0, 50.0, np.inf])
+    np.testing.assert_array_equal(log_interval_mass(ends, ends), np.full(5, -np.inf))
+    assert np.isnan(log_interval_mass(np.array([1.0, np.nan]), np.array([0.0, 1.0]))).all()
+
+
+def test_beyond_forty_the_logarithm_stays_finite_and_accurate():
+    lower = np.array([45.0, 1e3, 1e8, -1e100])
+    upper = np.array([46.0, np.inf, 1e8 + 1.0, -9e99])
+    got = log_interval_mass(lower, upper)
+    near = np.array([45.0, 1e3, 1e8, 9e99])
+    leading = -0.5 * near**2 - np.log(near) - 0.5 * np.log(2 * np.pi)  # log of φ(near)/near
+    np.testing.assert_allclose(got, leading, rtol=1e-6)
+    np.testing.assert_allclose(got[0], float(exact_log_mass(45.0, 46.0)), rtol=1e-14)
+
+
+def test_reflection_and_additivity():
+    lower, upper = random_intervals(5000, seed=2)
+    np.testing.assert_array_equal(log_interval_mass(lower, upper), log_interval_mass(-upper, -lower))
+    cut = lower + 0.37 * (upper - lower)
+    parts = np.logaddexp(log_interval_mass(lower, cut), log_interval_mass(cut, upper))
+    wide = upper - lower > 1e-3  # for narrower ones the cut itself is rounded
+    np.testing.assert_allclose(parts[wide], log_interval_mass(lower, upper)[wide], rtol=1e-13, atol=1e-11)
+
+
+def test_shapes_broadcast():
+    assert log_interval_mass(np.zeros((3, 1)), np.ones(4)).shape == (3, 4)
