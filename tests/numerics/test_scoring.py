@@ -38,6 +38,12 @@ def example(n=700, draws=37, columns=2, seed=0, spread=0.05, sigma=1.0, kinds=KI
     return Z, y, chosen[0], chosen[1], Draws(beta, scale)
 
 
+@pytest.fixture(params=["numba", "jax"])
+def either_backend(request, monkeypatch):
+    pytest.importorskip(request.param)
+    monkeypatch.setenv("HEDGEROW_BACKEND", request.param)
+
+
 def plain(Z, y, lower, upper, draws):
     """f and log γ as draws × records matrices."""
     scale = draws.sigma[:, None]
@@ -62,6 +68,7 @@ def assert_extremes(got: Extremes, values, rtol=1e-12):
     np.testing.assert_allclose(got.high, values.max(axis=0), rtol=rtol, atol=1e-12)
 
 
+@pytest.mark.usefixtures("either_backend")
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 7])
 def test_density(columns):
     Z, y, lower, upper, draws = example(columns=columns)
@@ -72,6 +79,7 @@ def test_density(columns):
     )
 
 
+@pytest.mark.usefixtures("either_backend")
 @pytest.mark.parametrize("columns", [1, 2, 5])
 @pytest.mark.parametrize("sigma", [1.0, 1e-6, 1e5])
 def test_conditional(columns, sigma):
@@ -83,6 +91,7 @@ def test_conditional(columns, sigma):
     assert_extremes(got, f - log_mass, rtol)
 
 
+@pytest.mark.usefixtures("either_backend")
 def test_combined_and_its_special_cases():
     Z, y, lower, upper, draws = example()
     f, log_mass = plain(Z, y, lower, upper, draws)
@@ -99,6 +108,7 @@ def test_combined_and_its_special_cases():
     assert np.all(got.high[both_zero] == 0.0)
 
 
+@pytest.mark.usefixtures("either_backend")
 def test_mean_mass():
     Z, y, lower, upper, draws = example()
     _, log_mass = plain(Z, y, lower, upper, draws)
@@ -108,6 +118,7 @@ def test_mean_mass():
     assert got.max() <= 1.0
 
 
+@pytest.mark.usefixtures("either_backend")
 def test_whole_line_is_the_density():
     Z, y, _, _, draws = example()
     got = scoring.conditional_extremes(Z, y, -np.inf, np.inf, draws)
@@ -132,6 +143,16 @@ def test_neither_threads_nor_cuts_change_a_bit(count, monkeypatch):
     for other in results[1:]:
         np.testing.assert_array_equal(results[0].low, other.low)
         np.testing.assert_array_equal(results[0].high, other.high)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_loop_for_an_intercept_gives_the_same_bits(columns):
+    Z, y, _, _, draws = example(columns=columns)
+    fast = scoring.density_extremes(Z[:-1], y[:-1], draws)
+    Z[-1, 0] = 2.0  # no intercept any more
+    general = scoring.density_extremes(Z, y, draws)
+    np.testing.assert_array_equal(fast.low, general.low[:-1])
+    np.testing.assert_array_equal(fast.high, general.high[:-1])
 
 
 def test_segments_of_draws_merge_to_the_whole():

@@ -24,6 +24,7 @@ from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
 _TASK = 64 * BLOCK  # the most records a thread takes at a time
+_WORTH_THREADS = 500_000  # record-draws below which starting threads costs more than it saves
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
 _SQRT_TWO_PI = 2.5066282746310002
@@ -441,11 +442,20 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _spread(kernel: Callable[..., None], records: int, *arguments: Any) -> None:
+def _fixed(array: Array) -> Array:
+    """A read-only view: one signature per kernel, whatever the caller's arrays allow."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _spread(kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple[Array, ...]) -> None:
     """Run a kernel over all records, in whole blocks shared out between threads."""
-    workers = threads()
-    step = min(_TASK, -(-records // (4 * workers * BLOCK)) * BLOCK)
-    tasks = [(first, min(first + step, records)) for first in range(0, records, max(step, BLOCK))]
+    arguments = *(_fixed(x) if isinstance(x, np.ndarray) else float(x) for x in inputs), *outputs
+    records, draws = inputs[1].size, inputs[2].shape[0]
+    workers = threads() if records * draws > _WORTH_THREADS else 1
+    step = min(_TASK, max(1, -(-records // (4 * workers * BLOCK))) * BLOCK)
+    tasks = [(first, min(first + step, records)) for first in range(0, records, step)]
     if workers == 1 or len(tasks) <= 1:
         for first, last in tasks:
             kernel(first, last, *arguments)
@@ -473,7 +483,7 @@ def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> tuple[Arr
         kernel = _density_one_slope
         slopes = np.pad(slopes, ((0, -sigma.size % 4), (0, 2 - Z.shape[1])), mode="edge")
         constants = np.pad(constants, (0, -sigma.size % 4), mode="edge")
-    _spread(kernel, y.size, Z, y, slopes, constants, low, high)
+    _spread(kernel, (Z, y, slopes, constants), (low, high))
     return low, high
 
 
@@ -482,7 +492,7 @@ def conditional_extremes(
 ) -> tuple[Array, Array]:
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
-    _spread(_conditional, y.size, Z, y, slopes, constants, lower, upper, sigma.max(), low, high)
+    _spread(_conditional, (Z, y, slopes, constants, lower, upper, sigma.max()), (low, high))
     return low, high
 
 
@@ -498,13 +508,13 @@ def combined_extremes(
 ) -> tuple[Array, Array]:
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
-    interval = (lower, upper, sigma.max())
-    _spread(_combined, y.size, Z, y, slopes, constants, *interval, density_coef, mass_coef, low, high)
+    inputs = (Z, y, slopes, constants, lower, upper, sigma.max(), density_coef, mass_coef)
+    _spread(_combined, inputs, (low, high))
     return low, high
 
 
 def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma: Array) -> Array:
     total = np.empty(y.size)
     slopes, _ = _slopes(beta, sigma)
-    _spread(_mass_sum, y.size, Z, y, slopes, lower, upper, sigma.max(), total)
+    _spread(_mass_sum, (Z, y, slopes, lower, upper, sigma.max()), (total,))
     return np.clip(total / (_SQRT_TWO_PI * sigma.size), 0.0, 1.0)

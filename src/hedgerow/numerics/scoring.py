@@ -14,19 +14,27 @@ Nothing of size draws × records is ever held. The same functions run on the CPU
 import importlib
 import importlib.util
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from hedgerow.axes import Array, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.numerics.hull import Deciding, Index, deciding, rounding_bound
 
 BACKENDS = ("numba", "jax")
+_HALF_LOG_TWO_PI = 0.9189385332046727
 
 
-@dataclass(frozen=True)
+# Record-draws from which finding the hull of the draws (tens of milliseconds) pays for itself.
+_WORTH_PRUNING_DENSITY = 500_000_000
+_WORTH_PRUNING_CONDITIONAL = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
 class Draws:
     """Posterior draws of coefficients and scale; `draws[0:125]` is a view of some of them."""
 
@@ -49,11 +57,16 @@ class Draws:
     def __len__(self) -> int:
         return int(self.sigma.size)
 
-    def __getitem__(self, some: "slice | Array") -> "Draws":
+    def __getitem__(self, some: slice | Index) -> "Draws":
         return Draws(self.beta[some], self.sigma[some])
 
+    @cached_property
+    def deciding(self) -> Deciding | None:
+        """The draws that can decide a minimum, found once."""
+        return deciding(self.beta, self.sigma)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Extremes:
     """The smallest and the largest value over draws, for each record."""
 
@@ -116,16 +129,69 @@ def _per_record(values: Array | float, y: Array) -> Array:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
 
 
+def _kept(draws: Draws, prune: bool) -> Deciding | None:
+    return draws.deciding if prune else None
+
+
+def _certified(
+    extremes: Extremes,
+    kept: Deciding,
+    Z: Array,
+    y: Array,
+    draws: Draws,
+    in_full: Callable[[Index], PerRecord],
+) -> PerRecord:
+    """The minimum over the kept draws, or over all for records too flat for the certificate of `hull.py`."""
+    slack = 2.0 * rounding_bound(Z, y, draws.beta, draws.sigma)
+    slack += 64.0 * np.finfo(np.float64).eps * np.abs(extremes.low)
+    with np.errstate(invalid="ignore"):
+        sure = np.isfinite(extremes.high) & (kept.margin * extremes.oscillation > slack)
+    flat = np.flatnonzero(~sure)
+    low = extremes.low
+    if flat.size:
+        low[flat] = in_full(flat)
+    return low
+
+
 def density_extremes(Z: Array, y: Array, draws: Draws) -> Extremes:
     """Extremes of f over all draws."""
     Z, y = _records(Z, y, draws)
     return Extremes(*_kernels().density_extremes(Z, y, draws.beta, draws.sigma))
 
 
-def density_absolute(Z: Array, y: Array, draws: Draws, *, shift: Array | float = 0.0) -> PerRecord:
-    """max_s |f + shift_i|; the shift is the Jacobian (−y_i for a lognormal outcome)."""
-    extremes = density_extremes(Z, y, draws)
-    return Extremes(extremes.low + shift, extremes.high + shift).absolute
+def density_low(Z: Array, y: Array, draws: Draws, *, prune: bool | None = None) -> PerRecord:
+    """min_s f. `prune` scans only draws that can decide it, with the same result; None goes by size."""
+    Z, y = _records(Z, y, draws)
+    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_DENSITY if prune is None else prune)
+    if kept is None:
+        return density_extremes(Z, y, draws).low
+    extremes = density_extremes(Z, y, draws[kept.index])
+    return _certified(extremes, kept, Z, y, draws, lambda some: density_extremes(Z[some], y[some], draws).low)
+
+
+def density_absolute(
+    Z: Array, y: Array, draws: Draws, *, shift: Array | float = 0.0, prune: bool | None = None
+) -> PerRecord:
+    """max_s |f + shift_i|; the shift is the Jacobian (−y_i for a lognormal outcome).
+
+    f never exceeds its constant at the smallest σ. Where that bound is closer to zero than the minimum,
+    the minimum decides and may be pruned; the other records are scanned in full. Same result either way.
+    """
+    Z, y = _records(Z, y, draws)
+    shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), y.shape)
+    if _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_DENSITY if prune is None else prune) is None:
+        extremes = density_extremes(Z, y, draws)
+        return Extremes(extremes.low + shift, extremes.high + shift).absolute
+    result = np.abs(density_low(Z, y, draws, prune=True) + shift)
+    most = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI) + shift
+    # If the bound is negative all values are, and the lowest has the largest absolute value.
+    open_ones = np.flatnonzero(~((most <= 0.0) | (most <= result)))
+    if open_ones.size:
+        extremes = density_extremes(Z[open_ones], y[open_ones], draws)
+        result[open_ones] = Extremes(
+            extremes.low + shift[open_ones], extremes.high + shift[open_ones]
+        ).absolute
+    return np.asarray(result, dtype=np.float64)
 
 
 def conditional_extremes(
@@ -135,6 +201,28 @@ def conditional_extremes(
     Z, y = _records(Z, y, draws)
     lower, upper = _per_record(lower, y), _per_record(upper, y)
     return Extremes(*_kernels().conditional_extremes(Z, y, lower, upper, draws.beta, draws.sigma))
+
+
+def conditional_low(
+    Z: Array,
+    y: Array,
+    lower: Array | float,
+    upper: Array | float,
+    draws: Draws,
+    *,
+    prune: bool | None = None,
+) -> PerRecord:
+    """min_s (f − log γ). `prune` as in `density_low`."""
+    Z, y = _records(Z, y, draws)
+    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_CONDITIONAL if prune is None else prune)
+    if kept is None:
+        return conditional_extremes(Z, y, lower, upper, draws).low
+
+    def in_full(some: Index) -> PerRecord:
+        return conditional_extremes(Z[some], y[some], lower[some], upper[some], draws).low
+
+    return _certified(conditional_extremes(Z, y, lower, upper, draws[kept.index]), kept, Z, y, draws, in_full)
 
 
 def combined_extremes(
