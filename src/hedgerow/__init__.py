@@ -1,1 +1,108 @@
-"""hedgerow: synthetic copies of a confidential table, with a formal privacy guarantee."""
+"""hedgerow: synthetic copies of a confidential table, with a formal privacy guarantee.
+
+    >>> import hedgerow as hr
+    >>> table = hr.datasets.lognormal(n=200, seed=1)
+    >>> synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), seed=1).fit(table)
+    >>> synth.sample()
+    Release(1 copies, RangeTruncated, no target)
+
+Names load when first used, so that `import hedgerow` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.errors import HedgerowError, HedgerowWarning
+
+if TYPE_CHECKING:
+    from hedgerow import datasets, utility
+    from hedgerow import plots as plot
+    from hedgerow.comparison import Comparison, compare
+    from hedgerow.models.prior import Prior
+    from hedgerow.models.regression import Lognormal, Normal
+    from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
+    from hedgerow.release import Guarantee, Release
+    from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+    from hedgerow.synthesizer import Synthesizer
+    from hedgerow.weights import (
+        CapWeights,
+        IdentificationWeights,
+        InverseWeights,
+        LinearWeights,
+        LogisticWeights,
+        Reweighted,
+        ScalarWeights,
+        SoftmaxWeights,
+    )
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "comparison": ("Comparison", "compare"),
+    "models.prior": ("Prior",),
+    "models.regression": ("Lognormal", "Normal"),
+    "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
+    "release": ("Guarantee", "Release"),
+    "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
+    "synthesizer": ("Synthesizer",),
+    "weights": (
+        "CapWeights",
+        "IdentificationWeights",
+        "InverseWeights",
+        "LinearWeights",
+        "LogisticWeights",
+        "Reweighted",
+        "ScalarWeights",
+        "SoftmaxWeights",
+    ),
+}
+_MODULES = {"datasets": "datasets", "plot": "plots", "utility": "utility"}
+_NAMES = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "ADP",
+    "Bounds",
+    "Brackets",
+    "CapWeights",
+    "Comparison",
+    "Everywhere",
+    "Guarantee",
+    "HedgerowError",
+    "HedgerowWarning",
+    "IdentificationWeights",
+    "InverseWeights",
+    "LinearWeights",
+    "LogisticWeights",
+    "Lognormal",
+    "Normal",
+    "Prior",
+    "Radius",
+    "Range",
+    "RangeAveraged",
+    "RangeTruncated",
+    "Release",
+    "Reweighted",
+    "ScalarWeights",
+    "SoftmaxWeights",
+    "Standard",
+    "Synthesizer",
+    "Tail",
+    "Unweighted",
+    "Where",
+    "compare",
+    "datasets",
+    "plot",
+    "utility",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"hedgerow.{_MODULES[name]}")
+    if name in _NAMES:
+        return getattr(import_module(f"hedgerow.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'hedgerow' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -10,7 +10,6 @@ A seed is as confidential as the data: with a known seed a release is a function
 import hashlib
 import secrets
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 from scipy.special import gammaincinv, ndtri
@@ -28,13 +27,14 @@ class Key:
     _root: bytes = field(repr=False)
 
     @classmethod
-    def from_seed(cls, seed: int | None) -> Self:
+    def from_seed(cls, seed: int | None) -> "Key":
         """A root key: from the seed, or from the operating system if there is none."""
         if seed is None:
             return cls(secrets.token_bytes(32))
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise SettingError(
-                f"seed must be a whole number from 0 up, got {type(seed).__name__}. Leave it out for a release."
+                f"seed must be a whole number from 0 up, got {type(seed).__name__}. "
+                "Leave it out for a release."
             )
         return cls(hashlib.sha256(b"hedgerow seed " + str(int(seed)).encode()).digest())
 

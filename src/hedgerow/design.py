@@ -1,0 +1,227 @@
+"""Formula and table to a frozen design: outcome, matrix, and how to build it again.
+
+A formula may use a fixed list of transforms and nothing else. Every piece of it is checked as a syntax
+tree before formulaic, which evaluates Python, sees any data.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hedgerow.axes import Matrix, PerRecord
+from hedgerow.errors import DataError, FormulaError
+from hedgerow.numerics.triangular import weighted_factor
+from hedgerow.table import Table
+
+TRANSFORMS = tuple(
+    "log log2 log10 log1p exp expm1 sqrt abs I C poly bs cs cr cc center scale standardize".split()  # noqa: SIM905 - one line of words
+)
+_MAX_POWER = 10
+_RANK_TOLERANCE = 1e-10
+LARGEST = 1e75  # squares and products of four stay finite
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
+
+@dataclass(frozen=True, repr=False)
+class Design:
+    """What a model sees of a table: the confidential outcome and the public design matrix."""
+
+    outcome: str
+    values: PerRecord  # x_i, confidential
+    matrix: Matrix  # z_i, public
+    columns: tuple[str, ...]  # names of the matrix columns
+    predictors: tuple[str, ...]  # table columns the formula reads
+    spec: Any  # formulaic's ModelSpec: replays the encoding on new data
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.values)
+
+    def replace_values(self, values: PerRecord) -> "Design":
+        """The same predictors with another outcome."""
+        return Design(self.outcome, values, self.matrix, self.columns, self.predictors, self.spec)
+
+    def __repr__(self) -> str:
+        return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
+
+
+def build(formula: str, table: Table) -> Design:
+    """Check the formula, then encode the table."""
+    outcome, predictors, right = _parse(formula, table)
+    values = table.numbers(outcome)
+    table.complete(predictors)
+    matrix, columns, spec = _encode(formula, right, table)
+    _check_rank(matrix, columns)
+    return Design(outcome, values, matrix, columns, tuple(predictors), spec)
+
+
+def _parse(formula: str, table: Table) -> tuple[str, list[str], Any]:
+    from formulaic import Formula
+
+    if not isinstance(formula, str) or not formula.strip():
+        raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
+    outcome, right_text = _split(formula)
+    table.require([outcome])
+    others = [name for name in table.columns if name != outcome]
+    for name in others:
+        if "`" in name:
+            raise DataError(f"Column name '{name}' contains a backtick, which formulas use. Rename it.")
+    try:
+        parsed = Formula("~ " + right_text, _context={"__formulaic_variables_available__": others})
+    except Exception as problem:  # whatever formulaic's parser stumbles over, the formula is at fault
+        raise FormulaError(
+            f"Formula '{formula}' cannot be read ({type(problem).__name__}). "
+            f"Write outcome ~ terms; allowed transforms: {', '.join(TRANSFORMS)}."
+        ) from None
+    if type(parsed).__name__ != "SimpleFormula":
+        raise FormulaError(f"Formula '{formula}' has several parts ('|'); give one right-hand side.")
+    used: dict[str, None] = {}
+    for term in parsed:
+        for factor in term.factors:
+            for name in _names_in(factor, formula):
+                used[name] = None
+    if outcome in used:
+        raise FormulaError(
+            f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
+            "unchanged, so this would publish it. Remove it from the right-hand side."
+        )
+    unknown = [name for name in used if name not in table.columns]
+    if unknown:
+        table.require(unknown)
+    return outcome, list(used), parsed
+
+
+def _split(formula: str) -> tuple[str, str]:
+    parts = formula.split("~")
+    if len(parts) != 2 or not parts[0].strip() or not parts[1].strip():
+        raise FormulaError(f"Formula '{formula}' must have the form outcome ~ terms, for instance x ~ z.")
+    left = parts[0].strip()
+    if left.startswith("`") and left.endswith("`") and left.count("`") == 2:
+        return left[1:-1], parts[1]
+    if not left.isidentifier():
+        raise FormulaError(
+            f"The left-hand side '{left}' must be one column, without transforms: the family decides the "
+            "scale (use family='lognormal' instead of log(x)). Put unusual names in backticks."
+        )
+    return left, parts[1]
+
+
+def _names_in(factor: Any, formula: str) -> list[str]:
+    """The columns a factor reads, after refusing everything but the listed transforms."""
+    method = factor.eval_method.value
+    if method == "literal":
+        return []
+    if method == "lookup":
+        return [factor.expr]
+    quoted: dict[str, str] = {}
+
+    def hide(match: re.Match[str]) -> str:
+        return quoted.setdefault(match.group(1), f"_quoted_{len(quoted)}")
+
+    text = re.sub(r"`([^`]+)`", hide, factor.expr)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise FormulaError(f"'{factor.expr}' in formula '{formula}' cannot be read.") from None
+    names: list[str] = []
+    _walk(tree, factor.expr, names)
+    back = {hidden: name for name, hidden in quoted.items()}
+    return [back.get(name, name) for name in names]
+
+
+def _walk(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:
+    if depth > 20:
+        raise FormulaError(f"'{text}' is nested too deeply; 20 levels are allowed.")
+
+    def inner(child: ast.expr) -> None:
+        _walk(child, text, names, depth + 1)
+
+    match node:
+        case ast.Name(id=name):
+            names.append(name)
+        case ast.Constant(value=value) if isinstance(value, bool | int | float | str) or value is None:
+            pass
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            inner(operand)
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _OPERATORS):
+            inner(left)
+            inner(right)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if (
+            0 <= power <= _MAX_POWER and not isinstance(left, ast.Constant)
+        ):
+            inner(left)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            for item in items:
+                inner(item)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in TRANSFORMS:
+            for arg in args:
+                inner(arg)
+            for keyword in keywords:
+                if keyword.arg is None:
+                    raise FormulaError(f"'{text}': '**' arguments are not allowed in a formula.")
+                inner(keyword.value)
+        case _:
+            raise FormulaError(
+                f"'{text}' is not allowed in a formula. Use column names, numbers, + - * / ** (to at most "
+                f"{_MAX_POWER}) and these transforms: {', '.join(TRANSFORMS)}."
+            )
+
+
+def _encode(formula: str, right: Any, table: Table) -> tuple[Matrix, tuple[str, ...], Any]:
+    context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
+    try:
+        with np.errstate(all="ignore"):
+            encoded = right.get_model_matrix(
+                table.native, context=context, output="numpy", na_action="ignore", ensure_full_rank=True
+            )
+    except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
+        raise FormulaError(
+            f"Formula '{formula}' could not be applied to the table ({type(problem).__name__}). Check that "
+            "numeric transforms get numeric columns and that splines stay inside their knots."
+        ) from None
+    matrix = np.ascontiguousarray(np.asarray(encoded), dtype=np.float64)
+    spec = encoded.model_spec
+    columns = tuple(str(name) for name in spec.column_names)
+    if matrix.shape[1] == 0:
+        raise FormulaError(f"Formula '{formula}' has no terms. Use at least an intercept: x ~ 1.")
+    bad = [
+        name
+        for name, good in zip(columns, np.atleast_1d(np.isfinite(matrix).all(axis=0)), strict=True)
+        if not good
+    ]
+    if bad:
+        raise DataError(
+            f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
+            "that is not positive. Correct the predictor or choose another transform."
+        )
+    huge = [name for name, top in zip(columns, np.abs(matrix).max(axis=0), strict=True) if top > LARGEST]
+    if huge:
+        raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
+    return matrix, columns, spec
+
+
+def _check_rank(matrix: Matrix, columns: tuple[str, ...]) -> None:
+    records, width = matrix.shape
+    if records < width:
+        raise DataError(
+            f"{records} rows are fewer than the {width} coefficients of the formula. "
+            "Give more rows or a shorter formula."
+        )
+    size = np.abs(matrix).max(axis=0)
+    intercept = [name for name in columns if name in ("Intercept", "1")]
+    for j, name in enumerate(columns):
+        if size[j] == 0 or (intercept and name not in intercept and np.ptp(matrix[:, j]) == 0):
+            raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
+    factor = weighted_factor(matrix / size, np.zeros(records), np.ones(records))[:-1, :-1]
+    lengths = np.linalg.norm(factor, axis=0)
+    independent = np.abs(np.diag(factor)) / lengths
+    dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
+    if dependent:
+        raise DataError(
+            f"Predictors are collinear: {', '.join(dependent)} can be written in terms of the others. "
+            "Remove them."
+        )

@@ -1,0 +1,72 @@
+"""A fit: draws of a weighted posterior, their health, and scores on demand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.axes import LogLik, LogMass, PerRecord
+from hedgerow.design import Design
+from hedgerow.errors import DataError
+from hedgerow.keys import Key
+from hedgerow.models.base import Health, Model, Parameters
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.ranges import Interval
+from hedgerow.sensitive import Sensitive
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """Confidential. Scores are computed in blocks when asked for; draws × records is never held."""
+
+    model: Model
+    design: Design
+    power: PerRecord  # α*_i
+    parameters: Parameters
+    health: Health
+
+    @property
+    def draws(self) -> int:
+        """Number of draws kept."""
+        return len(next(iter(self.parameters.values())))
+
+    def log_lik(self, records: slice = slice(None)) -> LogLik:
+        """f[s,i] for a block of records, never weighted."""
+        return self.model.log_lik(self.design, self.parameters, records)
+
+    def log_mass(self, interval: Interval, records: slice = slice(None)) -> LogMass:
+        """log γ[s,i] for a block of records."""
+        return self.model.log_mass(self.design, self.parameters, interval, records)
+
+    def extremes(self, sensitive: Sensitive, interval: Interval) -> Extremes:
+        """Smallest and largest d over the draws, for each record."""
+        return self.model.extremes(self.design, self.parameters, sensitive, interval)
+
+    def mean_mass(self, interval: Interval) -> PerRecord:
+        """The probability of each record's interval, averaged over the draws."""
+        return self.model.mean_mass(self.design, self.parameters, interval)
+
+    def predict(self, draw: int, uniforms: PerRecord) -> PerRecord:
+        """A synthetic outcome for every record from one draw."""
+        return self.model.predict(self.design, {k: v[draw] for k, v in self.parameters.items()}, uniforms)
+
+    def part(self, draws: slice) -> "Fit":
+        """The same fit with some of its draws."""
+        chosen = {name: np.ascontiguousarray(value[draws]) for name, value in self.parameters.items()}
+        return Fit(self.model, self.design, self.power, chosen, self.health)
+
+    def __repr__(self) -> str:
+        return (
+            f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, "
+            f"{self.health.sampler} sampler, confidential)"
+        )
+
+
+def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key) -> Fit:
+    """Sample the posterior in which record i's likelihood is raised to power_i."""
+    sample = model.sample(design, power, draws=draws, key=key)
+    if not all(np.isfinite(value).all() for value in sample.parameters.values()):
+        raise DataError(
+            f"The {model.name} model gave draws that are not finite. The outcome or a predictor may span too "
+            "many orders of magnitude: rescale it, or give a prior in its units."
+        )
+    return Fit(model, design, power, sample.parameters, sample.health)

@@ -1,0 +1,105 @@
+"""What a model is: four functions, and blocked reductions over them.
+
+Parameters are a mapping from names to arrays whose first axis is the draw, for every model alike.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.axes import Array, LogLik, LogMass, PerRecord
+from hedgerow.design import Design
+from hedgerow.keys import Key
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.ranges import Interval
+from hedgerow.sensitive import Sensitive
+
+Parameters = Mapping[str, Array]
+
+_BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of draws
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether the draws can be trusted. Exact models draw independently, so there is nothing to doubt."""
+
+    sampler: str
+    independent: bool
+    effective_draws: float
+
+
+@dataclass(frozen=True, repr=False)
+class Sample:
+    """Draws from a weighted posterior."""
+
+    parameters: Parameters
+    health: Health
+
+
+class Model(ABC):
+    """A Bayesian regression of one outcome on public predictors."""
+
+    name: str
+
+    @abstractmethod
+    def check(self, design: Design) -> None:
+        """Refuse an outcome the model cannot describe; messages give counts, not values."""
+
+    @abstractmethod
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        """Draws from ξ(θ) ∏ p(x_i | z_i, θ)^power_i."""
+
+    @abstractmethod
+    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
+        """f[s,i] = log p(x_i | z_i, θ_s) for a block of records, never weighted."""
+
+    @abstractmethod
+    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
+        """log γ[s,i], the log probability of each record's interval."""
+
+    @abstractmethod
+    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
+        """One synthetic outcome per record at a single draw, by inverse distribution function."""
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        """Smallest and largest d over draws for each record, in blocks of records."""
+        low, high = np.empty(design.records), np.empty(design.records)
+        needs_mass = not hasattr(sensitive, "mass") or bool(sensitive.mass.any())
+        for records in blocks(design.records, _draws(parameters)):
+            log_lik = self.log_lik(design, parameters, records)
+            log_mass = (
+                self.log_mass(design, parameters, interval, records) if needs_mass else np.zeros_like(log_lik)
+            )
+            part = sensitive(records, log_lik, log_mass)
+            low[records], high[records] = part.min(axis=0), part.max(axis=0)
+        return Extremes(low, high)
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        """γ averaged over draws, in blocks of records."""
+        mean = np.empty(design.records)
+        for records in blocks(design.records, _draws(parameters)):
+            mean[records] = np.exp(self.log_mass(design, parameters, interval, records)).mean(axis=0)
+        return mean
+
+    def loss_constant(self, design: Design, power: PerRecord, share: PerRecord) -> PerRecord | None:
+        """c_i such that share_i · f_i(θ) − c_i is the privacy loss, where it has a closed form."""
+        return None
+
+    def leverage(self, design: Design, power: PerRecord) -> PerRecord | None:
+        """How much of its own fit each record decides, where it has a closed form."""
+        return None
+
+
+def blocks(records: int, draws: int) -> Iterator[slice]:
+    """Slices of records such that a block of all draws stays small."""
+    step = max(1, _BLOCK_CELLS // max(1, draws))
+    for start in range(0, records, step):
+        yield slice(start, min(start + step, records))
+
+
+def _draws(parameters: Parameters) -> int:
+    return len(next(iter(parameters.values())))

@@ -1,0 +1,78 @@
+"""The conjugate prior of the exact models, in natural units, proper, and blind to the outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from hedgerow.axes import Array
+from hedgerow.design import Design
+from hedgerow.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Prior:
+    """β | σ² ~ N(m0, σ² V0), σ² ~ IG(a0, b0), stated the way a person would.
+
+    Everything is in the units of the model's outcome (log x for the lognormal), chosen without looking
+    at the confidential outcome. Predictors are public, so their spread may be used.
+
+    - `residual`: a guess at the residual standard deviation σ;
+    - `residual_df`: how many records that guess is worth;
+    - `intercept`: mean and standard deviation of the intercept;
+    - `slope`: mean and standard deviation of what a predictor adds to the outcome where it is farthest
+      from its own mean, for every coefficient not named below;
+    - `coefficients`: mean and standard deviation by design column, for instance {"z": (1.0, 0.5)}.
+
+    Standard deviations of coefficients hold at σ = `residual` and grow with σ.
+    """
+
+    residual: float = 1.0
+    residual_df: float = 1.0
+    intercept: tuple[float, float] = (0.0, 1000.0)
+    slope: tuple[float, float] = (0.0, 100.0)
+    coefficients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in (("residual", self.residual), ("residual_df", self.residual_df)):
+            if not np.isfinite(value) or value <= 0:
+                raise SettingError(f"Prior: {name} must be positive and finite, got {value!r}.")
+        named = {"intercept": self.intercept, "slope": self.slope, **self.coefficients}
+        for name, pair in named.items():
+            if len(pair) != 2 or not np.isfinite(pair).all() or pair[1] <= 0:
+                raise SettingError(
+                    f"Prior: {name} must be a pair (mean, standard deviation) of finite numbers, the "
+                    f"second positive, got {pair!r}."
+                )
+        object.__setattr__(self, "coefficients", MappingProxyType(dict(self.coefficients)))
+
+    @property
+    def shape(self) -> float:
+        """a0."""
+        return self.residual_df / 2
+
+    @property
+    def rate(self) -> float:
+        """b0."""
+        return self.residual_df * self.residual**2 / 2
+
+    def moments(self, design: Design) -> tuple[Array, Array]:
+        """m0 and the square roots of the diagonal of V0, by design column."""
+        unknown = [name for name in self.coefficients if name not in design.columns]
+        if unknown:
+            raise SettingError(
+                f"Prior: no design column named {', '.join(unknown)}; the formula gives "
+                f"{', '.join(design.columns)}."
+            )
+        mean, deviation = np.empty(len(design.columns)), np.empty(len(design.columns))
+        for j, name in enumerate(design.columns):
+            if name in self.coefficients:
+                mean[j], deviation[j] = self.coefficients[name]
+            elif name == "Intercept":
+                mean[j], deviation[j] = self.intercept
+            else:
+                column = design.matrix[:, j]
+                reach = float(np.abs(column - column.mean()).max()) or float(np.abs(column).max())
+                mean[j], deviation[j] = self.slope[0] / reach, self.slope[1] / reach
+        return mean, deviation / self.residual

@@ -1,0 +1,198 @@
+"""Any dataframe in (pandas, polars, Arrow), the same kind out.
+
+The only module that knows dataframes. Checks name columns and counts, never values.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.axes import Array, Mask, PerRecord
+from hedgerow.errors import DataError
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A confidential table: read by column, written back with one column replaced."""
+
+    frame: nw.DataFrame[Any]
+
+    @classmethod
+    def of(cls, data: object) -> "Table":
+        """Wrap a pandas, polars or Arrow table."""
+        names = _native_names(data)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise DataError(
+                f"Column names must be unique; {_listed(repeated)} occur more than once. Rename them."
+            )
+        unnamed = [name for name in names if not isinstance(name, str)]
+        if unnamed:
+            raise DataError(
+                f"Column names must be text; {len(unnamed)} of {len(names)} are not. "
+                "Rename them, for instance with data.columns = data.columns.astype(str)."
+            )
+        try:
+            frame = nw.from_native(cast(Any, data), eager_only=True)
+        except TypeError:
+            raise DataError(
+                f"data must be a pandas or polars DataFrame or an Arrow Table, got {type(data).__name__}. "
+                "Collect a lazy frame first; turn a mapping into a DataFrame."
+            ) from None
+        table = cls(frame)
+        if table.rows == 0:
+            raise DataError("The table has no rows. Give at least one row per coefficient.")
+        return table
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return len(self.frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names in input order."""
+        return list(self.frame.columns)
+
+    @property
+    def native(self) -> Any:
+        """The dataframe as it came in."""
+        return self.frame.to_native()
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse names that are not columns."""
+        unknown = [name for name in names if name not in self.columns]
+        if unknown:
+            raise DataError(f"No column named {_listed(unknown)}. The table has {_listed(self.columns)}.")
+
+    def complete(self, names: Sequence[str]) -> None:
+        """Refuse missing or infinite values in the named columns."""
+        self.require(names)
+        for name in names:
+            series = self.frame[name]
+            missing = int(series.null_count())
+            infinite = 0
+            if series.dtype.is_float():
+                values = self._floats(name)
+                missing = int(np.isnan(values).sum())
+                infinite = int(np.isinf(values).sum())
+            if missing:
+                raise DataError(
+                    f"Column '{name}' has {missing} missing values in {self.rows} rows; none is allowed. "
+                    "Drop those rows if it is public knowledge which they are, or fill them in first."
+                )
+            if infinite:
+                raise DataError(
+                    f"Column '{name}' has {infinite} infinite values in {self.rows} rows; none is allowed. "
+                    "Drop or correct them."
+                )
+
+    def numbers(self, name: str) -> PerRecord:
+        """A numeric column without missing or infinite values, as float64."""
+        self.require([name])
+        if not self.frame[name].dtype.is_numeric():
+            raise DataError(
+                f"Column '{name}' must hold numbers, but its type is {self.frame[name].dtype}. "
+                "Convert it to a numeric type."
+            )
+        self.complete([name])
+        return self._floats(name)
+
+    def bounds(self, name: str) -> PerRecord:
+        """A numeric column in which ±inf may stand for "no bound"."""
+        self.require([name])
+        if not self.frame[name].dtype.is_numeric():
+            raise DataError(
+                f"Column '{name}' must hold numbers to serve as a bound, but its type is "
+                f"{self.frame[name].dtype}. Convert it to a numeric type."
+            )
+        values = self._floats(name)
+        missing = int(np.isnan(values).sum())
+        if missing:
+            raise DataError(
+                f"Column '{name}' has {missing} missing bounds in {self.rows} rows. "
+                "Fill them in; use -inf or inf where nothing is known."
+            )
+        return values
+
+    def flags(self, name: str) -> Mask:
+        """A boolean column."""
+        self.require([name])
+        series = self.frame[name]
+        if series.dtype != nw.Boolean or int(series.null_count()):
+            raise DataError(
+                f"Column '{name}' must be boolean without missing values, but its type is {series.dtype} "
+                f"with {int(series.null_count())} missing. Convert it to true and false."
+            )
+        return series.to_numpy().astype(np.bool_)
+
+    def labels(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """For each record the number of its pattern over the named columns."""
+        self.require(names)
+        codes = np.zeros(self.rows, dtype=np.int64)
+        for name in names:
+            _, inner = np.unique(self.frame[name].cast(nw.String).to_numpy().astype(str), return_inverse=True)
+            _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
+        return codes
+
+    def with_column(self, name: str, values: PerRecord) -> Any:
+        """The native table with one numeric column replaced, its type kept.
+
+        Whole-number types are rounded; values beyond the type's range become its ends.
+        """
+        series = self.frame[name]
+        dtype = series.dtype
+        if dtype.is_integer():
+            limits = np.iinfo(cast(Any, str(dtype).lower()))
+            # The largest int64 is not a float64: step inside, so that the cast cannot wrap.
+            top = np.nextafter(float(limits.max), 0.0) if limits.bits == 64 else float(limits.max)
+            kept: NDArray[Any] = np.clip(np.rint(values), float(limits.min), top).astype(limits.dtype)
+        elif dtype == nw.Float32:
+            limit = float(np.finfo(np.float32).max)
+            kept = np.clip(values, -limit, limit).astype(np.float32)
+        else:
+            limit = float(np.finfo(np.float64).max)
+            kept = np.clip(values, -limit, limit)
+        fresh = nw.new_series(name, kept, backend=self.frame.implementation)
+        native = self.frame.with_columns(fresh.cast(dtype)).to_native()
+        return _keep_pandas_dtype(native, self.native, name)
+
+    def like(self, columns: Mapping[str, Any]) -> Any:
+        """A new dataframe of the same kind."""
+        return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
+
+    def _floats(self, name: str) -> Array:
+        series = self.frame[name]
+        values = series.cast(nw.Float64).to_numpy()
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
+
+
+def _native_names(data: object) -> list[Any]:
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        return []  # a lazy frame: refused below, without making it resolve its schema
+    names = getattr(data, "column_names", None)
+    if names is None:
+        names = getattr(data, "columns", [])
+    return list(names) if not callable(names) else []
+
+
+def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
+    """Pandas has several types for one narwhals type (Int64 and int64); keep the very one."""
+    if hasattr(original, "dtypes") and hasattr(native, "astype") and hasattr(original, "index"):
+        wanted = original.dtypes[name]
+        if native.dtypes[name] != wanted:
+            native = native.astype({name: wanted})
+    return native
+
+
+def _listed(names: Sequence[object], most: int = 12) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
