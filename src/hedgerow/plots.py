@@ -1,0 +1,133 @@
+"""The paper's violins, from a synthesizer or a comparison. Confidential: they show by-record values."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hedgerow.axes import Array
+from hedgerow.comparison import Comparison
+from hedgerow.errors import SettingError
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
+PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#F0E442")
+
+Source = Synthesizer | Comparison | Mapping[str, Synthesizer]
+
+
+def lipschitz(source: Source) -> "Figure":
+    """By-record Lipschitz values max_s |d|; the price is twice the largest."""
+    groups = {label: synth.lipschitz_ for label, synth in _synthesizers(source).items()}
+    return violins(groups, "by-record Lipschitz value", note=lambda v: f"ε = {2 * v.max():.2g}")
+
+
+def alpha(source: Source) -> "Figure":
+    """The weights α."""
+    groups = {label: synth.alpha_ for label, synth in _synthesizers(source).items()}
+    return violins(groups, "weight α")
+
+
+def known(source: Source) -> "Figure":
+    """λ, the probability that a fresh value falls outside a record's range."""
+    groups = {label: synth.known_ for label, synth in _synthesizers(source).items()}
+    return violins(groups, "λ")
+
+
+def data(source: Source) -> "Figure":
+    """The confidential outcome and the copies, on a logarithmic axis where all are positive."""
+    synthesizers = _synthesizers(source)
+    first = next(iter(synthesizers.values()))
+    groups = {"Data": first.outcome_}
+    for label, synth in synthesizers.items():
+        copies = [Table.of(copy).numbers(synth.outcome_name) for copy in synth.sample().tables]
+        groups[label] = np.concatenate(copies)
+    positive = all((values > 0).all() for values in groups.values())
+    return violins(groups, first.outcome_name, log=positive)
+
+
+def utility(source: Source, statistic: str = "ecdf_max") -> "Figure":
+    """One statistic of the copies, a dot a copy, with the confidential value as a line."""
+    groups, truth = {}, 0.0
+    for label, synth in _synthesizers(source).items():
+        tidy = synth.utility_columns()
+        rows = [
+            i
+            for i, (copy, name) in enumerate(zip(tidy["copy"], tidy["statistic"], strict=True))
+            if name == statistic and copy != "pooled"
+        ]
+        if not rows:
+            raise SettingError(
+                f"statistic must be one of {', '.join(sorted({str(name) for name in tidy['statistic']}))}, "
+                f"got {statistic!r}."
+            )
+        groups[label] = np.array([tidy["synthetic"][i] for i in rows], dtype=np.float64)
+        truth = float(str(tidy["original"][rows[0]]))
+    figure = violins(groups, statistic)
+    figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
+    return figure
+
+
+def named(what: str) -> Callable[[Source], "Figure"]:
+    """A plot by its name."""
+    found: dict[str, Callable[[Source], Figure]] = {
+        "lipschitz": lipschitz,
+        "alpha": alpha,
+        "known": known,
+        "data": data,
+        "utility": utility,
+    }
+    if what not in found:
+        raise SettingError(f"plot must be one of {', '.join(found)}, got {what!r}.")
+    return found[what]
+
+
+def violins(
+    groups: Mapping[str, Array],
+    ylabel: str,
+    *,
+    log: bool = False,
+    note: Callable[[Array], str] | None = None,
+) -> "Figure":
+    """A violin a group with its median marked and printed; few or equal values become dots."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(4.0, 1.35 * len(groups) + 1.2), 4.2), layout="constrained")
+    axes = figure.subplots()
+    for place, (_, raw) in enumerate(groups.items()):
+        values = np.log10(raw) if log else np.asarray(raw, dtype=np.float64)
+        colour = PALETTE[place % len(PALETTE)]
+        if len(values) >= 10 and np.ptp(values) > 1e-9 * max(1.0, float(np.abs(values).max())):
+            body = axes.violinplot(values, positions=[place], widths=0.85, showextrema=False, points=200)
+            for patch in body["bodies"]:  # type: ignore[attr-defined]  # a list, typed as one artist
+                patch.set(facecolor=colour, edgecolor="black", linewidth=0.8, alpha=0.85)
+        else:
+            axes.plot(np.full(len(values), place), values, "o", color=colour, markeredgecolor="black")
+        median = float(np.median(values))
+        axes.plot([place - 0.2, place + 0.2], [median, median], color="black", linewidth=2.2)
+        axes.plot([place], [median], "o", color="white", markeredgecolor="black", markersize=5, zorder=3)
+        if note is not None:
+            top = float(values.max())
+            axes.annotate(
+                note(raw), (place, top), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=9
+            )
+    axes.set_xticks(range(len(groups)), [label.replace(") ", ")\n") for label in groups], fontsize=9)
+    axes.set_ylabel(ylabel)
+    axes.margins(y=0.08)
+    if log:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.4g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+    return figure
+
+
+def _synthesizers(source: Source) -> Mapping[str, Synthesizer]:
+    if isinstance(source, Comparison):
+        return source.synthesizers
+    if isinstance(source, Synthesizer):
+        return {source.standard.label: source}
+    return source
