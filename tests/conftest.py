@@ -1,0 +1,34 @@
+"""Axes named in types are checked at run time while the tests run."""
+
+from jaxtyping import install_import_hook
+
+# Not the doors (synthesizer, standards, ranges, weights, table …): there, wrong types must meet hedgerow's
+# own errors.
+CHECKED = "calibrate fit mechanism models.base models.regression price risk sensitive"
+install_import_hook([f"hedgerow.{name}" for name in CHECKED.split()], "beartype.beartype")
+
+import numpy as np  # noqa: E402 - after the hook, so that what they import is checked
+import pandas as pd  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+import hedgerow as hr  # noqa: E402
+
+settings.register_profile("hedgerow", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("hedgerow")
+
+
+@pytest.fixture(scope="session")
+def payroll() -> pd.DataFrame:
+    """The paper's simulated data."""
+    return hr.datasets.lognormal(n=2000, seed=1)
+
+
+@pytest.fixture(scope="session")
+def small() -> pd.DataFrame:
+    """Enough for laws that do not need many records."""
+    random = np.random.default_rng(5)
+    z = random.normal(size=60)
+    group = random.choice(["a", "b", "c"], 60)
+    x = np.exp(1.0 + 0.5 * z + 0.4 * (group == "b") + random.normal(0, 0.8, 60))
+    return pd.DataFrame({"x": x, "z": z, "group": group})

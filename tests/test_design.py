@@ -1,0 +1,146 @@
+"""Formulas: what they build, and what they refuse before anything is evaluated."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from hedgerow.design import build
+from hedgerow.errors import DataError, FormulaError
+from hedgerow.table import Table
+
+FRAME = pd.DataFrame(
+    {
+        "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.5, 7.0, 9.0],
+        "z": [0.1, 0.9, 0.4, 0.3, 0.8, 0.2, 0.5, 0.65],
+        "w": [1, 2, 3, 4, 6, 5, 7, 9],
+        "g": ["a", "b", "a", "b", "c", "c", "a", "b"],
+        "my col": [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda f: f, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "arrow"]
+)
+@pytest.mark.parametrize(
+    ("formula", "columns"),
+    [
+        ("x ~ 1", ["Intercept"]),
+        ("x ~ z", ["Intercept", "z"]),
+        ("x ~ 0 + z", ["z"]),
+        ("x ~ z + g", ["Intercept", "z", "g[T.b]", "g[T.c]"]),
+        ("x ~ log(w) + sqrt(w)", ["Intercept", "log(w)", "sqrt(w)"]),
+        ("x ~ z * w", ["Intercept", "z", "w", "z:w"]),
+        ("x ~ poly(z, 2)", ["Intercept", "poly(z, 2)[1]", "poly(z, 2)[2]"]),
+        ("x ~ bs(z, df=4)", ["Intercept"] + [f"bs(z, df=4)[{i}]" for i in range(1, 5)]),
+        ("x ~ I(z**2) + `my col`", ["Intercept", "I(z ** 2)", "my col"]),
+        ("x ~ log(`my col`)", None),
+        ("x ~ C(g)", ["Intercept", "C(g)[T.b]", "C(g)[T.c]"]),
+        ("x ~ center(w) + scale(z)", ["Intercept", "center(w)", "scale(z)"]),
+    ],
+)
+def test_formulas_build_the_same_matrix_from_every_dataframe(convert, formula, columns):
+    design = build(formula, Table.of(convert(FRAME)))
+    reference = build(formula, Table.of(FRAME))
+    if columns is not None:
+        assert list(design.columns) == columns
+    np.testing.assert_allclose(design.matrix, reference.matrix, rtol=1e-14)
+    np.testing.assert_array_equal(design.values, FRAME["x"])
+
+
+def test_values_of_transforms():
+    design = build("x ~ log(w) + I(z**2 + 1)", Table.of(FRAME))
+    np.testing.assert_allclose(design.matrix[:, 1], np.log(FRAME["w"]))
+    np.testing.assert_allclose(design.matrix[:, 2], FRAME["z"] ** 2 + 1)
+
+
+def test_dot_means_every_other_column():
+    design = build("x ~ .", Table.of(FRAME[["x", "z", "w"]]))
+    assert set(design.columns) == {"Intercept", "z", "w"}
+
+
+HOSTILE = [
+    "x ~ __import__('os').system('touch pwned')",
+    "x ~ I(__import__('os').system('touch pwned'))",
+    "x ~ {__import__('os').system('touch pwned')}",
+    "x ~ z.mean()",
+    "x ~ I(z.values)",
+    "x ~ np.log(z)",
+    "x ~ I((lambda q: q)(z))",
+    "x ~ {lambda: 1}",
+    "x ~ I([q for q in z])",
+    "x ~ z[0]",
+    "x ~ I(z[0])",
+    "x ~ eval('1')",
+    "x ~ open('pwned', 'w')",
+    "x ~ hashed(g, levels=2)",
+    "x ~ lag(z, 1)",
+    "x ~ I(9**9**9**9)",
+    "x ~ I(z**99)",
+    "x ~ I(z**-1)",
+    "x ~ I(z if 1 else w)",
+    "x ~ I(f'{z}')",
+    "x ~ log(*z)",
+    "x ~ log(**z)",
+    "x ~ I((q := z))",
+    "x ~ I(" + "(" * 300 + "z" + ")" * 300 + ")",
+    "x ~ I(" + "-" * 5000 + "z)",
+    "x ~ z | w",
+    "x ~ np",
+    "x ~ Q('x')",
+    "x ~ contr",
+    "log(x) ~ z",
+    "x + z ~ w",
+    "x ~ z ~ w",
+    "x",
+    "~ z",
+    "x ~",
+    "",
+    "x ~ 'text'",
+    "x ~ z +",
+    "x ~ 0",
+    "x ~ z\x00",
+    "x ~ x",
+    "x ~ z + log(x)",
+    "x ~ z:x",
+]
+
+
+@pytest.mark.parametrize("formula", HOSTILE)
+def test_hostile_and_malformed_formulas_are_refused(formula, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((FormulaError, DataError)):
+        build(formula, Table.of(FRAME))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_column_named_like_a_function_does_not_become_one():
+    frame = FRAME.rename(columns={"w": "open"})
+    assert list(build("x ~ open", Table.of(frame)).columns) == ["Intercept", "open"]
+
+
+@pytest.mark.parametrize("formula", [3, None, ["x ~ z"]])
+def test_a_formula_is_text(formula):
+    with pytest.raises(FormulaError):
+        build(formula, Table.of(FRAME))
+
+
+def test_constant_collinear_and_too_many():
+    constant = FRAME.assign(k=1.0)
+    with pytest.raises(DataError, match="'k' is constant"):
+        build("x ~ z + k", Table.of(constant))
+    with pytest.raises(DataError, match="collinear"):
+        build("x ~ z + u", Table.of(FRAME.assign(u=3 * FRAME["z"] - 2)))
+    with pytest.raises(DataError, match="8 rows are fewer than the 9"):
+        build("x ~ poly(z, 5) + w + z:w + log(w)", Table.of(FRAME))
+    with pytest.raises(DataError, match="not finite"):
+        build("x ~ log(v)", Table.of(FRAME.assign(v=FRAME["z"] - 0.5)))
+
+
+def test_scales_are_not_taken_for_collinearity():
+    build(
+        "x ~ z + tiny + huge",
+        Table.of(FRAME.assign(tiny=FRAME["w"] ** 2 * 1e-9, huge=FRAME["my col"] * 1e12)),
+    )

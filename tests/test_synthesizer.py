@@ -1,0 +1,163 @@
+"""The front door: names, kinds of dataframe, and what is never shown."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hedgerow as hr
+
+
+def synth(**settings):
+    return hr.Synthesizer("x ~ z", **{"draws": 200, "seed": 1, **settings})
+
+
+def test_the_names_scripts_rely_on(small):
+    fitted = synth(standard=hr.RangeAveraged(hr.Radius(0.4, 1.8)), copies=2, epsilon=6.0).fit(
+        small[["x", "z"]]
+    )
+    for name in ("epsilon_", "total_epsilon_", "lipschitz_epsilon_", "oscillation_epsilon_", "exact_epsilon_",
+                 "sensitivity_", "scale_"):  # fmt: skip
+        assert isinstance(getattr(fitted, name), float), name
+    for name in ("risk_", "alpha_", "power_", "known_"):
+        assert getattr(fitted, name).shape == (60,), name
+    assert set(fitted.withheld_epsilon_) == {"lipschitz", "oscillation", "exact"}
+    assert list(fitted.records_.columns) == ["record", "risk", "alpha", "power", "known", "price", "share"]
+    assert fitted.records_["share"].max() == 1.0
+    assert fitted.total_epsilon_ == 2 * fitted.epsilon_ <= 6.0
+    assert fitted.known_.min() >= 0
+    assert fitted.known_.max() <= 1
+    release = fitted.sample()
+    assert isinstance(release, hr.Release)
+    assert len(release.tables) == 2
+    assert not release.tables[0]["x"].equals(release.tables[1]["x"])
+
+
+def test_results_need_a_fit():
+    for name in ("epsilon_", "records_", "alpha_"):
+        with pytest.raises(hr.HedgerowError, match="fit"):
+            getattr(synth(), name)
+    with pytest.raises(hr.HedgerowError, match="fit"):
+        synth().sample()
+
+
+def test_pandas_keeps_index_order_and_types(small):
+    frame = pd.DataFrame(
+        {
+            "z": small["z"].astype("float32").to_numpy(),
+            "x": np.rint(small["x"] * 100).astype("int32").to_numpy(),
+            "g": small["group"].astype("category").array,
+            "when": pd.date_range("2020-01-01", periods=60),
+            "maybe": pd.array([1, None] * 30, dtype="Int64"),
+        },
+        index=pd.Index([f"id{i}" for i in range(60)], name="key"),
+    )
+    with pytest.warns(hr.HedgerowWarning, match="when, maybe"):
+        fitted = hr.Synthesizer("x ~ z + g", draws=200, seed=1).fit(frame)
+    copy = fitted.sample().tables[0]
+    assert isinstance(copy, pd.DataFrame)
+    pd.testing.assert_index_equal(copy.index, frame.index)
+    assert list(copy.columns) == list(frame.columns)
+    assert (copy.dtypes == frame.dtypes).all()
+    pd.testing.assert_frame_equal(copy.drop(columns="x"), frame.drop(columns="x"))
+    assert not copy["x"].equals(frame["x"])
+    assert frame["x"].equals(np.rint(small["x"] * 100).astype("int32").set_axis(frame.index))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "Int64", "Float64", "uint16"])
+def test_outcome_types_are_kept(small, dtype):
+    frame = pd.DataFrame({"x": np.rint(small["x"] * 50 + 1).astype(dtype), "z": small["z"]})
+    copy = synth().fit(frame).sample().tables[0]
+    assert copy["x"].dtype == frame["x"].dtype
+    assert copy["x"].notna().all()
+
+
+def test_polars_and_arrow_give_what_pandas_gives(small):
+    data = small[["x", "z"]]
+    expected = synth().fit(data).sample().tables[0]["x"].to_numpy()
+    from_polars = synth().fit(pl.from_pandas(data))
+    copy = from_polars.sample().tables[0]
+    assert isinstance(copy, pl.DataFrame)
+    assert isinstance(from_polars.records_, pl.DataFrame)
+    assert copy.schema == pl.from_pandas(data).schema
+    np.testing.assert_array_equal(copy["x"].to_numpy(), expected)
+    table = pa.Table.from_pandas(data, preserve_index=False)
+    from_arrow = synth().fit(table).sample().tables[0]
+    assert isinstance(from_arrow, pa.Table)
+    assert from_arrow.schema.equals(table.schema)
+    np.testing.assert_array_equal(from_arrow["x"].to_numpy(), expected)
+
+
+def test_values_beyond_a_type_become_its_ends(small):
+    frame = pd.DataFrame({"x": np.full(60, 120, dtype="int8"), "z": small["z"]})
+    frame.loc[::2, "x"] = 2
+    copy = synth(family="normal").fit(frame).sample().tables[0]["x"]
+    assert copy.dtype == "int8"
+    assert copy.max() == 127
+
+
+def test_objects_say_confidential_and_show_no_value(small):
+    data = small[["x", "z"]]
+    fitted = synth(epsilon=5.0).fit(data)
+    inner = fitted._fitted
+    shown = " ".join(
+        repr(thing)
+        for thing in (fitted, inner.start, inner.outcome, inner.outcome.fit, inner.outcome.pricing,
+                      inner.outcome.pricing.own, inner.start.risk, inner.start.design, inner.start.table,
+                      inner.outcome.weighted, inner.outcome.weighted.interval, inner.release_key)
+    )  # fmt: skip
+    assert shown.count("confidential") >= 9
+    secrets = [*data["x"], fitted.epsilon_, fitted.scale_, *fitted.alpha_, *fitted.risk_]
+    for value in secrets:
+        if value not in (0.0, 1.0):
+            assert f"{value:.4g}" not in shown
+
+
+def test_the_guarantee_states_the_target_and_nothing_achieved(small):
+    fitted = synth(standard=hr.RangeAveraged(hr.Radius(0.4, 1.8)), epsilon=6.0, copies=2).fit(
+        small[["x", "z"]]
+    )
+    text = " ".join(str(fitted.sample().guarantee).split())
+    assert "ε = 3 for one copy" in text
+    assert "does not bound what can be learned about an outcome" in text
+    for value in (fitted.epsilon_, fitted.scale_, fitted.withheld_epsilon_["lipschitz"]):
+        for digits in (3, 4, 6):
+            assert f"{value:.{digits}g}" not in text
+    assert "seed" in text
+    assert "seed" not in str(synth(seed=None).fit(small[["x", "z"]]).sample().guarantee)
+    assert "No ε may be claimed" in str(synth().fit(small[["x", "z"]]).sample().guarantee)
+
+
+def test_the_paper_preset_fills_in_what_was_left_unset():
+    assert synth(preset="paper").known == "simulated"
+    assert synth(preset="paper", known="exact").known == "exact"
+    assert hr.Synthesizer("x ~ z", preset="paper").draws == 1000
+    with pytest.raises(hr.HedgerowError, match="paper"):
+        synth(preset="none")
+
+
+def test_units_that_make_densities_exceed_one_are_warned_about(small):
+    tiny = small[["x", "z"]].assign(x=small["x"] / 1000)
+    with pytest.warns(hr.HedgerowWarning, match="density above 1"):
+        synth().fit(tiny)
+    synth(weights=hr.LinearWeights(risk="oscillation")).fit(tiny)
+
+
+def test_import_is_light():
+    """Heavy parts load when first used."""
+    heavy = ["pandas", "scipy", "numba", "jax", "formulaic", "narwhals", "matplotlib", "pyarrow", "polars"]
+    script = f"import sys, hedgerow; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists():
+    for name in hr.__all__:
+        assert getattr(hr, name) is not None
+    with pytest.raises(AttributeError):
+        _ = hr.nonsense
+    assert set(hr.__all__) <= set(dir(hr))
