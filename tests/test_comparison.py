@@ -1,0 +1,76 @@
+"""Several standards side by side, and their pictures."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import hedgerow as hr
+
+STANDARDS = {
+    "Unweighted": hr.Unweighted(),
+    "(-Inf, Inf)": hr.ADP(),
+    "(0.4, 1.8) avg": hr.RangeAveraged(hr.Radius(0.4, 1.8)),
+    "(0.4, 1.8) trunc": hr.RangeTruncated(hr.Radius(0.4, 1.8)),
+}
+
+
+@pytest.fixture(scope="module")
+def comparison(small):
+    return hr.compare("x ~ z", small[["x", "z"]], standards=STANDARDS, copies=3, draws=200, seed=1)
+
+
+def test_frames_are_tidy(comparison):
+    table, records, utility = comparison.table, comparison.records, comparison.utility
+    assert list(table["standard"]) == list(STANDARDS)
+    assert len(records) == 4 * 60
+    assert set(records["standard"]) == set(STANDARDS)
+    assert {"copy", "statistic", "original", "synthetic", "standard"} == set(utility.columns)
+    assert len(utility) == 4 * 4 * 10
+    top = records.groupby("standard")["lipschitz"].max()
+    for row in table.itertuples():
+        assert 2 * top[row.standard] == pytest.approx(row.lipschitz)
+
+
+def test_the_unweighted_fit_is_shared_and_equal_to_a_synthesizers(comparison):
+    starts = {id(synth._fitted.start) for synth in comparison.synthesizers.values()}
+    assert len(starts) == 1
+
+
+def test_polars_in_polars_out(small):
+    found = hr.compare("x ~ z", pl.from_pandas(small[["x", "z"]]), draws=100, seed=1)
+    assert isinstance(found.table, pl.DataFrame)
+    assert isinstance(found.records, pl.DataFrame)
+    assert isinstance(found.utility, pl.DataFrame)
+
+
+def test_settings_reach_every_synthesizer(small):
+    found = hr.compare(
+        "x ~ z", small[["x", "z"]], standards={"ADP": hr.ADP()}, epsilon=4.0, copies=2, draws=100, seed=1
+    )
+    assert found.table["epsilon"][0] <= 2.0
+    with pytest.raises(hr.HedgerowError):
+        hr.compare("x ~ z", small[["x", "z"]], standards={})
+
+
+@pytest.mark.parametrize("what", ["lipschitz", "alpha", "known", "data", "utility"])
+def test_pictures(comparison, what, tmp_path):
+    figure = comparison.plot(what)
+    labels = [tick.get_text().replace("\n", " ") for tick in figure.axes[0].get_xticklabels()]
+    assert [label for label in labels if label != "Data"] == list(STANDARDS)
+    figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+
+
+def test_plots_take_a_synthesizer(comparison):
+    synth = comparison.synthesizers["(-Inf, Inf)"]
+    assert hr.plot.lipschitz(synth).axes[0].get_xticklabels()[0].get_text() == "ADP"
+    with pytest.raises(hr.HedgerowError, match="ecdf_max"):
+        hr.plot.utility(synth, statistic="nonsense")
+    with pytest.raises(hr.HedgerowError, match="lipschitz"):
+        comparison.plot("nonsense")
+
+
+def test_repr_shows_no_value(comparison):
+    assert "confidential" in repr(comparison)
+    assert not any(f"{value:.3g}" in repr(comparison) for value in comparison.table["epsilon"])
+    assert np.isfinite(comparison.table["lipschitz"]).all()

@@ -1,0 +1,98 @@
+"""Bounds in the simulation, the documented exception, and the draw-based statement."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+
+
+def test_exact_oscillation_lipschitz_are_ordered_in_the_simulation(payroll):
+    standards = {
+        "unweighted": hr.Unweighted(),
+        "adp": hr.ADP(),
+        "averaged": hr.RangeAveraged(hr.Radius(0.4, 1.8)),
+        "truncated": hr.RangeTruncated(hr.Radius(0.4, 1.8)),
+    }
+    table = hr.compare("x ~ z", payroll, standards=standards, seed=1).table.set_index("standard")
+    for label in standards:
+        row = table.loc[label]
+        assert row["oscillation"] < row["lipschitz"]
+        assert row["withheld_exact"] < row["withheld_oscillation"] < row["withheld_lipschitz"]
+        if label != "truncated":
+            assert row["exact"] < row["oscillation"]
+            assert 0.4 < row["exact"] / row["oscillation"] < 0.7  # about half
+    assert np.isnan(table.loc["truncated", "exact"])
+
+
+def singleton():
+    random = np.random.default_rng(8)
+    group = np.array(["many"] * 199 + ["one"])
+    x = np.exp(random.normal(2.0, 1.0, 200))
+    return pd.DataFrame({"x": x, "group": group})
+
+
+def test_a_singleton_category_breaks_the_draw_based_bounds_and_the_user_is_told():
+    """The draws miss the posterior without the record, so the exact loss exceeds the oscillation.
+
+    Without the record its coefficient has its prior alone: the vaguer the prior, the larger the loss, while
+    the draws, and so the oscillation, hardly notice.
+    """
+    data = singleton()
+    with pytest.warns(hr.HedgerowWarning, match="flagged_"):
+        synth = hr.Synthesizer(
+            "x ~ group", standard=hr.Unweighted(), prior=hr.Prior(slope=(0.0, 1000.0)), seed=1
+        ).fit(data)
+    assert synth.exact_epsilon_ > synth.oscillation_epsilon_
+    flagged = synth.flagged_
+    assert list(flagged["record"]) == [199]
+    assert flagged["leverage"][0] > 0.99
+    assert flagged["exact"][0] > flagged["oscillation"][0]
+
+
+def test_no_record_is_flagged_in_the_simulation(payroll):
+    assert len(hr.Synthesizer("x ~ z", seed=1).fit(payroll).flagged_) == 0
+
+
+def test_exact_is_absent_where_there_is_no_closed_form(small):
+    synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), seed=1, draws=100)
+    synth.fit(small[["x", "z"]])
+    assert not hasattr(synth, "exact_epsilon_")
+    assert "exact" in synth.withheld_epsilon_
+    assert "exact" not in synth.by_draws_.columns
+
+
+def test_the_statement_covers_fresh_draws(small):
+    """At most δ of 4,000 fresh draws exceed the certified Lipschitz and exact prices.
+
+    The statement holds with 95 % confidence per fit, so a run of 40 fits may fail it up to 7 times
+    (binomial(40, 0.05) exceeds 7 with p < 5e-4).
+    """
+    from hedgerow.fit import fit
+    from hedgerow.keys import Key
+
+    data = small[["x", "z"]]
+    failures = {"lipschitz": 0, "exact": 0}
+    for seed in range(40):
+        synth = hr.Synthesizer("x ~ z", weights=hr.CapWeights(3.0), draws=100, seed=seed).fit(data)
+        outcome = synth._fitted.outcome
+        design, power = outcome.fit.design, outcome.fit.power
+        constant = outcome.pricing.own.constant
+        exceed = {"lipschitz": 0, "exact": 0}
+        count = 4000
+        fresh = fit(synth.model, design, power, draws=count, key=Key.from_seed(seed).child("fresh"))
+        d = power * fresh.log_lik()
+        exceed["lipschitz"] = int((2 * np.abs(d).max(axis=1) > synth.lipschitz_epsilon_).sum())
+        exceed["exact"] = int((np.abs(d - constant).max(axis=1) > synth.exact_epsilon_).sum())
+        delta = 1 - 0.05 ** (1 / 100)
+        for bound in failures:
+            failures[bound] += exceed[bound] / count > delta
+    assert max(failures.values()) <= 7
+
+
+def test_the_oscillation_is_certified_about_centres_fixed_beforehand(small):
+    synth = hr.Synthesizer(
+        "x ~ z", weights=hr.CapWeights(0.5, risk="oscillation"), bound="oscillation", draws=300, seed=1
+    ).fit(small[["x", "z"]])
+    assert synth.epsilon_ == synth.oscillation_epsilon_
+    assert synth.epsilon_ <= synth.certified_epsilon_ < 1.5 * synth.epsilon_
