@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#F0E442")
 
+DATA = "Data"  # the confidential outcome, drawn in a colour of its own
+STATISTICS = {
+    "ecdf_max": "ECDF, maximum difference",
+    "ecdf_mean_absolute": "ECDF, mean absolute difference",
+    "ecdf_mean_squared": "ECDF, mean squared difference",
+    "mean": "mean",
+    "median": "median",
+    "q90": "90 % quantile",
+}
+
 Source = Synthesizer | Comparison | Mapping[str, Synthesizer]
 
 
@@ -42,7 +52,7 @@ def data(source: Source) -> "Figure":
     """The confidential outcome and the copies, on a logarithmic axis where all are positive."""
     synthesizers = _synthesizers(source)
     first = next(iter(synthesizers.values()))
-    groups = {"Data": first.outcome_}
+    groups = {DATA: first.outcome_}
     for label, synth in synthesizers.items():
         copies = [Table.of(copy).numbers(synth.outcome_name) for copy in synth.sample().tables]
         groups[label] = np.concatenate(copies)
@@ -67,7 +77,7 @@ def utility(source: Source, statistic: str = "ecdf_max") -> "Figure":
             )
         groups[label] = np.array([tidy["synthetic"][i] for i in rows], dtype=np.float64)
         truth = float(str(tidy["original"][rows[0]]))
-    figure = violins(groups, statistic)
+    figure = violins(groups, STATISTICS.get(statistic, statistic))
     figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
     return figure
 
@@ -98,9 +108,10 @@ def violins(
 
     figure = Figure(figsize=(max(4.0, 1.35 * len(groups) + 1.2), 4.2), layout="constrained")
     axes = figure.subplots()
-    for place, (_, raw) in enumerate(groups.items()):
+    colours = iter(PALETTE * (1 + len(groups) // len(PALETTE)))
+    for place, (label, raw) in enumerate(groups.items()):
         values = np.log10(raw) if log else np.asarray(raw, dtype=np.float64)
-        colour = PALETTE[place % len(PALETTE)]
+        colour = "#444444" if label == DATA else next(colours)
         if len(values) >= 10 and np.ptp(values) > 1e-9 * max(1.0, float(np.abs(values).max())):
             body = axes.violinplot(values, positions=[place], widths=0.85, showextrema=False, points=200)
             for patch in body["bodies"]:  # type: ignore[attr-defined]  # a list, typed as one artist
@@ -119,7 +130,7 @@ def violins(
     axes.set_ylabel(ylabel)
     axes.margins(y=0.08)
     if log:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.4g}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.6g}")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.4, alpha=0.5)
     return figure
