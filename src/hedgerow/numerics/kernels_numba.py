@@ -20,6 +20,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from hedgerow.axes import Array
+from hedgerow.errors import SettingError
 from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
@@ -433,7 +434,11 @@ def threads() -> int:
     """HEDGEROW_THREADS, or the processors this process may use."""
     asked = os.environ.get("HEDGEROW_THREADS")
     if asked:
-        return max(1, int(asked))
+        if not asked.isdecimal() or int(asked) == 0:
+            raise SettingError(
+                f"HEDGEROW_THREADS={asked!r} must be a whole number from 1 up. Unset it or use one."
+            )
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
