@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hedgerow
-from hedgerow.errors import SettingError
+from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.numerics import scoring
 from hedgerow.numerics.intervals import log_interval_mass
 from hedgerow.numerics.scoring import Draws, Extremes
@@ -178,6 +178,17 @@ def test_bad_draws_and_back_ends_are_refused(monkeypatch):
     monkeypatch.setenv("HEDGEROW_BACKEND", "abacus")
     with pytest.raises(SettingError, match="numba, jax"):
         scoring.density_extremes(Z, y, draws)
+
+
+@pytest.mark.usefixtures("either_backend")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_missing_values_are_refused_rather_than_skipped(bad):
+    Z, y, lower, upper, draws = example()
+    with pytest.raises(RangeError, match="lower <= upper"):
+        scoring.mean_mass(Z, y, np.where(np.arange(y.size) == 3, bad, lower), np.minimum(upper, 5.0), draws)
+    Z[7, 1] = bad
+    with pytest.raises(DataError, match="finite"):
+        scoring.conditional_extremes(Z, y, -1.0, 1.0, draws)
 
 
 def test_importing_loads_neither_numba_nor_jax():

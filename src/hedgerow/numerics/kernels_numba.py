@@ -20,6 +20,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from hedgerow.axes import Array
+from hedgerow.errors import SettingError
 from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
@@ -30,6 +31,7 @@ _HALF_LOG_TWO_PI = 0.9189385332046727
 _SQRT_TWO_PI = 2.5066282746310002
 _NARROW = 0.1  # as in intervals.py
 _ROUND = 6755399441055744.0  # 1.5·2⁵²: adding it rounds to an integer and leaves that in the low bits
+_SMALLEST = 2.2250738585072014e-308  # normal number
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 _SQRT_HALF_BITS = np.uint64(0x3FE6A09E667F3BCD)
@@ -108,7 +110,7 @@ def _exp_minus(x):  # type: ignore[no-untyped-def]
 
 @_inline
 def _log(x):  # type: ignore[no-untyped-def]
-    """log(x) for normal x > 0; anything at or below 0 gives −inf."""
+    """log(x) for normal x > 0; 0, as which subnormal numbers count, gives −inf."""
     bits = _to_bits(x)
     power = ((bits - _SQRT_HALF_BITS) + _ONE_BITS) >> _BITS_52
     mantissa = _from_bits(bits - ((power - _BIAS) << _BITS_52))
@@ -123,7 +125,7 @@ def _log(x):  # type: ignore[no-untyped-def]
     p = _fma(p, q, LOG[1])
     p = _fma(p, q, LOG[0])
     result = _fma(k, _LN2_HIGH, _fma(k, _LN2_LOW, p * s))
-    return result if x > 0.0 else -np.inf
+    return result if x >= _SMALLEST else -np.inf
 
 
 @_inline
@@ -170,13 +172,6 @@ def _series(half, middle):  # type: ignore[no-untyped-def]
     total = _fma(g3, 1.0 / 5040.0, total)
     total = _fma(g2, 1.0 / 120.0, total)
     return 1.0 + _fma(g1, 1.0 / 6.0, total)
-
-
-@_inline
-def _log_tiny(x):  # type: ignore[no-untyped-def]
-    """log(x) for x ≥ 0, subnormal numbers included: narrow intervals may be that narrow."""
-    small = x < 1e-290
-    return _log(x * 1.157920892373162e77 if small else x) - (177.445678223346 if small else 0.0)
 
 
 @_inline
@@ -349,7 +344,7 @@ def _conditional(first, last, Z, y, slopes, constants, lower, upper, widest, low
                     narrow = half * (abs(m) + 1.0) < _NARROW
                     mass = 2.0 * half * _series(half, m) if narrow else tails[j]
                     shift = to_middle * _fma(2.0, r, to_middle) if narrow else work[j]
-                    _widen(block_low, block_high, j, _fma(0.5, shift, constant) - _log_tiny(mass))
+                    _widen(block_low, block_high, j, _fma(0.5, shift, constant) - _log(mass))
             else:
                 for j in range(BLOCK):
                     _widen(block_low, block_high, j, _fma(0.5, work[j], constant) - _log(tails[j]))
@@ -394,10 +389,11 @@ def _combined(  # type: ignore[no-untyped-def]
                     work[j] = m * m if narrow else work[j]
                     tails[j] = 2.0 * half * _series(half, m) if narrow else tails[j]
             for j in range(BLOCK):
+                work[BLOCK + j] = _log(tails[j]) - _fma(0.5, work[j], _HALF_LOG_TWO_PI)
+            for j in range(BLOCK):
                 f = _fma(-0.5 * residual[j], residual[j], constant)
-                log_mass = _log_tiny(tails[j]) - _fma(0.5, work[j], _HALF_LOG_TWO_PI)
                 density_part = 0.0 if c[j] == 0.0 else c[j] * f
-                mass_part = 0.0 if e[j] == 0.0 else e[j] * log_mass
+                mass_part = 0.0 if e[j] == 0.0 else e[j] * work[BLOCK + j]
                 _widen(block_low, block_high, j, density_part + mass_part)
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
@@ -438,7 +434,11 @@ def threads() -> int:
     """HEDGEROW_THREADS, or the processors this process may use."""
     asked = os.environ.get("HEDGEROW_THREADS")
     if asked:
-        return max(1, int(asked))
+        if not asked.isdecimal() or int(asked) == 0:
+            raise SettingError(
+                f"HEDGEROW_THREADS={asked!r} must be a whole number from 1 up. Unset it or use one."
+            )
+        return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

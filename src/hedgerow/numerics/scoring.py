@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.axes import Array, PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.numerics.hull import Deciding, Index, deciding, rounding_bound
 
 BACKENDS = ("numba", "jax")
@@ -129,6 +129,24 @@ def _per_record(values: Array | float, y: Array) -> Array:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
 
 
+def _interval(lower: Array | float, upper: Array | float, y: Array) -> tuple[Array, Array]:
+    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    if not np.all(lower <= upper):
+        raise RangeError(
+            "Every interval needs lower <= upper, neither of them missing. Swap or fill the ends."
+        )
+    return lower, upper
+
+
+def _checked(low: Array, high: Array) -> Extremes:
+    """Missing or infinite inputs leave no value to compare, on either back end."""
+    if not np.all(low <= high):
+        raise DataError(
+            "Outcome and predictors must be finite numbers. Drop or fill the records that are not."
+        )
+    return Extremes(low, high)
+
+
 def _kept(draws: Draws, prune: bool) -> Deciding | None:
     return draws.deciding if prune else None
 
@@ -156,7 +174,7 @@ def _certified(
 def density_extremes(Z: Array, y: Array, draws: Draws) -> Extremes:
     """Extremes of f over all draws."""
     Z, y = _records(Z, y, draws)
-    return Extremes(*_kernels().density_extremes(Z, y, draws.beta, draws.sigma))
+    return _checked(*_kernels().density_extremes(Z, y, draws.beta, draws.sigma))
 
 
 def density_low(Z: Array, y: Array, draws: Draws, *, prune: bool | None = None) -> PerRecord:
@@ -199,8 +217,8 @@ def conditional_extremes(
 ) -> Extremes:
     """Extremes of f − log γ, the log density given that the outcome lies in its interval."""
     Z, y = _records(Z, y, draws)
-    lower, upper = _per_record(lower, y), _per_record(upper, y)
-    return Extremes(*_kernels().conditional_extremes(Z, y, lower, upper, draws.beta, draws.sigma))
+    lower, upper = _interval(lower, upper, y)
+    return _checked(*_kernels().conditional_extremes(Z, y, lower, upper, draws.beta, draws.sigma))
 
 
 def conditional_low(
@@ -214,7 +232,7 @@ def conditional_low(
 ) -> PerRecord:
     """min_s (f − log γ). `prune` as in `density_low`."""
     Z, y = _records(Z, y, draws)
-    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    lower, upper = _interval(lower, upper, y)
     kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_CONDITIONAL if prune is None else prune)
     if kept is None:
         return conditional_extremes(Z, y, lower, upper, draws).low
@@ -236,13 +254,13 @@ def combined_extremes(
 ) -> Extremes:
     """Extremes of density_coef_i · f + mass_coef_i · log γ; a coefficient of 0 drops its term."""
     Z, y = _records(Z, y, draws)
-    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    lower, upper = _interval(lower, upper, y)
     coefficients = _per_record(density_coef, y), _per_record(mass_coef, y)
-    return Extremes(*_kernels().combined_extremes(Z, y, lower, upper, draws.beta, draws.sigma, *coefficients))
+    return _checked(*_kernels().combined_extremes(Z, y, lower, upper, draws.beta, draws.sigma, *coefficients))
 
 
 def mean_mass(Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws) -> PerRecord:
     """The mean of γ over draws, in [0, 1]."""
     Z, y = _records(Z, y, draws)
-    lower, upper = _per_record(lower, y), _per_record(upper, y)
+    lower, upper = _interval(lower, upper, y)
     return np.asarray(_kernels().mean_mass(Z, y, lower, upper, draws.beta, draws.sigma), dtype=np.float64)
