@@ -45,6 +45,7 @@ def table(results: Sequence[Result]) -> str:
         "best s",
         "median s",
         "rate",
+        "per core",
         "unit",
         "x NumPy",
         "peak MB",

@@ -252,20 +252,46 @@ def _widen(low, high, j, value):  # type: ignore[no-untyped-def]
 
 @_kernel
 def _density(first, last, Z, y, slopes, constants, low, high):  # type: ignore[no-untyped-def]
+    """Two draws and four columns at a time; slopes has rows and columns to match."""
     _wide()
-    columns = _rows(Z.shape[1] + 1)
-    rows = _rows(3)
-    residual, block_low, block_high = rows[0], rows[1], rows[2]
+    columns = _rows(slopes.shape[1])
+    columns[:] = 0.0
+    rows = _rows(4)
+    residual, other, block_low, block_high = rows[0], rows[1], rows[2], rows[3]
     for start in range(first, last, BLOCK):
         count = min(BLOCK, last - start)
         _load_block(Z, y, start, count, columns)
         block_low[:], block_high[:] = np.inf, -np.inf
-        for s in range(slopes.shape[0]):
-            _residuals(columns, slopes[s], residual)
-            constant = constants[s]
+        for s in range(0, slopes.shape[0], 2):
+            a, b = slopes[s], slopes[s + 1]
+            a0, a1, a2, a3, a4 = a[0], a[1], a[2], a[3], a[4]
+            b0, b1, b2, b3, b4 = b[0], b[1], b[2], b[3], b[4]
+            for j in range(BLOCK):
+                outcome, z1, z2, z3, z4 = (
+                    columns[0, j],
+                    columns[1, j],
+                    columns[2, j],
+                    columns[3, j],
+                    columns[4, j],
+                )
+                r = _fma(a2, z2, _fma(a0, outcome, a1 * z1))
+                q = _fma(b2, z2, _fma(b0, outcome, b1 * z1))
+                residual[j] = _fma(a4, z4, _fma(a3, z3, r))
+                other[j] = _fma(b4, z4, _fma(b3, z3, q))
+            for k in range(5, slopes.shape[1], 4):
+                a1, a2, a3, a4 = a[k], a[k + 1], a[k + 2], a[k + 3]
+                b1, b2, b3, b4 = b[k], b[k + 1], b[k + 2], b[k + 3]
+                for j in range(BLOCK):
+                    z1, z2, z3, z4 = columns[k, j], columns[k + 1, j], columns[k + 2, j], columns[k + 3, j]
+                    residual[j] = _fma(a4, z4, _fma(a3, z3, _fma(a2, z2, _fma(a1, z1, residual[j]))))
+                    other[j] = _fma(b4, z4, _fma(b3, z3, _fma(b2, z2, _fma(b1, z1, other[j]))))
+            constant, other_constant = constants[s], constants[s + 1]
             for j in range(BLOCK):
                 f = _fma(-0.5 * residual[j], residual[j], constant)
-                _widen(block_low, block_high, j, f)
+                g = _fma(-0.5 * other[j], other[j], other_constant)
+                least, most = (f, g) if f < g else (g, f)
+                block_low[j] = least if least < block_low[j] else block_low[j]
+                block_high[j] = most if most > block_high[j] else block_high[j]
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
 
@@ -478,11 +504,14 @@ def _slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
 def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> tuple[Array, Array]:
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
-    kernel = _density
-    if Z.shape[1] <= 2 and np.all(Z[:, 0] == 1.0):
-        kernel = _density_one_slope
-        slopes = np.pad(slopes, ((0, -sigma.size % 4), (0, 2 - Z.shape[1])), mode="edge")
-        constants = np.pad(constants, (0, -sigma.size % 4), mode="edge")
+    one_slope = Z.shape[1] <= 2 and bool(np.all(Z[:, 0] == 1.0))
+    kernel, together, columns = (
+        (_density_one_slope, 4, 2) if one_slope else (_density, 2, -(-Z.shape[1] // 4) * 4)
+    )
+    # Repeated draws change no extreme, and columns of zeros no residual.
+    slopes = np.pad(slopes, ((0, -sigma.size % together), (0, 0)), mode="edge")
+    slopes = np.pad(slopes, ((0, 0), (0, columns - Z.shape[1])))
+    constants = np.pad(constants, (0, -sigma.size % together), mode="edge")
     _spread(kernel, (Z, y, slopes, constants), (low, high))
     return low, high
 
