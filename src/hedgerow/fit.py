@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.axes import LogLik, LogMass, PerRecord
+from hedgerow.axes import LogLik, LogMass, Mask, PerRecord
 from hedgerow.design import Design
-from hedgerow.errors import DataError
+from hedgerow.errors import DataError, RangeError
 from hedgerow.keys import Key
 from hedgerow.models.base import Health, Model, Parameters
 from hedgerow.numerics.scoring import Extremes
@@ -39,7 +39,15 @@ class Fit:
 
     def extremes(self, sensitive: Sensitive, interval: Interval) -> Extremes:
         """Smallest and largest d over the draws, for each record."""
-        return self.model.extremes(self.design, self.parameters, sensitive, interval)
+        found = self.model.extremes(self.design, self.parameters, sensitive, interval)
+        _check_finite(np.isfinite(found.low) & np.isfinite(found.high))
+        return found
+
+    def absolute(self, sensitive: Sensitive, interval: Interval) -> PerRecord:
+        """Largest |d| over the draws, for each record."""
+        found = self.model.absolute(self.design, self.parameters, sensitive, interval)
+        _check_finite(np.isfinite(found))
+        return found
 
     def mean_mass(self, interval: Interval) -> PerRecord:
         """The probability of each record's interval, averaged over the draws."""
@@ -58,6 +66,14 @@ class Fit:
         return (
             f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, "
             f"{self.health.sampler} sampler, confidential)"
+        )
+
+
+def _check_finite(finite: Mask) -> None:
+    if not finite.all():
+        raise RangeError(
+            f"{int((~finite).sum())} of {len(finite)} records have no finite price: their range is so narrow, or "
+            "so far from what the model expects, that its probability is zero in floating point. Widen it."
         )
 
 

@@ -15,10 +15,10 @@ from hedgerow.errors import SettingError
 from hedgerow.fit import Fit, fit
 from hedgerow.keys import Key
 from hedgerow.models.base import Model
-from hedgerow.price import Bound, Pricing, Statement, extremes_of_log_lik, price, statement
+from hedgerow.price import Bound, Pricing, Statement, extremes_of_log_lik, statement
 from hedgerow.ranges import Everywhere, Interval
 from hedgerow.risk import Risk, risk_from
-from hedgerow.sensitive import sensitive_part
+from hedgerow.sensitive import Sensitive, sensitive_part
 from hedgerow.standards import Standard
 from hedgerow.table import Table
 from hedgerow.weights import Evidence, Weights, checked_alpha
@@ -101,7 +101,8 @@ def weigh(recipe: Recipe, start: Start, *, key: Key) -> Weighted:
 
     def refit(alpha: PerRecord) -> PerRecord:
         trial = key.child("reweight").child(next(refits))
-        return _second(recipe, start, Weighted(alpha, known, interval), trial)[1].own.sensitivity
+        second, part = _refit(recipe, start, Weighted(alpha, known, interval), trial)
+        return second.absolute(part, interval)
 
     evidence = Evidence(start.risk, start.design.values, start.table, refit)
     return Weighted(checked_alpha(recipe.weights, evidence), known, interval)
@@ -109,23 +110,33 @@ def weigh(recipe: Recipe, start: Start, *, key: Key) -> Weighted:
 
 def run(recipe: Recipe, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
     """Steps 5 and 6, from fresh draws."""
-    second, pricing = _second(recipe, start, weighted, key)
-    if not pricing.own.has(recipe.bound):
+    second, part = _refit(recipe, start, weighted, key)
+    pricing = Pricing(second, part, weighted.interval)
+    if not pricing.has(recipe.bound):
         raise SettingError(
             f"bound='exact' has no closed form for {type(recipe.standard).__name__} with the "
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
             "the normal and lognormal models withheld_epsilon_['exact'] is the exact price with x_i withheld."
         )
-    epsilon = certified = pricing.own.epsilon(recipe.bound)
+    epsilon = certified = pricing.epsilon(recipe.bound)
     if recipe.bound == "oscillation":
         # max − min is two numbers per draw; about centres fixed beforehand it is one, and can be certified.
-        pilot = _second(recipe, start, weighted, key.child("pilot"))[1].own
-        certified = pricing.own.centred((pilot.low + pilot.high) / 2)
+        pilot, _ = _refit(recipe, start, weighted, key.child("pilot"))
+        seen = pilot.extremes(part, weighted.interval)
+        certified = pricing.own.centred((seen.low + seen.high) / 2)
     stated = statement(recipe.bound, second, tries=tries)
     return Outcome(weighted, second, pricing, stated, epsilon, certified)
 
 
-def _second(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Pricing]:
+def trial_price(recipe: Recipe, start: Start, weighted: Weighted, *, key: Key) -> float:
+    """The number a target would be held against, for a fit that is thrown away."""
+    if recipe.bound != "lipschitz":
+        return run(recipe, start, weighted, key=key).certified
+    trial, part = _refit(recipe, start, weighted, key)
+    return float(2 * trial.absolute(part, weighted.interval).max())
+
+
+def _refit(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Sensitive]:
     inside = weighted.interval.inside
     power = np.where(inside, recipe.standard.power(weighted.alpha, weighted.known), 1.0)
     if not (np.isfinite(power) & (power >= 0)).all():
@@ -134,8 +145,7 @@ def _second(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple
             "powers must be numbers from 0 up."
         )
     part = sensitive_part(recipe.standard, weighted.alpha, weighted.known, weighted.interval)
-    second = fit(recipe.model, start.design, power, draws=recipe.draws, key=key)
-    return second, price(second, part, weighted.interval)
+    return fit(recipe.model, start.design, power, draws=recipe.draws, key=key), part
 
 
 def _known(recipe: Recipe, start: Start, interval: Interval, key: Key) -> PerRecord:

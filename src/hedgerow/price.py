@@ -12,6 +12,7 @@ models that supremum is infinite, and none of the three is differential privacy.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from hedgerow.axes import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.fit import Fit
+from hedgerow.models.base import Influence
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Linear, Sensitive, withheld_part
@@ -73,14 +75,73 @@ class Price:
 
 @dataclass(frozen=True, repr=False)
 class Pricing:
-    """What one fit costs: under the standard's own neighbour, and with x_i withheld; confidential."""
+    """What one fit costs, scored when asked for; confidential.
 
-    own: Price
-    withheld: Price
-    by_draws: tuple[tuple[int, Price], ...]  # the own price after an eighth, a quarter, half, all draws
+    The Lipschitz price needs less than the others, so each is computed when it is first read.
+    """
+
+    fit: Fit
+    part: Sensitive
+    interval: Interval
+
+    @cached_property
+    def sensitivity(self) -> PerRecord:
+        """max_s |d|, by record."""
+        return self.fit.absolute(self.part, self.interval)
+
+    @cached_property
+    def own(self) -> Price:
+        """The price under the standard's own neighbour."""
+        return self.by_draws[-1][1]
+
+    @cached_property
+    def by_draws(self) -> tuple[tuple[int, Price], ...]:
+        """The own price after an eighth, a quarter, half and all of the draws."""
+        steps: list[tuple[int, Price]] = []
+        for draws in _doublings(self.fit.draws):
+            found = self.fit.part(draws).extremes(self.part, self.interval)
+            here = Price(found.low, found.high, self._own_constant)
+            steps.append((draws.stop, here if not steps else steps[-1][1].join(here)))
+        return tuple(steps)
+
+    @cached_property
+    def withheld(self) -> Price:
+        """The price when x_i is withheld altogether."""
+        power = self.fit.power
+        found = self.fit.extremes(withheld_part(power), self.interval)
+        influence = self.influence
+        return Price(found.low, found.high, influence.loss_constant(power) if influence else None)
+
+    @cached_property
+    def influence(self) -> Influence | None:
+        """What each record does to the fit, for exact models."""
+        return self.fit.model.influence(self.fit.design, self.fit.power)
+
+    def has(self, bound: Bound) -> bool:
+        """Whether this bound can be computed for the standard's own neighbour."""
+        return bound != "exact" or (self._has_closed_form and self.influence is not None)
+
+    def epsilon(self, bound: Bound) -> float:
+        """The price under one bound: the largest over records."""
+        return float(self.by_record(bound).max())
+
+    def by_record(self, bound: Bound) -> PerRecord:
+        """The price of each record under one bound."""
+        return 2 * self.sensitivity if bound == "lipschitz" else self.own.by_record(bound)
+
+    @property
+    def _has_closed_form(self) -> bool:
+        # The neighbour is a record's likelihood taken away in part; where γ(θ) enters there is none.
+        return isinstance(self.part, Linear) and not self.part.mass.any()
+
+    @cached_property
+    def _own_constant(self) -> PerRecord | None:
+        if not isinstance(self.part, Linear) or not self.has("exact") or self.influence is None:
+            return None
+        return self.influence.loss_constant(self.part.density) + self.part.constant
 
     def __repr__(self) -> str:
-        return f"Pricing({len(self.own.low)} records, confidential)"
+        return f"Pricing({self.fit.design.records} records, confidential)"
 
 
 @dataclass(frozen=True)
@@ -106,47 +167,9 @@ def statement(bound: Bound, fit: Fit, *, tries: int = 1) -> Statement:
     return Statement(bound, fit.draws, delta, CONFIDENCE, fit.health.independent)
 
 
-def price(fit: Fit, part: Sensitive, interval: Interval) -> Pricing:
-    """Score every draw of the fit once and price both neighbours."""
-    own_constant = _own_constant(fit, part)
-    withheld = withheld_part(fit.power)
-    withheld_constant = fit.model.loss_constant(fit.design, fit.power, fit.power)
-    running: tuple[Price, Price] | None = None
-    by_draws = []
-    for draws in _doublings(fit.draws):
-        extremes = _extremes(fit.part(draws), part, withheld, interval)
-        own = Price(extremes[0].low, extremes[0].high, own_constant)
-        apart = Price(extremes[1].low, extremes[1].high, withheld_constant)
-        running = (own, apart) if running is None else (running[0].join(own), running[1].join(apart))
-        by_draws.append((draws.stop, running[0]))
-    if running is None:
-        raise SettingError("A fit without draws has no price.")
-    return Pricing(running[0], running[1], tuple(by_draws))
-
-
 def extremes_of_log_lik(fit: Fit, interval: Interval) -> Extremes:
     """Smallest and largest f over the draws, for each record."""
     return fit.extremes(withheld_part(np.ones(fit.design.records)), interval)
-
-
-def _extremes(fit: Fit, own: Sensitive, withheld: Linear, interval: Interval) -> tuple[Extremes, Extremes]:
-    raw = extremes_of_log_lik(fit, interval)
-    apart = _scaled(raw, withheld)
-    if isinstance(own, Linear) and not own.mass.any() and (own.density >= 0).all():
-        return _scaled(raw, own), apart
-    return fit.extremes(own, interval), apart
-
-
-def _scaled(raw: Extremes, part: Linear) -> Extremes:
-    return Extremes(part.density * raw.low + part.constant, part.density * raw.high + part.constant)
-
-
-def _own_constant(fit: Fit, part: Sensitive) -> PerRecord | None:
-    """c_i where the neighbour is a record's likelihood taken away in part; none where γ(θ) enters."""
-    if not isinstance(part, Linear) or part.mass.any():
-        return None
-    constant = fit.model.loss_constant(fit.design, fit.power, part.density)
-    return None if constant is None else constant + part.constant
 
 
 def _distance(low: PerRecord, high: PerRecord, centre: PerRecord) -> PerRecord:

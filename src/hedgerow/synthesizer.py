@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow import design as designs
-from hedgerow.axes import PerRecord
+from hedgerow.axes import Mask, PerRecord
 from hedgerow.calibrate import calibrate
 from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError
 from hedgerow.keys import Key
@@ -237,23 +237,23 @@ class Synthesizer:
     @property
     def lipschitz_epsilon_(self) -> float:
         """Price of one copy under the Lipschitz bound."""
-        return self._need().outcome.pricing.own.epsilon("lipschitz")
+        return self._need().outcome.pricing.epsilon("lipschitz")
 
     @property
     def oscillation_epsilon_(self) -> float:
         """Price of one copy under the oscillation bound."""
-        return self._need().outcome.pricing.own.epsilon("oscillation")
+        return self._need().outcome.pricing.epsilon("oscillation")
 
     @property
     def exact_epsilon_(self) -> float:
         """Price of one copy by the exact privacy loss; absent where that has no closed form."""
-        own = self._need().outcome.pricing.own
-        if not own.has("exact"):
+        pricing = self._need().outcome.pricing
+        if not pricing.has("exact"):
             raise AttributeError(
                 f"exact_epsilon_: the neighbour of {self.standard.label} has no closed form with the "
                 f"{self.model.name} model. See oscillation_epsilon_ and withheld_epsilon_."
             )
-        return own.epsilon("exact")
+        return pricing.epsilon("exact")
 
     @property
     def withheld_epsilon_(self) -> dict[str, float]:
@@ -269,12 +269,12 @@ class Synthesizer:
     @property
     def sensitivity_(self) -> float:
         """Δ: the largest |d| over draws and records."""
-        return float(self._need().outcome.pricing.own.sensitivity.max())
+        return float(self._need().outcome.pricing.sensitivity.max())
 
     @property
     def lipschitz_(self) -> PerRecord:
         """max_s |d[s,i]|: the by-record values of the paper's violins."""
-        return self._need().outcome.pricing.own.sensitivity
+        return self._need().outcome.pricing.sensitivity
 
     @property
     def scale_(self) -> float:
@@ -315,7 +315,7 @@ class Synthesizer:
     def records_(self) -> Any:
         """By record: risk, alpha, power, known, price under the chosen bound, share of the largest price."""
         fitted = self._need()
-        price = fitted.outcome.pricing.own.by_record(self.bound)
+        price = fitted.outcome.pricing.by_record(self.bound)
         largest = price.max()
         return self.like(
             {
@@ -336,30 +336,31 @@ class Synthesizer:
         steps = fitted.outcome.pricing.by_draws
         columns: dict[str, list[float]] = {"draws": [count for count, _ in steps]}
         for bound in BOUNDS:
-            if fitted.outcome.pricing.own.has(bound):
+            if fitted.outcome.pricing.has(bound):
                 columns[bound] = [price.epsilon(bound) for _, price in steps]
         return self.like(columns)
 
     @property
     def flagged_(self) -> Any:
         """Records for which a draw-based bound cannot be trusted: they decide too much of their own fit."""
-        fitted = self._need()
-        withheld = fitted.outcome.pricing.withheld
+        pricing = self._need().outcome.pricing
         rows = np.flatnonzero(self._untrusted())
-        columns: dict[str, Any] = {"record": rows, "oscillation": withheld.by_record("oscillation")[rows]}
-        leverage = self.model.leverage(fitted.start.design, self.power_)
-        if leverage is not None and withheld.has("exact"):
-            columns |= {"exact": withheld.by_record("exact")[rows], "leverage": leverage[rows]}
+        columns: dict[str, Any] = {"record": rows}
+        if pricing.influence is not None:
+            columns |= {
+                "leverage": pricing.influence.leverage[rows],
+                "oscillation": pricing.withheld.by_record("oscillation")[rows],
+                "exact": pricing.withheld.by_record("exact")[rows],
+            }
         return self.like(columns)
 
-    def _untrusted(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        fitted = self._need()
-        withheld = fitted.outcome.pricing.withheld
-        leverage = self.model.leverage(fitted.start.design, self.power_)
-        if leverage is None or not withheld.has("exact"):
-            return np.zeros(fitted.start.design.records, dtype=np.bool_)
+    def _untrusted(self) -> Mask:
+        pricing = self._need().outcome.pricing
+        if pricing.influence is None:
+            return np.zeros(len(self.power_), dtype=np.bool_)
+        withheld = pricing.withheld
         beyond = withheld.by_record("exact") > withheld.by_record("oscillation")
-        return (leverage > _HIGH_LEVERAGE) | (beyond & (self.power_ > 0))
+        return (pricing.influence.leverage > _HIGH_LEVERAGE) | (beyond & (self.power_ > 0))
 
     def _need(self) -> _Fitted:
         if self._fitted is None:

@@ -134,7 +134,7 @@ def test_exact_loss_is_brute_force_refitting(model, kept):
     design, power = example()
     share = (1 - kept) * power
     sample = model.sample(design, power, draws=100, key=Key.from_seed(3))
-    constant = model.loss_constant(design, power, share)
+    constant = model.influence(design, power).loss_constant(share)
     log_lik = model.log_lik(design, sample.parameters, slice(None))
     loss = share * log_lik - constant
     bare = log_lik - model.jacobian(design)
@@ -154,8 +154,9 @@ def test_exp_of_minus_loss_averages_to_one():
     count = 20_000
     draws = posterior.draw(count, Key.from_seed(4))
     parameters = {"beta": draws.beta, "sigma": draws.sigma}
-    loss = power * model.log_lik(design, parameters, slice(None)) - model.loss_constant(design, power, power)
-    leverage = model.leverage(design, power)
+    influence = model.influence(design, power)
+    loss = power * model.log_lik(design, parameters, slice(None)) - influence.loss_constant(power)
+    leverage = influence.leverage
     residual = model.response(design.values) - design.matrix @ posterior.mean
     # Finite third moments too, so that the normal approximation to the mean is a fair one.
     finite = (3 * leverage < 1) & (posterior.rate > 3 * power * residual**2 / 2 / (1 - 3 * leverage))

@@ -78,6 +78,12 @@ class Model(ABC):
             low[records], high[records] = part.min(axis=0), part.max(axis=0)
         return Extremes(low, high)
 
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        """Largest |d| over draws for each record; models may find it without both extremes."""
+        return self.extremes(design, parameters, sensitive, interval).absolute
+
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         """γ averaged over draws, in blocks of records."""
         mean = np.empty(design.records)
@@ -85,13 +91,23 @@ class Model(ABC):
             mean[records] = np.exp(self.log_mass(design, parameters, interval, records)).mean(axis=0)
         return mean
 
-    def loss_constant(self, design: Design, power: PerRecord, share: PerRecord) -> PerRecord | None:
-        """c_i such that share_i · f_i(θ) − c_i is the privacy loss, where it has a closed form."""
+    def influence(self, design: Design, power: PerRecord) -> "Influence | None":
+        """What each record does to the fit, where that has a closed form."""
         return None
 
-    def leverage(self, design: Design, power: PerRecord) -> PerRecord | None:
-        """How much of its own fit each record decides, where it has a closed form."""
-        return None
+
+class Influence(ABC):
+    """The fit without a record, or without a part of its likelihood, in closed form."""
+
+    leverage: PerRecord  # how much of its own fitted value each record decides, between 0 and 1
+
+    @abstractmethod
+    def loss_constant(self, share: PerRecord) -> PerRecord:
+        """c_i such that share_i · f_i(θ) − c_i is the exact privacy loss about record i.
+
+        The loss is log ξ(θ | x) − log ξ(θ | neighbour), where the neighbour's power on record i is
+        power_i − share_i and everything else, weights included, is held fixed.
+        """
 
 
 def blocks(records: int, draws: int) -> Iterator[slice]:

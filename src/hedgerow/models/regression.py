@@ -15,7 +15,7 @@ from hedgerow.axes import Array, LogLik, LogMass, PerRecord
 from hedgerow.design import LARGEST, Design
 from hedgerow.errors import DataError
 from hedgerow.keys import Key
-from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
 from hedgerow.models.prior import Prior
 from hedgerow.numerics import scoring
 from hedgerow.numerics.intervals import log_interval_mass
@@ -43,6 +43,36 @@ class Posterior:
         noise = key.child("beta").stream().normal((draws, len(self.mean)))
         beta = self.mean + sigma[:, None] * solve_triangular(self.factor, noise.T).T
         return Draws(np.ascontiguousarray(beta), sigma)
+
+
+@dataclass(frozen=True, repr=False)
+class RegressionInfluence(Influence):
+    """docs/maths.md, "Exact loss"."""
+
+    leverage: PerRecord
+    spread: PerRecord  # h = z'Λ⁻¹z
+    squared: PerRecord  # r², the squared residual
+    jacobian: PerRecord
+    shape: float
+    rate: float
+
+    def loss_constant(self, share: PerRecord) -> PerRecord:
+        taken = share * self.spread
+        removed = share * self.squared / (2 * (1 - taken) * self.rate)
+        lost = (taken >= 1) | (removed >= 1)
+        if lost.any():
+            raise DataError(
+                f"{int(lost.sum())} records decide the fit alone to the last digit, so that the fit without "
+                "them cannot be computed. Give a less vague prior, or merge categories of a single record."
+            )
+        half = share / 2
+        constant = (
+            np.log1p(-taken) / 2
+            - half * (_LOG_2PI + np.log(self.rate) + np.log1p(-removed))
+            + self.shape * np.log1p(-removed)
+            + _log_gamma_drop(self.shape, half)
+        )
+        return np.asarray(constant + share * self.jacobian, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -130,41 +160,31 @@ class Regression(Model):
             np.where(density == 0, 0.0, density * found.high) + shift,
         )
 
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        plain = isinstance(sensitive, Linear) and not (sensitive.mass.any() or sensitive.constant.any())
+        if not isinstance(sensitive, Linear) or not plain or (sensitive.density < 0).any():
+            return super().absolute(design, parameters, sensitive, interval)
+        draws = Draws(parameters["beta"], parameters["sigma"])
+        response = self.response(design.values)
+        return sensitive.density * scoring.density_absolute(
+            design.matrix, response, draws, shift=self.jacobian(design)
+        )
+
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         response = self.response(design.values)
         lower, upper = self._offsets(response, interval)
         draws = Draws(parameters["beta"], parameters["sigma"])
         return scoring.mean_mass(design.matrix, response, lower, upper, draws)
 
-    def loss_constant(self, design: Design, power: PerRecord, share: PerRecord) -> PerRecord:
-        """c_i such that share_i · f_i(θ) − c_i is the exact privacy loss about record i.
-
-        The loss is log ξ(θ | x) − log ξ(θ | neighbour), where the neighbour's power on record i is
-        power_i − share_i and everything else, weights included, is held fixed (docs/maths.md, "Exact loss").
-        """
+    def influence(self, design: Design, power: PerRecord) -> "RegressionInfluence":
         posterior = self.posterior(design, power)
-        leverage = share * leverages(design.matrix, posterior.factor)
+        spread = leverages(design.matrix, posterior.factor)
         residual = self.response(design.values) - design.matrix @ posterior.mean
-        removed = share * residual**2 / (2 * (1 - leverage) * posterior.rate)
-        if (leverage >= 1).any() or (removed >= 1).any():
-            count = int(((leverage >= 1) | (removed >= 1)).sum())
-            raise DataError(
-                f"{count} records decide the fit alone to the last digit, so that the fit without them "
-                "cannot be computed. Give a less vague prior, or merge categories that hold a single record."
-            )
-        half = share / 2
-        shape, rate = posterior.shape, posterior.rate
-        constant = (
-            np.log1p(-leverage) / 2
-            - half * (_LOG_2PI + np.log(rate) + np.log1p(-removed))
-            + shape * np.log1p(-removed)
-            + _log_gamma_drop(shape, half)
+        return RegressionInfluence(
+            power * spread, spread, residual**2, self.jacobian(design), posterior.shape, posterior.rate
         )
-        return np.asarray(constant + share * self.jacobian(design), dtype=np.float64)
-
-    def leverage(self, design: Design, power: PerRecord) -> PerRecord:
-        """The share of its own fitted value that each record decides: power · z'Λ⁻¹z, between 0 and 1."""
-        return power * leverages(design.matrix, self.posterior(design, power).factor)
 
     def _end(self, values: PerRecord) -> PerRecord:
         """A range's end on the scale of the response."""
