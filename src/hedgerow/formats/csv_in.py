@@ -1,0 +1,298 @@
+"""CSV in: every cell read as text first, then each column typed by all of its cells.
+
+A reader that guesses from a first block turns a late letter into an error or a whole column into
+floats. Here a type is given only when every cell of the column fits it, and only when writing the value
+gives the same text back up to notation: codes with leading zeros, numbers with a leading plus and whole
+numbers beyond 64 bits stay text.
+
+Missing: an empty cell always; in a column of numbers, booleans or dates also the words in `missing`
+("NA", "NaN", …). In a text column those words are text, since NA may be Namibia. Blank lines are skipped
+when there is more than one column.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from hedgerow.errors import DataError, FileError
+from hedgerow.formats.columns import EXACT, check_flat, some
+from hedgerow.formats.source import Dialect, Format, Missing, Source, Stamp, frozen
+
+MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
+
+_INTEGER = r"^-?(0|[1-9][0-9]*)$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|Inf|INF|infinity|Infinity)$"
+_CODE = r"^[+-]?0[0-9]|^\+[0-9]+$"  # 00123, +44123: numbers to a parser, names to people
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d(?:\.(\d{3}|\d{6}|\d{9}))?(Z?)$")
+_BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+_BLOCK = 1 << 24  # one row must fit into a block: 10,000 wide cells do
+
+
+def read_csv(
+    path: Path,
+    *,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    missing: Collection[str] = MISSING_WORDS,
+    text: Collection[str] = (),
+) -> Source:
+    """A CSV file with a header as a `Source`."""
+    body, dialect = _decoded(path, encoding, delimiter, decimal)
+    names, cells = _cells(path.name, body, dialect)
+    unknown = sorted(set(text) - set(names))
+    if unknown:
+        raise DataError(f"{path.name}: no column named {some(unknown)}. The columns are {some(names, 20)}.")
+    typing = _Typing(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
+    columns = [typing.column(name, column) for name, column in zip(names, cells.columns, strict=True)]
+    table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
+    dialect = Dialect(
+        dialect.encoding,
+        dialect.bom,
+        dialect.delimiter,
+        decimal,
+        dialect.newline,
+        frozen(typing.spelled),
+        frozen(typing.booleans),
+        frozen(typing.stamps),
+    )
+    return Source(table, Format.CSV, frozen(typing.missing), tuple(typing.notes), dialect)
+
+
+def _decoded(path: Path, encoding: str, delimiter: str | None, decimal: str) -> tuple[bytes, Dialect]:
+    """The file as UTF-8 without a byte order mark, and how it was spelled."""
+    raw = path.read_bytes()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
+        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass encoding='utf-16'.")
+    try:
+        content = raw.decode(encoding)
+    except LookupError:
+        raise FileError(
+            f"{path.name}: {encoding!r} is no known encoding. Use 'utf-8', 'cp1252', 'latin-1' or 'utf-16'."
+        ) from None
+    except UnicodeError:
+        raise FileError(
+            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: encoding='cp1252' "
+            "(Windows, Western Europe), 'cp1250' (Central Europe), 'latin-1', 'utf-16', 'shift_jis' or "
+            "another."
+        ) from None
+    if "\0" in content:
+        raise FileError(
+            f"{path.name}: {content.count(chr(0))} NUL characters. This is not a text file, or it is UTF-16 "
+            "without its mark: pass encoding='utf-16-le', or export the file again."
+        )
+    bom = content.startswith("\ufeff")
+    content = content.removeprefix("\ufeff").lstrip("\r\n")
+    if not content:
+        raise FileError(f"{path.name}: the file is empty. A header and at least one row are needed.")
+    head = content.split("\n", 1)[0]
+    newline = "\r\n" if head.endswith("\r") else "\n"
+    if delimiter is None:
+        bare = re.sub(r'"[^"]*"', "", head)
+        delimiter = max(",;\t|", key=bare.count)  # ties and none at all: the comma
+    elif len(delimiter) != 1 or delimiter in '"\r\n':
+        raise FileError(
+            f"{path.name}: the delimiter must be one character, got {delimiter!r}. Use ',' or ';'."
+        )
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise FileError(
+            f"{path.name}: decimal sign {decimal!r} with delimiter {delimiter!r}. Use '.' or ',', not "
+            "the same."
+        )
+    if content.count('"') % 2:
+        raise FileError(
+            f"{path.name}: a quotation mark is opened and never closed. The file is cut short, or a cell "
+            'holds a single " that should be doubled: export it again.'
+        )
+    return content.encode("utf-8"), Dialect(encoding, bom, delimiter, decimal, newline)
+
+
+def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table]:
+    """The header, and every cell as text; an empty cell is null, a quoted empty one is ""."""
+    head = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8", newline="")
+    header = [h.strip() for h in next(csv.reader(head, delimiter=dialect.delimiter))]
+    _check_header(name, header)
+    ragged: list[int] = []
+
+    def count(row: "pyarrow.csv.InvalidRow") -> str:
+        ragged.append(row.actual_columns)
+        return "skip"
+
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(body),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=[str(i) for i in range(len(header))], skip_rows_after_names=1, block_size=_BLOCK
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=dialect.delimiter,
+                newlines_in_values=True,
+                # In a file of one column a blank line is a missing value.
+                ignore_empty_lines=len(header) > 1,
+                invalid_row_handler=count,
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={str(i): pa.string() for i in range(len(header))},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        # Arrow's own message quotes the row.
+        raise FileError(
+            f"{name}: the rows cannot be told apart with delimiter {dialect.delimiter!r}. Pass another "
+            "delimiter, or export the file again."
+        ) from None
+    if ragged:
+        raise FileError(
+            f"{name}: {len(ragged)} rows have between {min(ragged)} and {max(ragged)} cells, the header has "
+            f"{len(header)} (delimiter {dialect.delimiter!r}). The file is cut short, a cell holds an "
+            "unquoted "
+            "delimiter, or the delimiter is another: pass it, or export the file again."
+        )
+    if table.num_rows == 0:
+        raise DataError(f"{name}: a header of {len(header)} columns and no rows. At least one row is needed.")
+    return header, table
+
+
+def _check_header(name: str, header: list[str]) -> None:
+    # A first row of data taken for a header would be quoted by every later message: this check comes first.
+    if all(re.match(_NUMBER, cell) for cell in header):
+        raise DataError(
+            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add "
+            "a line "
+            "with column names."
+        )
+    blank = sum(not cell for cell in header)
+    if blank:
+        raise DataError(
+            f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
+            "numbers "
+            "is best left out."
+        )
+    twice = (
+        sorted({cell for cell in header if header.count(cell) > 1}) if len(set(header)) < len(header) else []
+    )
+    if twice:
+        raise DataError(
+            f"{name}: {len(twice)} column names occur more than once ({some(twice)}). Rename them, so that "
+            "each column can be addressed."
+        )
+
+
+class _Typing:
+    """Gives each column its type and collects what was decided on the way."""
+
+    def __init__(self, file: str, decimal: str, words: frozenset[str], text: frozenset[str]) -> None:
+        self.file, self.decimal, self.words, self.text = file, decimal, words, text
+        self.missing: dict[str, Missing] = {}
+        self.spelled: dict[str, str] = {}
+        self.booleans: dict[str, tuple[str, str]] = {}
+        self.stamps: dict[str, Stamp] = {}
+        self.notes: list[str] = []
+
+    def column(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        words = pc.fill_null(
+            pc.is_in(cells, value_set=pa.array(sorted({"", *self.words}), pa.string())), False
+        )
+        filled = pc.if_else(words, pa.scalar(None, pa.string()), cells)
+        typed = None if name in self.text else self._typed(name, filled)
+        if typed is None:
+            if cells.null_count:
+                self.missing[name] = Missing(cells.null_count)
+            return cells
+        self._count(name, cells, words)
+        return typed
+
+    def _count(self, name: str, cells: pa.ChunkedArray, words: pa.ChunkedArray) -> None:
+        found = {v["values"].as_py(): v["counts"].as_py() for v in pc.value_counts(cells.filter(words))}
+        empty = cells.null_count + found.pop("", 0)
+        if empty or found:
+            self.missing[name] = Missing(empty, frozen(dict(sorted(found.items()))))
+        if len(found) == 1 and not empty:
+            self.spelled[name] = next(iter(found))
+
+    def _typed(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        """The column in its type, or None if it is text."""
+        present = len(cells) - cells.null_count
+        if not present:
+            return pa.chunked_array([pa.nulls(len(cells))])
+        plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
+        numbers = _matching(plain, _NUMBER)
+        if numbers == present:
+            return self._number(name, plain, present)
+        if 2 * numbers >= present:
+            raise DataError(
+                f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
+                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
+                f"missing, or read the column as text with text=[{name!r}]."
+            )
+        for pair in _BOOLEANS:
+            if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:
+                self.booleans[name] = pair
+                return pc.equal(cells, pair[1])
+        return self._moment(name, cells, present)
+
+    def _number(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
+        if _matching(cells, _CODE):
+            self.notes.append(
+                f"column {name!r} is kept as text: some of its numbers have leading zeros or a plus."
+            )
+            return None
+        whole = _matching(cells, _INTEGER)
+        if whole == present:
+            for kind in (pa.int64(), pa.uint64()):
+                try:
+                    return cells.cast(kind)
+                except pa.ArrowInvalid:
+                    continue
+            self.notes.append(f"column {name!r} is kept as text: its whole numbers need more than 64 bits.")
+            return None
+        numbers = cells.cast(pa.float64())
+        large = pc.and_(
+            pc.match_substring_regex(cells, _INTEGER), pc.greater_equal(pc.abs(numbers), float(EXACT))
+        )
+        if pc.any(large).as_py():
+            raise DataError(
+                f"{self.file}: column {name!r} has {pc.sum(large).as_py()} whole numbers of 2^53 and more "
+                "beside numbers "
+                f"with decimals; as floats they would change. Read it as text with text=[{name!r}], or "
+                "rescale it."
+            )
+        return numbers
+
+    def _moment(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
+        try:
+            if _matching(cells, _DATE) == present:
+                return cells.cast(pa.date32())
+            style = _STAMP.match(pc.drop_null(cells)[0].as_py())
+            if style is None:
+                return None
+            between, fraction, zone = style.groups()
+            digits = len(fraction or "")
+            tail = rf"\.[0-9]{{{digits}}}" if digits else ""
+            same = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{between}[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}{tail}{zone}$"
+            if _matching(cells, same) != present:
+                return None
+            bare = pc.replace_substring(cells, "Z", "") if zone else cells
+            moments = bare.cast(pa.timestamp(_UNITS[digits]))
+            self.stamps[name] = Stamp(between, digits, zone)
+            return pc.assume_timezone(moments, "UTC") if zone else moments
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{self.file}: column {name!r} is written like dates, but not all {present} of them exist. "
+                f"Correct them, or read the column as text with text=[{name!r}]."
+            ) from None
+
+
+def _matching(cells: pa.ChunkedArray, pattern: str) -> int:
+    return pc.sum(pc.match_substring_regex(cells, pattern)).as_py() or 0
