@@ -4,7 +4,10 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,6 +121,22 @@ def test_missing_cells_are_counted_and_words_are_missing_only_where_they_cannot_
     }
     assert read_text(tmp_path, "x\n1\n-\n2\n", missing=["-"]).frame["x"].to_pylist() == [1, None, 2]
     assert read_text(tmp_path, "x\n1\n\n2\n").frame["x"].to_pylist() == [1, None, 2]
+
+
+def test_line_ends_of_any_system(tmp_path: Path) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        source = read_text(tmp_path, end.join(["a,b", "1,x", '2,"y"', "", ""]))
+        assert source.frame.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}, repr(end)
+
+
+def test_not_a_number_is_counted_and_told(tmp_path: Path) -> None:
+    table = pa.table({"x": [float("nan"), 1.0, None]})
+    for kind in ("csv", "stata", "spss"):
+        path = tmp_path / f"t{Format(kind).suffix}"
+        assert formats.write(table, path, kind).changes == ("NaN in columns x reads as a missing value.",)
+        assert formats.read(path).frame["x"].to_pylist() == [None, 1.0, None]
+    formats.write(table, tmp_path / "t.parquet", "parquet")
+    assert formats.read(tmp_path / "t.parquet").missing == {"x": Missing(1, {"NaN": 1})}
 
 
 def test_delimiter_is_found_and_can_be_given(tmp_path: Path) -> None:
@@ -287,6 +306,36 @@ def test_no_room_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
     assert said.startswith("FileError: "), said
     assert "t: cannot be written" in said or "SPSS file could not be written" in said
     assert list(tmp_path.iterdir()) == []
+
+
+_WRITER = """
+import sys
+import pyarrow as pa
+from hedgerow import formats
+table = pa.table({"x": [i / 7 for i in range(200_000)]})
+print("ready", flush=True)
+while True:
+    formats.write(table, sys.argv[1], "csv", overwrite=True)
+"""
+
+
+def test_a_killed_writer_leaves_the_whole_file_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    source = str(Path(__file__).parents[1] / "src")
+    for pause in (0.01, 0.1, 0.25):
+        child = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": source},
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(pause)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        if path.exists():
+            assert formats.read(path).frame.num_rows == 200_000
 
 
 def test_pandas_frames_with_categories_and_nullable_columns(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from hedgerow.errors import FileError, SettingError
-from hedgerow.formats.columnar import read_columnar, write_columnar
+from hedgerow.formats.columnar import count_missing, read_columnar, write_columnar
 from hedgerow.formats.columns import check_flat, some, to_arrow
 from hedgerow.formats.csv_in import MISSING_WORDS, read_csv
 from hedgerow.formats.csv_out import check_csv, csv_bytes
@@ -155,8 +155,7 @@ def write(
     except OSError as error:
         raise FileError(
             f"{path.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Nothing was left "
-            "behind; "
-            "free some room, or choose a folder that can be written to."
+            "behind; free some room, or choose a folder that can be written to."
         ) from None
     finally:
         with suppress(OSError):
@@ -183,7 +182,7 @@ def _write_to(
             dialect = replace(dialect, encoding=encoding)
         with partial.open("wb") as file:
             file.writelines(csv_bytes(table, dialect, formulas))
-        return _unlabelled(kept, kind)
+        return _unlabelled(kept, kind) + _not_numbers(table)
     if kind in (Format.PARQUET, Format.ARROW):
         with partial.open("wb") as file:
             write_columnar(table, file, kind)
@@ -196,15 +195,20 @@ def _write_to(
         from hedgerow.formats.stata_out import write_stata
 
         with partial.open("wb") as file:
-            return write_stata(table, file, kept, codes)
+            return write_stata(table, file, kept, codes) + _not_numbers(table)
     from hedgerow.formats.spss_out import write_spss
 
-    return write_spss(table, partial, kept, codes)
+    return write_spss(table, partial, kept, codes) + _not_numbers(table)
 
 
 def _unlabelled(dictionary: Dictionary, kind: Format) -> list[str]:
     labelled = sorted({*dictionary.labels, *dictionary.value_labels})
     return [f"{kind.value} has no place for the labels of columns {some(labelled)}."] if labelled else []
+
+
+def _not_numbers(table: pa.Table) -> list[str]:
+    odd = sorted(name for name, missing in count_missing(table).items() if missing.marked)
+    return [f"NaN in columns {some(odd)} reads as a missing value."] if odd else []
 
 
 def _unchanged(table: pa.Table, source: Source) -> dict[str, pa.ChunkedArray]:

@@ -27,9 +27,8 @@ def read_columnar(path: Path, kind: Format) -> Source:
         # Arrow's own message may quote bytes of the file.
         name = "Parquet" if kind is Format.PARQUET else "Arrow"
         raise FileError(
-            f"{path.name}: not a whole {name} file ({path.stat().st_size} bytes). It was cut short, "
-            "damaged, or "
-            "has another format: copy or export it again, or pass the format."
+            f"{path.name}: not a whole {name} file ({path.stat().st_size} bytes). It was cut short, damaged, "
+            "or has another format: copy or export it again, or pass the format."
         ) from None
     table = check_flat(table, path.name)
     return Source(table, kind, frozen(count_missing(table)))

@@ -146,8 +146,7 @@ def check_exact(name: str, whole: Any) -> None:
     if large:
         raise DataError(
             f"column {name!r} has {large} whole numbers above 2^53, which Stata and SPSS cannot hold "
-            "exactly. "
-            "Convert it to text, or write Parquet, Arrow or CSV."
+            "exactly. Convert it to text, or write Parquet, Arrow or CSV."
         )
 
 

@@ -13,6 +13,7 @@ when there is more than one column.
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
@@ -118,7 +119,12 @@ def _decoded(path: Path, encoding: str, delimiter: str | None, decimal: str) -> 
 def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table]:
     """The header, and every cell as text; an empty cell is null, a quoted empty one is ""."""
     head = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8", newline="")
-    header = [h.strip() for h in next(csv.reader(head, delimiter=dialect.delimiter))]
+    try:
+        header = [cell.strip() for cell in next(csv.reader(head, delimiter=dialect.delimiter))]
+    except csv.Error:
+        raise FileError(
+            f"{name}: the first line is no header. Pass the delimiter, or export it again."
+        ) from None
     _check_header(name, header)
     ragged: list[int] = []
 
@@ -156,8 +162,7 @@ def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: {len(ragged)} rows have between {min(ragged)} and {max(ragged)} cells, the header has "
             f"{len(header)} (delimiter {dialect.delimiter!r}). The file is cut short, a cell holds an "
-            "unquoted "
-            "delimiter, or the delimiter is another: pass it, or export the file again."
+            "unquoted delimiter, or the delimiter is another: pass it, or export the file again."
         )
     if table.num_rows == 0:
         raise DataError(f"{name}: a header of {len(header)} columns and no rows. At least one row is needed.")
@@ -168,20 +173,16 @@ def _check_header(name: str, header: list[str]) -> None:
     # A first row of data taken for a header would be quoted by every later message: this check comes first.
     if all(re.match(_NUMBER, cell) for cell in header):
         raise DataError(
-            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add "
-            "a line "
-            "with column names."
+            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add a "
+            "line with column names."
         )
     blank = sum(not cell for cell in header)
     if blank:
         raise DataError(
             f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
-            "numbers "
-            "is best left out."
+            "numbers is best left out."
         )
-    twice = (
-        sorted({cell for cell in header if header.count(cell) > 1}) if len(set(header)) < len(header) else []
-    )
+    twice = sorted(cell for cell, times in Counter(header).items() if times > 1)
     if twice:
         raise DataError(
             f"{name}: {len(twice)} column names occur more than once ({some(twice)}). Rename them, so that "
@@ -264,9 +265,8 @@ class _Typing:
         if pc.any(large).as_py():
             raise DataError(
                 f"{self.file}: column {name!r} has {pc.sum(large).as_py()} whole numbers of 2^53 and more "
-                "beside numbers "
-                f"with decimals; as floats they would change. Read it as text with text=[{name!r}], or "
-                "rescale it."
+                "beside numbers with decimals; as floats they would change. Read it as text with "
+                f"text=[{name!r}], or rescale it."
             )
         return numbers
 

@@ -48,8 +48,7 @@ def check_csv(table: pa.Table, formulas: str) -> None:
     if found:
         raise DataError(
             f"{sum(found.values())} text cells would run as formulas in a spreadsheet, in {len(found)} "
-            "columns: "
-            f"{some([f'{name!r} ({count})' for name, count in found.items()])}. Correct them, pass "
+            f"columns: {some([f'{name!r} ({count})' for name, count in found.items()])}. Correct them, pass "
             "formulas='escape' to put an apostrophe in front, or formulas='allow' to write them as they are."
         )
     spans = [

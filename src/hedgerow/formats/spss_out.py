@@ -33,10 +33,9 @@ def check_spss_names(names: list[str]) -> None:
     ]
     if bad:
         raise DataError(
-            f"{len(bad)} column names are not allowed in SPSS: {some([repr(name) for name in bad])}. Use "
-            "up to 64 "
-            "bytes of letters, digits and _ . @ # $, a letter first, no reserved word; or choose another "
-            "format."
+            f"{len(bad)} column names are not allowed in SPSS: {some([repr(name) for name in bad])}. Use up "
+            "to 64 bytes of letters, digits and _ . @ # $, a letter first, no reserved word; or choose "
+            "another format."
         )
     if len({name.upper() for name in names}) < len(names):
         raise DataError(
@@ -90,9 +89,8 @@ def write_spss(
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError):
         # Its message can quote a value.
         raise FileError(
-            "the SPSS file could not be written: no room on the disk, or a name, label or "
-            "declared "
-            "missing value that SPSS does not allow. Free some room, or choose another format."
+            "the SPSS file could not be written: no room on the disk, or a name, label or declared missing "
+            "value that SPSS does not allow. Free some room, or choose another format."
         ) from None
     with path.open("r+b") as file:
         file.seek(_WRITTEN_AT.start)

@@ -60,9 +60,9 @@ def check_stata_names(names: list[str]) -> None:
     ]
     if bad:
         raise DataError(
-            f"{len(bad)} column names are not allowed in Stata: {some([repr(name) for name in bad])}. "
-            "Use up to 32 "
-            "letters, digits and underscores, a letter first, no reserved word; or choose another format."
+            f"{len(bad)} column names are not allowed in Stata: {some([repr(name) for name in bad])}. Use up "
+            "to 32 letters, digits and underscores, a letter first, no reserved word; or choose another "
+            "format."
         )
 
 
@@ -150,9 +150,8 @@ def _filled(name: str, numbers: Any, storage: _Storage, gone: Mask, letters: pa.
     beyond = int(((known < storage.low) | (known > storage.high)).sum())
     if beyond:
         raise DataError(
-            f"column {name!r} has {beyond} numbers beyond ±{storage.high:g}, infinity included, which "
-            "Stata does "
-            "not hold. Correct them, or choose another format."
+            f"column {name!r} has {beyond} numbers beyond ±{storage.high:g}, infinity included, which Stata "
+            "does not hold. Correct them, or choose another format."
         )
     cells = np.where(missing, 0, numbers).astype(storage.dtype)
     steps = np.zeros(len(cells), dtype=np.int64)

@@ -42,9 +42,9 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
         ) from None
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, MemoryError):
         raise FileError(
-            f"{path.name}: not a whole {_NAMES[kind]} file ({path.stat().st_size} bytes). It was cut "
-            "short, damaged "
-            "or has another format: copy or export it again. Text in another encoding can look like this too."
+            f"{path.name}: not a whole {_NAMES[kind]} file ({path.stat().st_size} bytes). It was cut short, "
+            "damaged or has another format: copy or export it again. Text in another encoding can look like "
+            "this too."
         ) from None
     reading = _Reading(kind, meta)
     columns = [reading.column(name, list(cells[name])) for name in meta.column_names]
