@@ -52,7 +52,8 @@ def refused(content: bytes, tmp_path: Path, **options: object) -> str:
         ("a,b\n1,Zürich s3cr3t\n".encode("latin-1"), "is not utf-8. Pass the encoding"),
         ("a,b\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
         (b"a,b\n1,2\n2,3\n3,s3cr3t\n", "column 'b' mixes types: 2 of 3 cells are numbers, 1 are not"),
-        (b"d\n2021-02-28\n2021-02-30\n", "not all 2 of them exist"),
+        (b"d\n2021-02-28\n2021-02-30\n", "not all 2 can be read"),
+        (b"a\n1e400\n2\n", "1 numbers beyond 1.8e308"),
         (b"a,b\n1,9007199254740993\n1,0.5\n", "1 whole numbers of 2^53 and more"),
     ],
 )
@@ -219,9 +220,11 @@ def test_tables_that_are_not_flat(tmp_path: Path) -> None:
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]), "more than once"),
         (pa.table({"x": pa.array([], pa.int64())}), "1 columns and 0 rows"),
         ([1, 2], "got list"),
+        (pd.DataFrame({"x": [1, SECRET], "y": [1, 2]}), r"1 columns mix types or hold objects \(x\)"),
     ]:
-        with pytest.raises(DataError, match=words):
+        with pytest.raises(DataError, match=words) as caught:
             formats.write(table, tmp_path / "t.parquet", "parquet")
+        assert SECRET not in str(caught.value)
 
 
 def test_names_and_values_that_a_format_does_not_hold(tmp_path: Path) -> None:

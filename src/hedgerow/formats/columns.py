@@ -45,13 +45,33 @@ def to_arrow(frame: Any) -> pa.Table:
         return frame
     if isinstance(frame, pd.DataFrame):
         # The index is not data, and pandas would keep it as a column or in the metadata.
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return _from_pandas(frame)
     try:
         return nw.from_native(frame, eager_only=True).to_arrow()
     except TypeError:
         raise DataError(
             f"expected a pandas, polars or Arrow table, got {type(frame).__name__}. Pass a dataframe."
         ) from None
+
+
+def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        # Arrow's own message quotes the value.
+        mixed = [str(name) for name in frame.columns if not _convertible(frame[name])]
+    raise DataError(
+        f"{len(mixed)} columns mix types or hold objects ({some(mixed)}). Convert each to one type, with "
+        "astype."
+    )
+
+
+def _convertible(column: Any) -> bool:
+    try:
+        pa.Array.from_pandas(column)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return False
+    return True
 
 
 def check_flat(table: pa.Table, name: str) -> pa.Table:

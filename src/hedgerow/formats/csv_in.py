@@ -18,22 +18,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from hedgerow.errors import DataError, FileError
-from hedgerow.formats.columns import EXACT, check_flat, some
-from hedgerow.formats.source import Dialect, Format, Missing, Source, Stamp, frozen
+from hedgerow.formats.columns import check_flat, some
+from hedgerow.formats.csv_types import NUMBER, Typing
+from hedgerow.formats.source import Dialect, Format, Source, frozen
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 
-_INTEGER = r"^-?(0|[1-9][0-9]*)$"
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|Inf|INF|infinity|Infinity)$"
-_CODE = r"^[+-]?0[0-9]|^\+[0-9]+$"  # 00123, +44123: numbers to a parser, names to people
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_STAMP = re.compile(r"^\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d(?:\.(\d{3}|\d{6}|\d{9}))?(Z?)$")
-_BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
-_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _BLOCK = 1 << 24  # one row must fit into a block: 10,000 wide cells do
 
 
@@ -52,7 +45,7 @@ def read_csv(
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(f"{path.name}: no column named {some(unknown)}. The columns are {some(names, 20)}.")
-    typing = _Typing(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
+    typing = Typing(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
     columns = [typing.column(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
     dialect = Dialect(
@@ -171,7 +164,7 @@ def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
 
 def _check_header(name: str, header: list[str]) -> None:
     # A first row of data taken for a header would be quoted by every later message: this check comes first.
-    if all(re.match(_NUMBER, cell) for cell in header):
+    if all(re.match(NUMBER, cell) for cell in header):
         raise DataError(
             f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add a "
             "line with column names."
@@ -188,111 +181,3 @@ def _check_header(name: str, header: list[str]) -> None:
             f"{name}: {len(twice)} column names occur more than once ({some(twice)}). Rename them, so that "
             "each column can be addressed."
         )
-
-
-class _Typing:
-    """Gives each column its type and collects what was decided on the way."""
-
-    def __init__(self, file: str, decimal: str, words: frozenset[str], text: frozenset[str]) -> None:
-        self.file, self.decimal, self.words, self.text = file, decimal, words, text
-        self.missing: dict[str, Missing] = {}
-        self.spelled: dict[str, str] = {}
-        self.booleans: dict[str, tuple[str, str]] = {}
-        self.stamps: dict[str, Stamp] = {}
-        self.notes: list[str] = []
-
-    def column(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
-        words = pc.fill_null(
-            pc.is_in(cells, value_set=pa.array(sorted({"", *self.words}), pa.string())), False
-        )
-        filled = pc.if_else(words, pa.scalar(None, pa.string()), cells)
-        typed = None if name in self.text else self._typed(name, filled)
-        if typed is None:
-            if cells.null_count:
-                self.missing[name] = Missing(cells.null_count)
-            return cells
-        self._count(name, cells, words)
-        return typed
-
-    def _count(self, name: str, cells: pa.ChunkedArray, words: pa.ChunkedArray) -> None:
-        found = {v["values"].as_py(): v["counts"].as_py() for v in pc.value_counts(cells.filter(words))}
-        empty = cells.null_count + found.pop("", 0)
-        if empty or found:
-            self.missing[name] = Missing(empty, frozen(dict(sorted(found.items()))))
-        if len(found) == 1 and not empty:
-            self.spelled[name] = next(iter(found))
-
-    def _typed(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """The column in its type, or None if it is text."""
-        present = len(cells) - cells.null_count
-        if not present:
-            return pa.chunked_array([pa.nulls(len(cells))])
-        plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
-        numbers = _matching(plain, _NUMBER)
-        if numbers == present:
-            return self._number(name, plain, present)
-        if 2 * numbers >= present:
-            raise DataError(
-                f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
-                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
-                f"missing, or read the column as text with text=[{name!r}]."
-            )
-        for pair in _BOOLEANS:
-            if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:
-                self.booleans[name] = pair
-                return pc.equal(cells, pair[1])
-        return self._moment(name, cells, present)
-
-    def _number(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
-        if _matching(cells, _CODE):
-            self.notes.append(
-                f"column {name!r} is kept as text: some of its numbers have leading zeros or a plus."
-            )
-            return None
-        whole = _matching(cells, _INTEGER)
-        if whole == present:
-            for kind in (pa.int64(), pa.uint64()):
-                try:
-                    return cells.cast(kind)
-                except pa.ArrowInvalid:
-                    continue
-            self.notes.append(f"column {name!r} is kept as text: its whole numbers need more than 64 bits.")
-            return None
-        numbers = cells.cast(pa.float64())
-        large = pc.and_(
-            pc.match_substring_regex(cells, _INTEGER), pc.greater_equal(pc.abs(numbers), float(EXACT))
-        )
-        if pc.any(large).as_py():
-            raise DataError(
-                f"{self.file}: column {name!r} has {pc.sum(large).as_py()} whole numbers of 2^53 and more "
-                "beside numbers with decimals; as floats they would change. Read it as text with "
-                f"text=[{name!r}], or rescale it."
-            )
-        return numbers
-
-    def _moment(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
-        try:
-            if _matching(cells, _DATE) == present:
-                return cells.cast(pa.date32())
-            style = _STAMP.match(pc.drop_null(cells)[0].as_py())
-            if style is None:
-                return None
-            between, fraction, zone = style.groups()
-            digits = len(fraction or "")
-            tail = rf"\.[0-9]{{{digits}}}" if digits else ""
-            same = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{between}[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}{tail}{zone}$"
-            if _matching(cells, same) != present:
-                return None
-            bare = pc.replace_substring(cells, "Z", "") if zone else cells
-            moments = bare.cast(pa.timestamp(_UNITS[digits]))
-            self.stamps[name] = Stamp(between, digits, zone)
-            return pc.assume_timezone(moments, "UTC") if zone else moments
-        except pa.ArrowInvalid:
-            raise DataError(
-                f"{self.file}: column {name!r} is written like dates, but not all {present} of them exist. "
-                f"Correct them, or read the column as text with text=[{name!r}]."
-            ) from None
-
-
-def _matching(cells: pa.ChunkedArray, pattern: str) -> int:
-    return pc.sum(pc.match_substring_regex(cells, pattern)).as_py() or 0
