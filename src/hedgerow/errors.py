@@ -29,6 +29,22 @@ class CalibrationError(HedgerowError):
     """The target ε cannot be met."""
 
 
+class FileError(HedgerowError):
+    """A file that cannot be read or written: absent, cut short, of another kind, or no room for it."""
+
+
+class LedgerError(HedgerowError):
+    """The ledger cannot be read, written or trusted."""
+
+
+class BudgetError(LedgerError):
+    """A spend that the budget does not cover."""
+
+    def __init__(self, message: str, *, remaining: float) -> None:
+        super().__init__(message)
+        self.remaining = remaining  # ε, rounded down, so that spending it is always allowed
+
+
 class NotFittedError(HedgerowError, AttributeError):
     """A result was asked for before `fit`."""
 

@@ -1,0 +1,173 @@
+"""What a file was when it was read: its table, and what is needed to write one like it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hedgerow.errors import FileError, SettingError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Format(StrEnum):
+    """A kind of file. SAS is read only: the tools that write it do not write what SAS itself writes."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    STATA = "stata"
+    SPSS = "spss"
+    SAS = "sas"
+    XPORT = "xport"
+
+    @property
+    def writable(self) -> bool:
+        """Whether hedgerow writes this kind."""
+        return self not in (Format.SAS, Format.XPORT)
+
+    @property
+    def written_as(self) -> "Format":
+        """The kind of a copy: the input's own; Parquet for SAS, since it keeps dates and doubles."""
+        return self if self.writable else Format.PARQUET
+
+    @property
+    def suffix(self) -> str:
+        """The usual ending of a file of this kind."""
+        return next(ending for ending, kind in SUFFIXES.items() if kind is self)
+
+
+SUFFIXES = {
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".txt": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".dta": Format.STATA,
+    ".sav": Format.SPSS,
+    ".zsav": Format.SPSS,
+    ".sas7bdat": Format.SAS,
+    ".xpt": Format.XPORT,
+}
+
+
+def format_of(path: Path) -> Format:
+    """The kind of a file by its ending."""
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise FileError(
+            f"{path.name}: the ending {path.suffix or '(none)'!r} is not one of {', '.join(SUFFIXES)}. "
+            "Rename the file, or say which format it has."
+        )
+    return kind
+
+
+def as_format(value: "Format | str") -> Format:
+    """A format by its name."""
+    try:
+        return Format(value)
+    except ValueError:
+        known = ", ".join(kind.value for kind in Format)
+        raise SettingError(f"format {value!r} is not one of {known}.") from None
+
+
+def frozen(mapping: Mapping[K, V]) -> Mapping[K, V]:
+    """A copy that cannot be changed."""
+    return MappingProxyType(dict(mapping))
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Missing:
+    """How many cells of a column hold no value, and how the file said so."""
+
+    empty: int = 0  # empty cell, null, Stata's `.`, SPSS's system-missing
+    marked: Mapping[str, int] = field(default_factory=_nothing)  # "NA", ".a", a declared code: its count
+
+    @property
+    def total(self) -> int:
+        """All cells without a value."""
+        return self.empty + sum(self.marked.values())
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """How a CSV column spells its times: `2020-01-31T10:00:00.000Z` is Stamp("T", 3, "Z")."""
+
+    between: str
+    digits: int
+    zone: str
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file spells things, so that a copy can spell them the same way."""
+
+    encoding: str = "utf-8"
+    bom: bool = False
+    delimiter: str = ","
+    decimal: str = "."
+    newline: str = "\n"
+    missing: Mapping[str, str] = field(default_factory=_nothing)  # column: the text of its empty cells
+    booleans: Mapping[str, tuple[str, str]] = field(default_factory=_nothing)  # column: (false, true)
+    stamps: Mapping[str, Stamp] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The data dictionary of a Stata, SPSS or SAS file. File labels and notes are left out on purpose:
+    they are free text about the confidential file, and a copy is another file.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=_nothing)  # column: what it is
+    value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=_nothing)
+    formats: Mapping[str, str] = field(default_factory=_nothing)
+    measures: Mapping[str, str] = field(default_factory=_nothing)  # SPSS: nominal, ordinal, scale
+    widths: Mapping[str, int] = field(default_factory=_nothing)  # SPSS: display width
+    missing_ranges: Mapping[str, list[Any]] = field(default_factory=_nothing)  # SPSS: declared codes
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """A table as it was read, and everything a copy in the same format needs.
+
+    A declared missing value (SPSS -99, Stata .a) is a null in `frame`, so that no model takes it for a
+    number; `codes` remembers which one it was, and `write` puts it back into a column that returns
+    unchanged.
+    """
+
+    frame: pa.Table
+    format: Format
+    missing: Mapping[str, Missing] = field(default_factory=_nothing)  # columns with missing cells only
+    notes: tuple[str, ...] = ()  # what reading decided that the reader should know
+    dialect: Dialect = field(default_factory=Dialect)
+    dictionary: Dictionary = field(default_factory=Dictionary)
+    codes: Mapping[str, pa.ChunkedArray] = field(default_factory=_nothing)
+
+    def __repr__(self) -> str:
+        return (
+            f"Source(confidential: {self.frame.num_columns} columns × {self.frame.num_rows} rows, "
+            f"{self.format.value}, {sum(m.total for m in self.missing.values())} missing cells)"
+        )
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was written: its digest, and what the format could not hold as it was."""
+
+    path: Path
+    format: Format
+    sha256: str
+    size: int
+    changes: tuple[str, ...] = ()

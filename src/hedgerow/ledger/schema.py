@@ -1,0 +1,56 @@
+"""The tables of a ledger file, and how a file comes to have them."""
+
+import sqlite3
+import time
+from pathlib import Path
+
+from hedgerow.errors import LedgerError
+
+_VERSION = 1
+_SCHEMA = (
+    """CREATE TABLE entries (
+        id INTEGER PRIMARY KEY, time TEXT NOT NULL, event TEXT NOT NULL, dataset TEXT, fingerprint TEXT,
+        relation TEXT, epsilon REAL, copies INTEGER, plan TEXT, release TEXT, note TEXT NOT NULL,
+        previous TEXT NOT NULL, hash TEXT NOT NULL
+    ) STRICT""",
+    """CREATE TABLE head (
+        one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER NOT NULL, hash TEXT NOT NULL,
+        seal TEXT NOT NULL
+    ) STRICT""",
+    "CREATE TRIGGER entries_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END",
+    "CREATE TRIGGER entries_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END",
+)
+
+
+def prepare(connection: sqlite3.Connection, path: Path, timeout: float) -> int:
+    """Brings the file into shape and returns its number of rows."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            # Only the first opener changes the mode; SQLite does not wait by itself while doing so.
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    connection.execute(
+        "PRAGMA synchronous = FULL"
+    )  # a spend must survive a power cut before copies are shown
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                connection.execute("ROLLBACK")
+                raise LedgerError(f"{path.name}: an SQLite file, but not a ledger. Choose another file name.")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+    elif version != _VERSION:
+        raise LedgerError(
+            f"{path.name}: ledger version {version}; this hedgerow knows {_VERSION}. Update hedgerow."
+        )
+    return int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
