@@ -1,6 +1,7 @@
 """A fit: draws of a weighted posterior, their health, and scores on demand."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from hedgerow.axes import LogLik, LogMass, Mask, PerRecord
 from hedgerow.design import Design
 from hedgerow.errors import DataError, RangeError
 from hedgerow.keys import Key
-from hedgerow.models.base import Health, Model, Parameters
+from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Sensitive
@@ -23,6 +24,7 @@ class Fit:
     power: PerRecord  # α*_i
     parameters: Parameters
     health: Health
+    influence: Callable[[], Influence] | None = None
 
     @property
     def draws(self) -> int:
@@ -60,7 +62,7 @@ class Fit:
     def part(self, draws: slice) -> "Fit":
         """The same fit with some of its draws."""
         chosen = {name: np.ascontiguousarray(value[draws]) for name, value in self.parameters.items()}
-        return Fit(self.model, self.design, self.power, chosen, self.health)
+        return replace(self, parameters=chosen)
 
     def __repr__(self) -> str:
         return (
@@ -86,4 +88,4 @@ def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key)
             f"The {model.name} model gave draws that are not finite. The outcome or a predictor may span too "
             "many orders of magnitude: rescale it, or give a prior in its units."
         )
-    return Fit(model, design, power, sample.parameters, sample.health)
+    return Fit(model, design, power, sample.parameters, sample.health, sample.influence)

@@ -115,7 +115,7 @@ class Pricing:
     @cached_property
     def influence(self) -> Influence | None:
         """What each record does to the fit, for exact models."""
-        return self.fit.model.influence(self.fit.design, self.fit.power)
+        return None if self.fit.influence is None else self.fit.influence()
 
     def has(self, bound: Bound) -> bool:
         """Whether this bound can be computed for the standard's own neighbour."""

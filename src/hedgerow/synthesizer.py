@@ -28,6 +28,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
 }
 _HIGH_LEVERAGE = 0.9
+_SOME_LEVERAGE = 0.05  # below this a record cannot move the posterior away from its own draws
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
@@ -358,9 +359,13 @@ class Synthesizer:
         pricing = self._need().outcome.pricing
         if pricing.influence is None:
             return np.zeros(len(self.power_), dtype=np.bool_)
-        withheld = pricing.withheld
-        beyond = withheld.by_record("exact") > withheld.by_record("oscillation")
-        return (pricing.influence.leverage > _HIGH_LEVERAGE) | (beyond & (self.power_ > 0))
+        leverage = pricing.influence.leverage
+        flagged = leverage > _HIGH_LEVERAGE
+        if (leverage > _SOME_LEVERAGE).any():
+            withheld = pricing.withheld
+            beyond = withheld.by_record("exact") > withheld.by_record("oscillation")
+            flagged |= beyond & (leverage > _SOME_LEVERAGE)
+        return flagged
 
     def _need(self) -> _Fitted:
         if self._fitted is None:

@@ -134,7 +134,7 @@ def test_exact_loss_is_brute_force_refitting(model, kept):
     design, power = example()
     share = (1 - kept) * power
     sample = model.sample(design, power, draws=100, key=Key.from_seed(3))
-    constant = model.influence(design, power).loss_constant(share)
+    constant = sample.influence().loss_constant(share)
     log_lik = model.log_lik(design, sample.parameters, slice(None))
     loss = share * log_lik - constant
     bare = log_lik - model.jacobian(design)
@@ -154,7 +154,7 @@ def test_exp_of_minus_loss_averages_to_one():
     count = 20_000
     draws = posterior.draw(count, Key.from_seed(4))
     parameters = {"beta": draws.beta, "sigma": draws.sigma}
-    influence = model.influence(design, power)
+    influence = model._influence(design, power, posterior)
     loss = power * model.log_lik(design, parameters, slice(None)) - influence.loss_constant(power)
     leverage = influence.leverage
     residual = model.response(design.values) - design.matrix @ posterior.mean

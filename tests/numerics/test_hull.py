@@ -51,6 +51,8 @@ def test_pruned_is_identical(case):
             scoring.density_absolute(Z, y, draws, prune=prune),
             scoring.density_absolute(Z, y, draws, shift=-y, prune=prune),
             scoring.conditional_low(Z, y, lower, upper, draws, prune=prune),
+            scoring.conditional_absolute(Z, y, lower, upper, draws, prune=prune),
+            scoring.conditional_absolute(Z, y, lower, upper, draws, shift=-y, prune=prune),
         )
 
     for pruned, full in zip(scores(True), scores(False), strict=True):

@@ -4,7 +4,7 @@ Parameters are a mapping from names to arrays whose first axis is the draw, for 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +30,27 @@ class Health:
     effective_draws: float
 
 
+class Influence(ABC):
+    """The fit without a record, or without a part of its likelihood, in closed form."""
+
+    leverage: PerRecord  # how much of its own fitted value each record decides, between 0 and 1
+
+    @abstractmethod
+    def loss_constant(self, share: PerRecord) -> PerRecord:
+        """c_i such that share_i · f_i(θ) − c_i is the exact privacy loss about record i.
+
+        The loss is log ξ(θ | x) − log ξ(θ | neighbour), where the neighbour's power on record i is
+        power_i − share_i and everything else, weights included, is held fixed.
+        """
+
+
 @dataclass(frozen=True, repr=False)
 class Sample:
     """Draws from a weighted posterior."""
 
     parameters: Parameters
     health: Health
+    influence: Callable[[], Influence] | None = None  # where the posterior has a closed form
 
 
 class Model(ABC):
@@ -90,24 +105,6 @@ class Model(ABC):
         for records in blocks(design.records, _draws(parameters)):
             mean[records] = np.exp(self.log_mass(design, parameters, interval, records)).mean(axis=0)
         return mean
-
-    def influence(self, design: Design, power: PerRecord) -> "Influence | None":
-        """What each record does to the fit, where that has a closed form."""
-        return None
-
-
-class Influence(ABC):
-    """The fit without a record, or without a part of its likelihood, in closed form."""
-
-    leverage: PerRecord  # how much of its own fitted value each record decides, between 0 and 1
-
-    @abstractmethod
-    def loss_constant(self, share: PerRecord) -> PerRecord:
-        """c_i such that share_i · f_i(θ) − c_i is the exact privacy loss about record i.
-
-        The loss is log ξ(θ | x) − log ξ(θ | neighbour), where the neighbour's power on record i is
-        power_i − share_i and everything else, weights included, is held fixed.
-        """
 
 
 def blocks(records: int, draws: int) -> Iterator[slice]:

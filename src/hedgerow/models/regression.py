@@ -112,9 +112,14 @@ class Regression(Model):
         )
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
-        exact = self.posterior(design, power).draw(draws, key)
+        posterior = self.posterior(design, power)
+        exact = posterior.draw(draws, key)
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
-        return Sample({"beta": exact.beta, "sigma": exact.sigma}, health)
+        return Sample(
+            {"beta": exact.beta, "sigma": exact.sigma},
+            health,
+            influence=lambda: self._influence(design, power, posterior),
+        )
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         sigma = parameters["sigma"][:, None]
@@ -163,14 +168,21 @@ class Regression(Model):
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
-        plain = isinstance(sensitive, Linear) and not (sensitive.mass.any() or sensitive.constant.any())
-        if not isinstance(sensitive, Linear) or not plain or (sensitive.density < 0).any():
+        known = isinstance(sensitive, Linear) and not sensitive.constant.any()
+        if not known or not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
             return super().absolute(design, parameters, sensitive, interval)
         draws = Draws(parameters["beta"], parameters["sigma"])
-        response = self.response(design.values)
-        return sensitive.density * scoring.density_absolute(
-            design.matrix, response, draws, shift=self.jacobian(design)
-        )
+        response, shift = self.response(design.values), self.jacobian(design)
+        density, mass = sensitive.density, sensitive.mass
+        if not mass.any():
+            found = scoring.density_absolute(design.matrix, response, draws, shift=shift)
+        elif np.array_equal(mass, -density):
+            ends = self._offsets(response, interval)
+            found = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
+        else:
+            return super().absolute(design, parameters, sensitive, interval)
+        with np.errstate(invalid="ignore"):
+            return np.where(density == 0, 0.0, density * found)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         response = self.response(design.values)
@@ -178,8 +190,7 @@ class Regression(Model):
         draws = Draws(parameters["beta"], parameters["sigma"])
         return scoring.mean_mass(design.matrix, response, lower, upper, draws)
 
-    def influence(self, design: Design, power: PerRecord) -> "RegressionInfluence":
-        posterior = self.posterior(design, power)
+    def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
         spread = leverages(design.matrix, posterior.factor)
         residual = self.response(design.values) - design.matrix @ posterior.mean
         return RegressionInfluence(

@@ -1,4 +1,4 @@
-"""Which draws can decide a minimum (maths.md section 13).
+"""Which draws can decide a minimum (docs/maths.md, "Scoring").
 
 f and f − log γ are concave in the natural parameters (β/σ², 1/σ²), so their minimum over draws is taken
 at a vertex of the convex hull of the draws. Draws deep inside the hull can be left out.

@@ -1,6 +1,6 @@
 """The log mass a standard normal puts on an interval, right in the far tails and for narrow intervals.
 
-Three forms, each used where it loses nothing (maths.md section 5):
+Three forms, each used where it loses nothing (docs/maths.md, "Scoring"):
 
 - ends on both sides of zero: 1 − Q(−lower) − Q(upper);
 - ends on one side: reflected into one tail and scaled by the density of the nearer end, so that the

@@ -243,6 +243,65 @@ def conditional_low(
     return _certified(conditional_extremes(Z, y, lower, upper, draws[kept.index]), kept, Z, y, draws, in_full)
 
 
+def conditional_absolute(
+    Z: Array,
+    y: Array,
+    lower: Array | float,
+    upper: Array | float,
+    draws: Draws,
+    *,
+    shift: Array | float = 0.0,
+    prune: bool | None = None,
+) -> PerRecord:
+    """max_s |f − log γ + shift_i|, as `density_absolute`: the bound on the maximum is Jensen's."""
+    Z, y = _records(Z, y, draws)
+    lower, upper = _interval(lower, upper, y)
+    shift = _per_record(shift, y)
+    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_CONDITIONAL if prune is None else prune)
+    if kept is None:
+        extremes = conditional_extremes(Z, y, lower, upper, draws)
+        return Extremes(extremes.low + shift, extremes.high + shift).absolute
+    result = np.abs(conditional_low(Z, y, lower, upper, draws, prune=True) + shift)
+    most = _conditional_most(Z, y, lower, upper, draws[kept.index], draws) + shift
+    open_ones = np.flatnonzero(~((most <= 0.0) | (most <= result)))
+    if open_ones.size:
+        some = Z[open_ones], y[open_ones], lower[open_ones], upper[open_ones]
+        extremes = conditional_extremes(*some, draws)
+        result[open_ones] = Extremes(
+            extremes.low + shift[open_ones], extremes.high + shift[open_ones]
+        ).absolute
+    return np.asarray(result, dtype=np.float64)
+
+
+def _conditional_most(
+    Z: Array, y: Array, lower: Array, upper: Array, vertices: Draws, draws: Draws
+) -> PerRecord:
+    """An upper bound on f − log γ over all draws.
+
+    f − log γ = −log ∫ exp(−((y − μ)t + t²/2)/σ²) dt over the interval's offsets t. By Jensen, over any part
+    of it of width w with mean m and mean square q of t, this is at most −log w + ((y − μ)m + q/2)/σ²: linear
+    in (β/σ², 1/σ²), so that the vertices of the draws decide its maximum.
+    """
+    reach = float(np.median(draws.sigma))  # cut infinite intervals to a part near y
+    low = np.clip(lower, np.minimum(-reach, upper - reach), None)
+    high = np.clip(upper, None, np.maximum(reach, lower + reach))
+    width = high - low
+    with np.errstate(divide="ignore"):
+        start = np.where(width > 0, -np.log(width), np.inf)
+    middle = 0.5 * (low + high)
+    square = middle**2 + width**2 / 12.0
+    precision = vertices.sigma**-2.0
+    natural = vertices.beta * precision[:, None]
+    most = np.empty(y.size)
+    for first in range(0, y.size, 4096):
+        block = slice(first, first + 4096)
+        slope = middle[block] * y[block] + 0.5 * square[block]
+        values = np.outer(precision, slope) - (natural @ Z[block].T) * middle[block]
+        size = np.abs(values).max(axis=0) + np.abs(slope) * precision.max() + np.abs(start[block])
+        most[block] = values.max(axis=0) + start[block] + 1e-10 * size
+    return np.where(np.isfinite(most), most, np.inf)
+
+
 def combined_extremes(
     Z: Array,
     y: Array,
