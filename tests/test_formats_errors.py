@@ -1,14 +1,12 @@
 """Files that cannot be used: one clear error each, no value quoted, nothing half-written."""
 
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -251,30 +249,37 @@ def test_names_and_values_that_a_format_does_not_hold(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def in_child(action: Callable[[], object], before: Callable[[], object]) -> str:
-    """What an action says in a process with other rights."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            before()
-            action()
-            said = "nothing"
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read().decode()
-    os.waitpid(child, 0)
-    return said
+_CHILD = """
+import os, resource, signal, sys
+import pyarrow as pa
+from hedgerow import formats
+table = pa.table({"x": [i / 7 for i in range(20_000)]})
+kind, action, path = sys.argv[1:]
+if kind == "no rights" and os.geteuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+if kind == "small disk":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+try:
+    formats.read(path) if action == "read" else formats.write(table, path, action)
+    print("nothing")
+except BaseException as error:
+    print(f"{type(error).__name__}: {error}")
+"""
 
 
-def without_rights() -> None:
-    if os.geteuid() == 0:
-        os.setgid(65534)
-        os.setuid(65534)
+def in_child(kind: str, action: str, path: Path) -> str:
+    """What reading, or writing in a format, says in a process with other rights or less room."""
+    # The sources are not readable to another user, so the child must have imported all it needs before.
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, kind, action, str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        check=True,
+    )
+    return done.stdout
 
 
 @pytest.fixture
@@ -291,21 +296,15 @@ def test_permissions(open_folder: Path) -> None:
     path = open_folder / "t.csv"
     path.write_text("a\nb\n")
     path.chmod(0)
-    assert in_child(lambda: formats.read(path), without_rights).startswith("FileError: t.csv: no permission")
+    assert in_child("no rights", "read", path).startswith("FileError: t.csv: no permission")
     open_folder.chmod(0o555)
-    said = in_child(lambda: formats.write(pa.table({"x": [1]}), open_folder / "u.csv", "csv"), without_rights)
+    said = in_child("no rights", "csv", open_folder / "u.csv")
     assert said.startswith("FileError: u.csv: cannot be written (Permission denied)")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
 def test_no_room_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
-    table = pa.table({"x": [i / 7 for i in range(20_000)]})
-
-    def small_disk() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-
-    said = in_child(lambda: formats.write(table, tmp_path / "t", kind), small_disk)
+    said = in_child("small disk", kind, tmp_path / "t")
     assert said.startswith("FileError: "), said
     assert "t: cannot be written" in said or "SPSS file could not be written" in said
     assert list(tmp_path.iterdir()) == []

@@ -58,21 +58,19 @@ class RegressionInfluence(Influence):
 
     def loss_constant(self, share: PerRecord) -> PerRecord:
         taken = share * self.spread
-        removed = share * self.squared / (2 * (1 - taken) * self.rate)
-        lost = (taken >= 1) | (removed >= 1)
-        if lost.any():
-            raise DataError(
-                f"{int(lost.sum())} records decide the fit alone to the last digit, so that the fit without "
-                "them cannot be computed. Give a less vague prior, or merge categories of a single record."
+        with np.errstate(all="ignore"):
+            removed = share * self.squared / (2 * (1 - taken) * self.rate)
+            half = share / 2
+            constant = (
+                np.log1p(-taken) / 2
+                - half * (_LOG_2PI + np.log(self.rate) + np.log1p(-removed))
+                + self.shape * np.log1p(-removed)
+                + _log_gamma_drop(self.shape, half)
             )
-        half = share / 2
-        constant = (
-            np.log1p(-taken) / 2
-            - half * (_LOG_2PI + np.log(self.rate) + np.log1p(-removed))
-            + self.shape * np.log1p(-removed)
-            + _log_gamma_drop(self.shape, half)
-        )
-        return np.asarray(constant + share * self.jacobian, dtype=np.float64)
+        # A record that decides the fit to the last digit leaves nothing to compute the fit without it from:
+        # its loss is not bounded by anything known.
+        lost = (taken >= 1) | (removed >= 1) | ~np.isfinite(constant)
+        return np.where(lost, -np.inf, constant + share * self.jacobian)
 
 
 @dataclass(frozen=True)
