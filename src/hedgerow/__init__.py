@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
     from hedgerow.release import Guarantee, Release
     from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+    from hedgerow.strict import Strict
     from hedgerow.synthesizer import Synthesizer
     from hedgerow.weights import (
         CapWeights,
@@ -44,6 +45,7 @@ _WHERE = {
     "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
     "release": ("Guarantee", "Release"),
     "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
+    "strict": ("Strict",),
     "synthesizer": ("Synthesizer",),
     "weights": (
         "CapWeights",
@@ -85,6 +87,7 @@ __all__ = [
     "ScalarWeights",
     "SoftmaxWeights",
     "Standard",
+    "Strict",
     "Synthesizer",
     "Tail",
     "Unweighted",

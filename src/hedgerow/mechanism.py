@@ -44,7 +44,7 @@ class Start:
 
     table: Table
     design: Design
-    fit: Fit
+    fit: Fit | None  # none where the risk is public and needs no fit
     risk: Risk
 
     def __repr__(self) -> str:
@@ -85,6 +85,9 @@ class Outcome:
 def begin(model: Model, table: Table, design: Design, *, draws: int, key: Key) -> Start:
     """Steps 1 and 2."""
     model.check(design)
+    public = model.public_risk(design)
+    if public is not None:
+        return Start(table, design, None, public)
     unweighted = fit(model, design, np.ones(design.records), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
     return Start(table, design, unweighted, risk_from(extremes_of_log_lik(unweighted, nowhere)))
@@ -153,6 +156,10 @@ def _known(recipe: Recipe, start: Start, interval: Interval, key: Key) -> PerRec
     records = start.design.records
     if not recipe.standard.uses_known or interval.whole:
         return np.zeros(records)
+    if start.fit is None:
+        raise SettingError(
+            f"{recipe.standard.label} needs an unweighted fit, which this model does not have."
+        )
     if recipe.known == "exact":
         return np.clip(1 - start.fit.mean_mass(interval), 0, 1)
     outside = np.zeros(records)

@@ -25,8 +25,8 @@ from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Linear, Sensitive, withheld_part
 
-Bound = Literal["lipschitz", "oscillation", "exact"]
-BOUNDS: tuple[Bound, ...] = ("lipschitz", "oscillation", "exact")
+Bound = Literal["lipschitz", "oscillation", "exact", "strict"]
+BOUNDS: tuple[Bound, ...] = ("lipschitz", "oscillation", "exact")  # strict comes with its standard
 CONFIDENCE = 0.95
 
 
@@ -119,6 +119,8 @@ class Pricing:
 
     def has(self, bound: Bound) -> bool:
         """Whether this bound can be computed for the standard's own neighbour."""
+        if bound == "strict":
+            return self.fit.model.public_risk(self.fit.design) is not None
         return bound != "exact" or (self._has_closed_form and self.influence is not None)
 
     def epsilon(self, bound: Bound) -> float:
@@ -127,6 +129,11 @@ class Pricing:
 
     def by_record(self, bound: Bound) -> PerRecord:
         """The price of each record under one bound."""
+        if bound == "strict":
+            risk = self.fit.model.public_risk(self.fit.design)
+            if risk is None:
+                raise SettingError("Only the Strict standard has a strict price.")
+            return self.fit.power * risk.oscillation
         return 2 * self.sensitivity if bound == "lipschitz" else self.own.by_record(bound)
 
     @property
@@ -161,6 +168,8 @@ class Statement:
 
 def statement(bound: Bound, fit: Fit, *, tries: int = 1) -> Statement:
     """The draw-based statement for a fit: with S independent draws δ = 1 − error^{1/S}."""
+    if bound == "strict":
+        return Statement(bound, fit.draws, 0.0, 1.0, fit.health.independent)
     error = (1 - CONFIDENCE) / tries
     effective = min(float(fit.draws), fit.health.effective_draws)
     delta = float(-np.expm1(np.log(error) / effective))

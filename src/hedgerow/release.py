@@ -17,6 +17,11 @@ _NOT_COVERED = (
     "Who is in the table, the number of records and every other column are not protected.",
     "Replacing an outcome by a value that does not occur in the table is not covered.",
 )
+_STRICT_NOT_COVERED = (
+    "It rests on the box of parameters having been chosen without the confidential outcome.",
+    "Who is in the table, the number of records and every other column are not protected.",
+    "That a run ended without a release, because too few draws fell into the box, is not covered.",
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,18 @@ class Guarantee:
                 "No ε may be claimed: the copies were made without a target, and what they cost was "
                 "computed from the confidential data."
             )
+        if self.bound == "strict":
+            total = (
+                f"; {self.copies} copies compose to {self.epsilon:g} and {2 * self.epsilon:g}"
+                if self.copies > 1
+                else ""
+            )
+            return (
+                f"Each copy is ε-differentially private with ε = {self.epsilon / self.copies:g} for one "
+                f"outcome withheld, and with 2ε for one outcome replaced by any other value{total}. This is "
+                "pure differential privacy over the declared box of parameters, up to floating-point "
+                "arithmetic."
+            )
         sure = f"{self.confidence:.0%} confidence over {self.draws} {self._draws_kind()} draws"
         price = f"ε = {self.epsilon / self.copies:g} for one copy"
         if self.copies > 1:
@@ -70,14 +87,14 @@ class Guarantee:
 
     def caveats(self) -> tuple[str, ...]:
         """What the claim does not cover."""
-        found = list(_NOT_COVERED)
+        found = list(_STRICT_NOT_COVERED if self.bound == "strict" else _NOT_COVERED)
         if self.averaged:
             found.append(
                 "The range-averaged ε compares with a table that still uses the exact outcome in part. It "
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        elif self.known:
+        elif self.known and self.bound != "strict":
             found.append(
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."

@@ -36,6 +36,10 @@ class Standard(ABC):
     uses_known: ClassVar[bool] = False  # True: λ_i is computed from the unweighted fit
     range: Range = Everywhere()
 
+    def assumption(self) -> str:
+        """What is assumed public, in words for the guarantee; empty for nothing."""
+        return "" if isinstance(self.range, Everywhere) else repr(self.range)
+
     @abstractmethod
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
         """α*_i, the exponent on each record's likelihood."""

@@ -17,9 +17,9 @@ from hedgerow.models.base import Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS, Bound
-from hedgerow.ranges import Everywhere
 from hedgerow.release import Guarantee, Release
 from hedgerow.standards import ADP, Standard
+from hedgerow.strict import Strict, StrictWeights
 from hedgerow.table import Table
 from hedgerow.utility import compare_copies
 from hedgerow.weights import InverseWeights, LinearWeights, Reweighted, Weights, as_weights
@@ -116,6 +116,8 @@ class Synthesizer:
         self.copies = copies
         self.draws = settings["draws"]
         self.known: Known = settings["known"]
+        if isinstance(self.standard, Strict):
+            self._make_strict(self.standard, default_prior=prior is None)
         self._key = Key.from_seed(seed)
         self._seeded = seed is not None
         self._fitted: _Fitted | None = None
@@ -127,7 +129,7 @@ class Synthesizer:
                 f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
                 f"Standard of your own, got {type(self.standard).__name__}."
             )
-        if self.bound not in BOUNDS:
+        if self.bound not in BOUNDS and not isinstance(self.standard, Strict):
             raise SettingError(f"bound must be one of {', '.join(BOUNDS)}, got {self.bound!r}.")
         if self.known not in ("exact", "simulated"):
             raise SettingError(f"known must be 'exact' or 'simulated', got {self.known!r}.")
@@ -143,6 +145,17 @@ class Synthesizer:
             raise SettingError(
                 f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
             )
+
+    def _make_strict(self, standard: Strict, *, default_prior: bool) -> None:
+        if self.epsilon is None:
+            raise SettingError("Strict needs a target: its weights are min(1, ε/oscillation). Give epsilon.")
+        given = {"bound", "weights"} & self._given
+        if given:
+            raise SettingError(f"Strict has its own bound and weights; leave out {', '.join(sorted(given))}.")
+        self._check()
+        self.model = standard.restrict(self.model, default_prior=default_prior)
+        self.weights = StrictWeights(_per_copy(self.epsilon, self.copies))
+        self.bound = "strict"
 
     @property
     def recipe(self) -> Recipe:
@@ -161,7 +174,7 @@ class Synthesizer:
         recipe = self.recipe
         self._warn_about_weights(start)
         weighted = weigh(recipe, start, key=self._key)
-        if self.epsilon is None:
+        if self.epsilon is None or self.bound == "strict":
             outcome, scale = run(recipe, start, weighted, key=self._key.child("certify").child(1)), 1.0
         else:
             target = _per_copy(self.epsilon, self.copies)
@@ -218,7 +231,7 @@ class Synthesizer:
             independent=stated.independent,
             protected=design.outcome,
             passed_through=tuple(name for name in fitted.start.table.columns if name != design.outcome),
-            known="" if isinstance(self.standard.range, Everywhere) else repr(self.standard.range),
+            known=self.standard.assumption(),
             averaged=self.standard.uses_known,
             seeded=self._seeded,
         )

@@ -140,6 +140,10 @@ class Table:
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
+    def rows_where(self, keep: Mask) -> "Table":
+        """The rows where keep is true."""
+        return Table(self.frame.filter(keep.tolist()))
+
     def with_column(self, name: str, values: PerRecord) -> Any:
         """The native table with one numeric column replaced, its type kept.
 

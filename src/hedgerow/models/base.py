@@ -14,6 +14,7 @@ from hedgerow.design import Design
 from hedgerow.keys import Key
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
+from hedgerow.risk import Risk
 from hedgerow.sensitive import Sensitive
 
 Parameters = Mapping[str, Array]
@@ -77,6 +78,10 @@ class Model(ABC):
     @abstractmethod
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         """One synthetic outcome per record at a single draw, by inverse distribution function."""
+
+    def public_risk(self, design: Design) -> Risk | None:
+        """By-record risk that depends on the record and public things alone, where the model has one."""
+        return None
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, ndtri, polygamma, psi
 
-from hedgerow.axes import Array, LogLik, LogMass, PerRecord
+from hedgerow.axes import Array, LogLik, LogMass, PerDraw, PerRecord
 from hedgerow.design import LARGEST, Design
 from hedgerow.errors import DataError
 from hedgerow.keys import Key
@@ -43,6 +43,22 @@ class Posterior:
         noise = key.child("beta").stream().normal((draws, len(self.mean)))
         beta = self.mean + sigma[:, None] * solve_triangular(self.factor, noise.T).T
         return Draws(np.ascontiguousarray(beta), sigma)
+
+    def log_density(self, draws: Draws) -> PerDraw:
+        """log ξ(β, σ²) at each draw, normalised."""
+        width = len(self.mean)
+        standardised = (draws.beta - self.mean) @ self.factor.T / draws.sigma[:, None]
+        log_variance = 2 * np.log(draws.sigma)
+        return np.asarray(
+            np.log(np.diag(self.factor)).sum()
+            - width / 2 * (_LOG_2PI + log_variance)
+            - np.sum(standardised**2, axis=1) / 2
+            + self.shape * np.log(self.rate)
+            - gammaln(self.shape)
+            - (self.shape + 1) * log_variance
+            - self.rate / draws.sigma**2,
+            dtype=np.float64,
+        )
 
 
 @dataclass(frozen=True, repr=False)

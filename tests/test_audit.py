@@ -1,0 +1,99 @@
+"""The audit against brute force, and the breaches it must find."""
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+from hedgerow.audit import audit, summary
+from hedgerow.keys import Key
+from hedgerow.numerics.scoring import Draws
+
+
+def audited(data, bound="lipschitz", seed=1, **settings):
+    limits = {name: settings.pop(name) for name in ("riskiest", "sample") if name in settings}
+    synth = hr.Synthesizer("x ~ z", seed=seed, **{"draws": 300, **settings}).fit(data)
+    fitted = synth._fitted
+    price = getattr(synth, f"{bound}_epsilon_")
+    return synth, audit(
+        synth.recipe,
+        fitted.start,
+        fitted.outcome,
+        epsilon=price,
+        scale=synth.scale_,
+        key=synth._key,
+        **limits,
+    )
+
+
+def test_log_density_is_the_posteriors_own(small):
+    """Differences of log densities equal differences of log joint densities."""
+    synth = hr.Synthesizer("x ~ z", seed=1, draws=200).fit(small[["x", "z"]])
+    fit = synth._fitted.outcome.fit
+    posterior = synth.model.posterior(fit.design, fit.power)
+    draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
+    mean, deviation = synth.model.prior.moments(fit.design)
+    variance = draws.sigma**2
+    prior = (
+        -np.sum((draws.beta - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
+        - np.log(variance) * len(mean) / 2
+        - (synth.model.prior.shape + 1) * np.log(variance)
+        - synth.model.prior.rate / variance
+    )
+    joint = prior + (fit.power * fit.log_lik()).sum(axis=1)
+    found = posterior.log_density(draws)
+    np.testing.assert_allclose(found - found[0], joint - joint[0], rtol=1e-9, atol=1e-9)
+
+
+def test_fixed_losses_are_the_exact_withheld_price(small):
+    synth, found = audited(small[["x", "z"]], riskiest=4, sample=2)
+    assert found.largest_fixed == pytest.approx(synth.withheld_epsilon_["exact"])
+    assert found.fixed.shape == (60,)
+    assert 4 <= len(found.chosen) <= 6
+
+
+def test_weights_that_depend_on_nothing_lose_the_same_recomputed(small):
+    """Under one weight for all, recomputing changes nothing but the record itself."""
+    _, found = audited(small[["x", "z"]], weights=hr.ScalarWeights(0.5), riskiest=6, sample=4)
+    np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-8)
+
+
+def test_delta_is_zero_where_no_loss_exceeds_and_one_sided_otherwise(small):
+    _, found = audited(small[["x", "z"]], riskiest=4, sample=2)
+    assert (found.delta[found.fixed <= found.epsilon] == 0).all()
+    _, tight = audited(small[["x", "z"]], bound="exact", riskiest=4, sample=2)
+    assert ((tight.delta >= 0) & (tight.delta <= 1)).all()
+
+
+def test_linear_weights_breach_the_oscillation_when_recomputed():
+    """Over 8 samples of 200 records; weights held fixed nothing is breached."""
+    audits = [audited(hr.datasets.lognormal(200, seed=s), "oscillation", seed=s)[1] for s in range(8)]
+    assert summary(audits)["exceed"] >= 2
+    assert all(one.largest_fixed <= one.epsilon for one in audits)
+    assert "Finding" in str(max(audits, key=lambda one: one.largest_recomputed / one.epsilon))
+
+
+def test_the_singleton_category_is_a_breach_with_weights_fixed():
+    random = np.random.default_rng(8)
+    import pandas as pd
+
+    data = pd.DataFrame({"x": np.exp(random.normal(2, 1, 200)), "g": ["many"] * 199 + ["one"]})
+    with pytest.warns(hr.HedgerowWarning):
+        synth = hr.Synthesizer(
+            "x ~ g", standard=hr.Unweighted(), prior=hr.Prior(slope=(0.0, 1000.0)), seed=1
+        ).fit(data)
+    fitted = synth._fitted
+    found = audit(
+        synth.recipe, fitted.start, fitted.outcome, epsilon=synth.oscillation_epsilon_, scale=1.0,
+        key=Key.from_seed(1), riskiest=2, sample=0,
+    )  # fmt: skip
+    assert 199 in found.breaches
+
+
+def test_columns_and_repr(small):
+    _, found = audited(small[["x", "z"]], riskiest=4, sample=2)
+    columns = found.columns()
+    assert {len(values) for values in columns.values()} == {60}
+    assert np.isfinite(columns["loss_recomputed"]).sum() == len(found.chosen)
+    assert "confidential" in repr(found)
+    assert f"{found.largest_fixed:.3f}" not in repr(found)
+    assert "bounds the loss from below" in str(found)
