@@ -149,6 +149,7 @@ class Boxed(Model):
             inside = np.flatnonzero(self._inside(design, some))
             kept.append((some.beta[inside], some.sigma[inside]))
             found, proposed = found + len(inside), proposed + batch
+            batch = min(2 * batch, 200_000)
         beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
