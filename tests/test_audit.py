@@ -20,7 +20,7 @@ def audited(data, bound="lipschitz", seed=1, **settings):
         fitted.outcome,
         epsilon=price,
         scale=synth.scale_,
-        key=synth._key,
+        key=fitted.key,
         **limits,
     )
 

@@ -48,6 +48,10 @@ CASES = {
     "not a table": (lambda: fit([1, 2, 3]), "pandas or polars DataFrame or an Arrow Table, got list"),
     "a dict": (lambda: fit({"x": [1.0], "z": [2.0]}), "got dict"),
     "an array": (lambda: fit(np.ones((3, 2))), "got ndarray"),
+    "128-bit": (
+        lambda: fit(pl.from_pandas(frame()).with_columns(pl.col("x").cast(pl.Int128))),
+        "must hold numbers",
+    ),
     "lazy": (lambda: fit(pl.from_pandas(frame()).lazy()), "Collect"),
     "a series": (lambda: fit(frame()["x"]), "got Series"),
     "radius a": (lambda: hr.Radius(1.1, 1.8), "a must be at least 0 and below 1"),
@@ -80,6 +84,11 @@ CASES = {
     "range": (lambda: hr.RangeTruncated((0.4, 1.8)), "must be a Radius"),
     "seed": (lambda: hr.Synthesizer("x ~ z", seed=-3), "seed must be"),
     "seed float": (lambda: hr.Synthesizer("x ~ z", seed=1.5), "seed must be"),
+    "prior of the wrong type": (lambda: hr.Prior(residual="a"), "residual must be positive"),
+    "prior without a spread": (lambda: hr.Prior(intercept=5), "pair"),
+    "tail of numbers": (lambda: hr.Tail(0.05, 1, 2), "must be ranges"),
+    "cap of the wrong type": (lambda: hr.CapWeights("a"), "cap must be positive"),
+    "weights of the wrong type": (lambda: hr.LinearWeights(scale="a"), "scale must be"),
     "prior": (lambda: hr.Prior(residual=0.0), "residual must be positive"),
     "prior column": (
         lambda: fit(frame(), prior=hr.Prior(coefficients={"q": (0.0, 1.0)})),

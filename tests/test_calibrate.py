@@ -47,7 +47,7 @@ def test_the_total_never_exceeds_the_target(small, bound, copies):
     assert copies * synth.certified_epsilon_ <= target
     assert synth.epsilon_ <= synth.certified_epsilon_
     assert 0 < synth.scale_ < 1
-    assert synth.total_epsilon_ > 0.7 * target
+    assert copies * synth.certified_epsilon_ > 0.5 * target  # the last rung of the ladder is 0.6
     np.testing.assert_allclose(synth.alpha_, synth.scale_ * free.alpha_, rtol=1e-12)
 
 

@@ -36,7 +36,7 @@ FRAME = pd.DataFrame(
         ("x ~ poly(z, 2)", ["Intercept", "poly(z, 2)[1]", "poly(z, 2)[2]"]),
         ("x ~ bs(z, df=4)", ["Intercept"] + [f"bs(z, df=4)[{i}]" for i in range(1, 5)]),
         ("x ~ I(z**2) + `my col`", ["Intercept", "I(z ** 2)", "my col"]),
-        ("x ~ log(`my col`)", None),
+        ("x ~ log(`my col`)", ["Intercept", "log(my col)"]),
         ("x ~ C(g)", ["Intercept", "C(g)[T.b]", "C(g)[T.c]"]),
         ("x ~ center(w) + scale(z)", ["Intercept", "center(w)", "scale(z)"]),
     ],
@@ -105,6 +105,15 @@ HOSTILE = [
     "x ~ x",
     "x ~ z + log(x)",
     "x ~ z:x",
+    "x ~ z + I('`' + str(__import__('os').system('touch pwned')) + '`')",
+    "x ~ I(`z` + '`' + __import__('os').system('touch pwned') + '`')",
+    "x ~ `z",
+    "x ~ ``",
+    "x ~ I('a' * 3000000000)",
+    "x ~ I([1] * 3000000000)",
+    "x ~ poly(z, 90000)",
+    "x ~ bs(z, df=10**9)",
+    "x ~ bs(z, df=1e9)",
 ]
 
 
@@ -114,6 +123,16 @@ def test_hostile_and_malformed_formulas_are_refused(formula, tmp_path, monkeypat
     with pytest.raises((FormulaError, DataError)):
         build(formula, Table.of(FRAME))
     assert not list(tmp_path.iterdir())
+
+
+def test_aliases_of_backticked_names_cannot_collide():
+    """The outcome cannot slip in under the name a quoted column gets."""
+    frame = FRAME.rename(columns={"x": "quoted_0"})
+    with pytest.raises(FormulaError, match="uses the outcome"):
+        build("quoted_0 ~ I(`z` + quoted_0)", Table.of(frame))
+    assert build("quoted_0 ~ I(`z` + w)", Table.of(frame)).predictors == ("z", "w")
+    odd = FRAME.rename(columns={"my col": "a'b \"c"})
+    assert build("x ~ z", Table.of(odd)).columns == ("Intercept", "z")
 
 
 def test_a_column_named_like_a_function_does_not_become_one():

@@ -40,7 +40,7 @@ def test_entropy_differs_and_is_not_shown():
 
 def test_names_cannot_collide():
     root = Key.from_seed(1)
-    assert root.child("1") != root.child(1)
+    assert root.child("1") != root.child(1) != root.child("#1")
     assert root.child("a").child("b") != root.child("a/b")
     assert 0 <= root.integer() < 2**63
 

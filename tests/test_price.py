@@ -50,6 +50,18 @@ def test_a_singleton_category_breaks_the_draw_based_bounds_and_the_user_is_told(
     assert flagged["exact"][0] > flagged["oscillation"][0]
 
 
+def test_a_far_outlier_is_flagged_whatever_its_leverage():
+    """Leverage is small, but the record decides σ: the loss is far above what the draws show."""
+    random = np.random.default_rng(3)
+    data = pd.DataFrame({"x": random.normal(size=200), "z": random.normal(size=200)})
+    data.loc[17, "x"] = 1000.0
+    with pytest.warns(hr.HedgerowWarning, match="flagged_"):
+        synth = hr.Synthesizer("x ~ z", "normal", weights=hr.ScalarWeights(0.2), seed=1).fit(data)
+    assert synth.exact_epsilon_ > synth.lipschitz_epsilon_
+    assert list(synth.flagged_["record"]) == [17]
+    assert synth.flagged_["leverage"][0] < 0.05
+
+
 def test_no_record_is_flagged_in_the_simulation(payroll):
     assert len(hr.Synthesizer("x ~ z", seed=1).fit(payroll).flagged_) == 0
 

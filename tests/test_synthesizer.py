@@ -108,7 +108,7 @@ def test_objects_say_confidential_and_show_no_value(small):
         repr(thing)
         for thing in (fitted, inner.start, inner.outcome, inner.outcome.fit, inner.outcome.pricing,
                       inner.outcome.pricing.own, inner.start.risk, inner.start.design, inner.start.table,
-                      inner.outcome.weighted, inner.outcome.weighted.interval, inner.release_key)
+                      inner.outcome.weighted, inner.outcome.weighted.interval, inner.key)
     )  # fmt: skip
     assert shown.count("confidential") >= 9
     secrets = [*data["x"], fitted.epsilon_, fitted.scale_, *fitted.alpha_, *fitted.risk_]
@@ -130,6 +130,86 @@ def test_the_guarantee_states_the_target_and_nothing_achieved(small):
     assert "seed" in text
     assert "seed" not in str(synth(seed=None).fit(small[["x", "z"]]).sample().guarantee)
     assert "No ε may be claimed" in str(synth().fit(small[["x", "z"]]).sample().guarantee)
+
+
+def test_the_release_comes_from_the_settings_of_the_fit(small):
+    fitted = synth(epsilon=6.0, copies=3).fit(small[["x", "z"]])
+    fitted.copies, fitted.epsilon = 10, 0.1
+    fitted.standard = hr.RangeAveraged(hr.Radius(0.4, 1.8))
+    release = fitted.sample()
+    assert len(release.tables) == 3
+    assert release.guarantee.epsilon == 6.0
+    assert release.guarantee.standard == "ADP"
+
+
+def test_refitting_without_a_seed_takes_fresh_randomness(small):
+    """Two fits on the same noise would cancel it: y1 − q·y2 would be linear in the predictors."""
+    again = hr.Synthesizer("x ~ z", weights=hr.ScalarWeights(0.3), draws=200)
+    one = again.fit(small[["x", "z"]]).sample().tables[0]
+    two = again.fit(small[["x", "z"]]).sample().tables[0]
+    Z = np.column_stack([np.ones(60), small["z"]])
+    residuals = [np.linalg.lstsq(Z, np.log(t["x"]), rcond=None)[0] for t in (one, two)]
+    noise = [np.log(t["x"]) - Z @ beta for t, beta in zip((one, two), residuals, strict=True)]
+    # Independent noise: |correlation| of 60 pairs exceeds 0.6 with p < 1e-6.
+    assert abs(np.corrcoef(noise)[0, 1]) < 0.6
+
+
+def test_what_gives_the_order_of_the_outcome_away_is_refused(small):
+    data = small[["x", "z"]]
+    shuffled = data.reset_index(drop=True)
+    for telling, words in (
+        (data.assign(log_x=np.log(data["x"])), "log_x"),
+        (data.assign(minus=-data["x"]), "minus"),
+        (data.set_index("x", drop=False).rename_axis("id"), "the index"),
+        (data.sort_values("x", ignore_index=True), "the index"),
+        (pl.from_pandas(data.sort_values("x")), "the order of the rows"),
+    ):
+        with pytest.raises(hr.HedgerowError, match=words):
+            synth().fit(telling)
+        with pytest.raises(hr.HedgerowError, match=words):
+            hr.compare("x ~ z", telling, draws=100)
+    synth().fit(shuffled)
+
+
+def test_copies_share_neither_memory_nor_notes_with_the_table(small):
+    data = small[["x", "z"]].copy()
+    data.attrs["note"] = "secret"
+    copy = synth().fit(data).sample().tables[0]
+    assert not np.shares_memory(copy["z"].to_numpy(), data["z"].to_numpy())
+    assert not copy.attrs
+    table = pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata({"secret": "1"})
+    assert synth().fit(table).sample().tables[0].schema.metadata is None
+
+
+def test_public_outside_and_radius_are_named_in_the_guarantee(small):
+    data = small[["x", "z"]]
+    top = float(data["x"].quantile(0.9))
+    public = hr.RangeTruncated(hr.Bounds(0.0, top, outside="public"))
+    text = " ".join(str(synth(standard=public, epsilon=6.0).fit(data).sample().guarantee).split())
+    assert "they are not protected at all" in text
+    radius = hr.RangeTruncated(hr.Radius(0.4, 1.8))
+    text = " ".join(str(synth(standard=radius, epsilon=6.0).fit(data).sample().guarantee).split())
+    assert "whoever knew a record's range would know its outcome" in text
+    brackets = hr.RangeTruncated(hr.Brackets([0, 5, float("inf")]))
+    text = " ".join(str(synth(standard=brackets, epsilon=6.0).fit(data).sample().guarantee).split())
+    assert "whoever knew" not in text
+    assert "not protected at all" not in text
+
+
+def test_claims_are_rounded_up():
+    from hedgerow.release import _up
+
+    assert _up(10 / 3, 6) == "3.33334"
+    assert _up(0.004603, 2) == "0.0047"
+    assert _up(2.0, 6) == "2"
+    assert _up(150.0, 2) == "150"
+
+
+def test_what_is_not_there_yet_is_refused_plainly():
+    with pytest.raises(hr.HedgerowError, match="debias"):
+        synth(debias=True)
+    with pytest.raises(hr.HedgerowError, match="sampling"):
+        synth(sampling="stratified")
 
 
 def test_the_paper_preset_fills_in_what_was_left_unset():

@@ -15,7 +15,7 @@ from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS
 from hedgerow.standards import ADP, Standard, Unweighted
-from hedgerow.synthesizer import Synthesizer
+from hedgerow.synthesizer import Synthesizer, check_columns
 from hedgerow.table import Table
 
 if TYPE_CHECKING:
@@ -99,24 +99,18 @@ def compare(
     chosen = dict(standards) if standards is not None else {"Unweighted": Unweighted(), "ADP": ADP()}
     if not chosen:
         raise SettingError("standards must name at least one standard, for instance {'ADP': ADP()}.")
-    key = Key.from_seed(seed)
+    model = model_named(family, prior)
     synthesizers = {
-        label: Synthesizer(
-            formula,
-            model_named(family, prior),
-            standard=standard,
-            draws=draws,
-            seed=key.integer(),
-            **settings,
-        )
+        label: Synthesizer(formula, model, standard=standard, draws=draws, **settings)
         for label, standard in chosen.items()
     }
     table = Table.of(data)
     design = designs.build(formula, table)
-    shared_key = Key.from_seed(key.integer())
-    start = begin(model_named(family, prior), table, design, draws=draws, key=shared_key)
+    check_columns(table, design)
+    key = Key.from_seed(seed)
+    start = begin(model, table, design, draws=draws, key=key)
     for synth in synthesizers.values():
-        synth.fit_from(start)
+        synth.fit_from(start, key=key, seeded=seed is not None)
     return Comparison(synthesizers)
 
 

@@ -1,12 +1,14 @@
 """Formula and table to a frozen design: outcome, matrix, and how to build it again.
 
 A formula may use a fixed list of transforms and nothing else. Every piece of it is checked as a syntax
-tree before formulaic, which evaluates Python, sees any data.
+tree before formulaic, which evaluates Python, sees any data. Names in backticks are replaced by plain ones
+before anything is parsed, so that the tree that is checked is the tree that is evaluated.
 """
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,9 @@ from hedgerow.table import Table
 TRANSFORMS = tuple(
     "log log2 log10 log1p exp expm1 sqrt abs I C poly bs cs cr cc center scale standardize".split()  # noqa: SIM905 - one line of words
 )
+_EXPANDING = ("poly", "bs", "cs", "cr", "cc")  # transforms that make as many columns as they are told
 _MAX_POWER = 10
+_MAX_COLUMNS = 100
 _RANK_TOLERANCE = 1e-10
 LARGEST = 1e75  # squares and products of four stay finite
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -34,7 +38,8 @@ class Design:
     matrix: Matrix  # z_i, public
     columns: tuple[str, ...]  # names of the matrix columns
     predictors: tuple[str, ...]  # table columns the formula reads
-    spec: Any  # formulaic's ModelSpec: replays the encoding on new data
+    spec: Any  # formulaic's ModelSpec: replays the encoding on new data, under the aliases
+    aliases: Mapping[str, str] = field(default_factory=dict)  # column name → name it has in spec
 
     @property
     def records(self) -> int:
@@ -43,7 +48,7 @@ class Design:
 
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
-        return Design(self.outcome, values, self.matrix, self.columns, self.predictors, self.spec)
+        return replace(self, values=values)
 
     def __repr__(self) -> str:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
@@ -51,27 +56,60 @@ class Design:
 
 def build(formula: str, table: Table) -> Design:
     """Check the formula, then encode the table."""
-    outcome, predictors, right = _parse(formula, table)
-    values = table.numbers(outcome)
-    table.complete(predictors)
-    matrix, columns, spec = _encode(formula, right, table)
-    _check_rank(matrix, columns)
-    return Design(outcome, values, matrix, columns, tuple(predictors), spec)
-
-
-def _parse(formula: str, table: Table) -> tuple[str, list[str], Any]:
-    from formulaic import Formula
-
     if not isinstance(formula, str) or not formula.strip():
         raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
     outcome, right_text = _split(formula)
     table.require([outcome])
-    others = [name for name in table.columns if name != outcome]
-    for name in others:
-        if "`" in name:
-            raise DataError(f"Column name '{name}' contains a backtick, which formulas use. Rename it.")
+    plain, aliases = _without_backticks(right_text, formula, table)
+    parsed = _parse(plain, formula, [aliases.get(name, name) for name in table.columns if name != outcome])
+    names = {alias: name for name, alias in aliases.items()}
+    predictors = [names.get(name, name) for name in _used(parsed, formula)]
+    if outcome in predictors:
+        raise FormulaError(
+            f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
+            "unchanged, so this would publish it. Remove it from the right-hand side."
+        )
+    table.require(predictors)
+    values = table.numbers(outcome)
+    table.complete(predictors)
+    matrix, encoded, spec = _encode(formula, parsed, table.renamed(aliases))
+    columns = tuple(_restored(name, names) for name in encoded)
+    _check_rank(matrix, columns)
+    return Design(outcome, values, matrix, columns, tuple(predictors), spec, aliases)
+
+
+def _without_backticks(text: str, formula: str, table: Table) -> tuple[str, dict[str, str]]:
+    """The right-hand side with names in backticks replaced by plain ones no column has."""
+    if "`" not in text:
+        return text, {}
+    if "'" in text or '"' in text or text.count("`") % 2:
+        raise FormulaError(
+            f"Formula '{formula}': backticks come in pairs and not together with quotes. Rename the column."
+        )
+    aliases: dict[str, str] = {}
+
+    def plain(match: re.Match[str]) -> str:
+        name = match.group(1)
+        table.require([name])
+        if name not in aliases:
+            alias = f"quoted_{len(aliases)}"
+            while alias in table.columns:
+                alias += "_"
+            aliases[name] = alias
+        return aliases[name]
+
+    return re.sub(r"`([^`]*)`", plain, text), aliases
+
+
+def _restored(name: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\bquoted_\d+_*\b", lambda found: names.get(found.group(), found.group()), name)
+
+
+def _parse(right: str, formula: str, available: list[str]) -> Any:
+    from formulaic import Formula
+
     try:
-        parsed = Formula("~ " + right_text, _context={"__formulaic_variables_available__": others})
+        parsed = Formula("~ " + right, _context={"__formulaic_variables_available__": available})
     except Exception as problem:  # whatever formulaic's parser stumbles over, the formula is at fault
         raise FormulaError(
             f"Formula '{formula}' cannot be read ({type(problem).__name__}). "
@@ -79,20 +117,17 @@ def _parse(formula: str, table: Table) -> tuple[str, list[str], Any]:
         ) from None
     if type(parsed).__name__ != "SimpleFormula":
         raise FormulaError(f"Formula '{formula}' has several parts ('|'); give one right-hand side.")
+    return parsed
+
+
+def _used(parsed: Any, formula: str) -> list[str]:
+    """The columns a formula reads, after refusing everything but the listed transforms."""
     used: dict[str, None] = {}
     for term in parsed:
         for factor in term.factors:
             for name in _names_in(factor, formula):
                 used[name] = None
-    if outcome in used:
-        raise FormulaError(
-            f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
-            "unchanged, so this would publish it. Remove it from the right-hand side."
-        )
-    unknown = [name for name in used if name not in table.columns]
-    if unknown:
-        table.require(unknown)
-    return outcome, list(used), parsed
+    return list(used)
 
 
 def _split(formula: str) -> tuple[str, str]:
@@ -117,20 +152,13 @@ def _names_in(factor: Any, formula: str) -> list[str]:
         return []
     if method == "lookup":
         return [factor.expr]
-    quoted: dict[str, str] = {}
-
-    def hide(match: re.Match[str]) -> str:
-        return quoted.setdefault(match.group(1), f"_quoted_{len(quoted)}")
-
-    text = re.sub(r"`([^`]+)`", hide, factor.expr)
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = ast.parse(factor.expr, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise FormulaError(f"'{factor.expr}' in formula '{formula}' cannot be read.") from None
     names: list[str] = []
     _walk(tree, factor.expr, names)
-    back = {hidden: name for name, hidden in quoted.items()}
-    return [back.get(name, name) for name in names]
+    return names
 
 
 def _walk(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:
@@ -148,8 +176,10 @@ def _walk(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             inner(operand)
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _OPERATORS):
-            inner(left)
-            inner(right)
+            for side in (left, right):
+                if isinstance(side, ast.List | ast.Tuple) or not _number_or_not_constant(side):
+                    raise FormulaError(f"'{text}': arithmetic in a formula is for columns and numbers.")
+                inner(side)
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if (
             0 <= power <= _MAX_POWER and not isinstance(left, ast.Constant)
         ):
@@ -158,6 +188,8 @@ def _walk(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:
             for item in items:
                 inner(item)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in TRANSFORMS:
+            if name in _EXPANDING:
+                _check_size([*args, *(keyword.value for keyword in keywords)], text)
             for arg in args:
                 inner(arg)
             for keyword in keywords:
@@ -169,6 +201,17 @@ def _walk(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:
                 f"'{text}' is not allowed in a formula. Use column names, numbers, + - * / ** (to at most "
                 f"{_MAX_POWER}) and these transforms: {', '.join(TRANSFORMS)}."
             )
+
+
+def _number_or_not_constant(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Constant) or isinstance(node.value, int | float)
+
+
+def _check_size(arguments: list[ast.expr], text: str) -> None:
+    for node in arguments:
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > _MAX_COLUMNS:
+            raise FormulaError(f"'{text}': a transform may make at most {_MAX_COLUMNS} columns.")
 
 
 def _encode(formula: str, right: Any, table: Table) -> tuple[Matrix, tuple[str, ...], Any]:

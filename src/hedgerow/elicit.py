@@ -42,7 +42,7 @@ def box_from_medians(
     """
     model = _regression(family)
     design = _public_design(formula, predictors)
-    rows = pd.DataFrame([dict(values) for values, _ in points])
+    rows = pd.DataFrame([dict(values) for values, _ in points]).rename(columns=dict(design.aliases))
     if len(points) != len(design.columns):
         raise SettingError(
             f"The formula has {len(design.columns)} coefficients ({', '.join(design.columns)}); give as many "

@@ -1,7 +1,8 @@
 """One tree of errors under `HedgerowError`; every message says value, bound and remedy.
 
 A message may name columns, counts, parameters and public settings. It never quotes a value of the
-confidential outcome, a row number picked by such a value, or anything computed from it.
+confidential outcome or a row number picked by such a value. One message holds a number computed from the
+outcome, and says so: a `CalibrationError` tells the owner the smallest ε that was reached.
 """
 
 

@@ -40,7 +40,7 @@ class Key:
 
     def child(self, name: str | int) -> "Key":
         """The key of a named purpose below this one."""
-        tag = name.encode() if isinstance(name, str) else b"#" + str(name).encode()
+        tag = b"name " + name.encode() if isinstance(name, str) else b"number " + str(name).encode()
         return Key(hashlib.sha256(self._root + b"/" + tag).digest())
 
     def stream(self) -> "Stream":

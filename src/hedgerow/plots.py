@@ -8,6 +8,7 @@ import numpy as np
 from hedgerow.axes import Array
 from hedgerow.comparison import Comparison
 from hedgerow.errors import SettingError
+from hedgerow.ranges import Everywhere
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 
@@ -31,9 +32,18 @@ Source = Synthesizer | Comparison | Mapping[str, Synthesizer]
 
 
 def lipschitz(source: Source) -> "Figure":
-    """By-record Lipschitz values max_s |d|; the price is twice the largest."""
-    groups = {label: synth.lipschitz_ for label, synth in _synthesizers(source).items()}
-    return violins(groups, "by-record Lipschitz value", note=lambda v: f"ε = {2 * v.max():.2g}")
+    """By-record Lipschitz values max_s |d|; the price is twice the largest.
+
+    Beside the price of a range standard stands the price of the same fit with the outcome withheld.
+    """
+    synthesizers = _synthesizers(source)
+    notes = {}
+    for label, synth in synthesizers.items():
+        notes[label] = f"ε = {synth.lipschitz_epsilon_:.2g}"
+        if not isinstance(synth.standard.range, Everywhere):
+            notes[label] += f"\nwithheld {synth.withheld_epsilon_['lipschitz']:.2g}"
+    groups = {label: synth.lipschitz_ for label, synth in synthesizers.items()}
+    return violins(groups, "by-record Lipschitz value", notes=notes)
 
 
 def alpha(source: Source) -> "Figure":
@@ -101,7 +111,7 @@ def violins(
     ylabel: str,
     *,
     log: bool = False,
-    note: Callable[[Array], str] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> "Figure":
     """A violin a group with its median marked and printed; few or equal values become dots."""
     from matplotlib.figure import Figure
@@ -121,10 +131,10 @@ def violins(
         median = float(np.median(values))
         axes.plot([place - 0.2, place + 0.2], [median, median], color="black", linewidth=2.2)
         axes.plot([place], [median], "o", color="white", markeredgecolor="black", markersize=5, zorder=3)
-        if note is not None:
+        if notes is not None:
             top = float(values.max())
             axes.annotate(
-                note(raw), (place, top), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=9
+                notes[label], (place, top), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=9
             )
     axes.set_xticks(range(len(groups)), [label.replace(") ", ")\n") for label in groups], fontsize=9)
     axes.set_ylabel(ylabel)

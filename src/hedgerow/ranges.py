@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.axes import Mask, PerRecord, RecordMask
+from hedgerow.checks import is_real
 from hedgerow.errors import RangeError, SettingError
 from hedgerow.table import Table
 
@@ -42,6 +43,15 @@ class Range(ABC):
     """What the public knows. Subclasses say the ends; `interval` checks them against the outcome."""
 
     outside: Outside
+
+    @property
+    def follows_outcome(self) -> bool:
+        """Whether the ends are computed from the outcome itself, so that whoever knew them would know it."""
+        return False
+
+    def describe(self) -> str:
+        """The range in words for the guarantee: public settings, never a record's ends."""
+        return type(self).__name__
 
     @abstractmethod
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
@@ -93,7 +103,7 @@ class Radius(Range):
     def __post_init__(self) -> None:
         self._check_outside()
         here = f"Radius({self.a}, {self.b})"
-        if not (_number(self.a) and _number(self.b)) or np.isnan(self.a) or np.isnan(self.b):
+        if not (is_real(self.a) and is_real(self.b)) or np.isnan(self.a) or np.isnan(self.b):
             raise SettingError(f"{here}: a and b must be numbers, for instance Radius(0.4, 1.8).")
         if not 0 <= self.a < 1:
             raise SettingError(
@@ -105,6 +115,13 @@ class Radius(Range):
                 f"{here}: b must be above 1, so that each value lies in its own range. "
                 "Use for instance Radius(0.4, 1.1), or Bounds(lower, upper)."
             )
+
+    @property
+    def follows_outcome(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        return f"each outcome x lies in [{self.a:g} x, {self.b:g} x]"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         zeros = int((values == 0).sum())
@@ -138,6 +155,9 @@ class Brackets(Range):
             )
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
+    def describe(self) -> str:
+        return f"the class of each outcome, with edges {', '.join(f'{edge:g}' for edge in self.edges)}"
+
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         edges = np.asarray(self.edges)
         place = np.searchsorted(edges, values, side="right") - 1
@@ -157,6 +177,14 @@ class Bounds(Range):
 
     def __post_init__(self) -> None:
         self._check_outside()
+
+    def describe(self) -> str:
+        def side(end: object) -> str:
+            if isinstance(end, str):
+                return f"column '{end}'"
+            return f"{float(end):g}" if is_real(end) else "a bound by record"  # type: ignore[arg-type]  # checked
+
+        return f"each outcome lies between {side(self.lower)} and {side(self.upper)}"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         low, high = self._end(self.lower, "lower", table), self._end(self.upper, "upper", table)
@@ -191,14 +219,17 @@ class Bounds(Range):
 
     def __repr__(self) -> str:
         def shown(end: object) -> str:
-            return repr(end) if isinstance(end, str | int | float) else "<by record, confidential>"
+            return repr(end) if isinstance(end, str) or is_real(end) else "<by record, confidential>"
 
-        return f"Bounds({shown(self.lower)}, {shown(self.upper)})"
+        return f"Bounds({shown(self.lower)}, {shown(self.upper)}, outside={self.outside!r})"
 
 
 @dataclass(frozen=True)
 class Where(Range):
-    """One range where a boolean column is true, another elsewhere. The column must be public."""
+    """One range where a boolean column is true, another elsewhere. The column must be public.
+
+    What holds for values outside is said here, for both parts.
+    """
 
     column: str
     then: Range
@@ -207,6 +238,17 @@ class Where(Range):
 
     def __post_init__(self) -> None:
         self._check_outside()
+        _check_ranges("Where", self.then, self.otherwise)
+
+    @property
+    def follows_outcome(self) -> bool:
+        return self.then.follows_outcome or self.otherwise.follows_outcome
+
+    def describe(self) -> str:
+        return (
+            f"where column '{self.column}' is true, {self.then.describe()}; elsewhere, "
+            f"{self.otherwise.describe()}"
+        )
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         return _split(table.flags(self.column), self.then, self.otherwise, values, table)
@@ -217,7 +259,7 @@ class Tail(Range):
     """Another, usually wider range for the largest values: the share `top` of the records.
 
     Ties with the smallest of them are included. Which records are caught depends on the outcome and is
-    confidential; the rule itself is public.
+    confidential; the rule itself is public. What holds for values outside is said here, for both parts.
     """
 
     top: float
@@ -227,8 +269,19 @@ class Tail(Range):
 
     def __post_init__(self) -> None:
         self._check_outside()
-        if not _number(self.top) or not 0 < self.top < 1:
+        if not is_real(self.top) or not 0 < self.top < 1:
             raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
+        _check_ranges("Tail", self.wider, self.otherwise)
+
+    @property
+    def follows_outcome(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        return (
+            f"for the largest {self.top:.3g} of the outcomes, {self.wider.describe()}; for the others, "
+            f"{self.otherwise.describe()}"
+        )
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.
@@ -251,5 +304,7 @@ def _split(
     return np.where(flags, low_a, low_b), np.where(flags, high_a, high_b)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+def _check_ranges(where: str, *parts: object) -> None:
+    for part in parts:
+        if not isinstance(part, Range):
+            raise SettingError(f"{where}: both parts must be ranges, got {type(part).__name__}.")

@@ -6,6 +6,7 @@ outcome. What the fit achieved, its risks and weights stay with the synthesizer.
 
 import textwrap
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from hedgerow.price import Bound
@@ -13,13 +14,17 @@ from hedgerow.price import Bound
 _NOT_COVERED = (
     "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
     "the draws made for the data at hand, not of every possible table.",
-    "Weights, their scale and the ranges are held fixed, although they were computed from all records.",
-    "Who is in the table, the number of records and every other column are not protected.",
-    "Replacing an outcome by a value that does not occur in the table is not covered.",
+    "Weights, their scale, the shares taken as public and the ranges are held fixed, although they were "
+    "computed from all records, and so is the choice of the fit that met the target.",
+    "Who is in the table, the number and order of the records, the index and every other column are not "
+    "protected.",
+    "Replacing an outcome by any other value is not covered.",
+    "Arithmetic is in floating point; what the last digits of a copy may tell is not covered.",
 )
 _STRICT_NOT_COVERED = (
     "It rests on the box of parameters having been chosen without the confidential outcome.",
-    "Who is in the table, the number of records and every other column are not protected.",
+    "Who is in the table, the number and order of the records, the index and every other column are not "
+    "protected.",
     "That a run ended without a release, because too few draws fell into the box, is not covered.",
 )
 
@@ -42,6 +47,8 @@ class Guarantee:
     passed_through: tuple[str, ...]
     known: str  # the range assumed public, as the owner wrote it; empty for none
     averaged: bool
+    follows_outcome: bool  # the range's ends are computed from the outcome
+    outside_public: bool  # records outside their range are taken as public
     seeded: bool
 
     @property
@@ -63,23 +70,25 @@ class Guarantee:
                 else ""
             )
             return (
-                f"Each copy is ε-differentially private with ε = {self.epsilon / self.copies:g} for one "
-                f"outcome withheld, and with 2ε for one outcome replaced by any other value{total}. This is "
-                "pure differential privacy over the declared box of parameters, up to floating-point "
+                f"Each copy is ε-differentially private with ε = {_up(self.epsilon / self.copies, 6)} for "
+                f"one outcome withheld, and with 2ε for one outcome replaced by any other value{total}. This "
+                "is pure differential privacy over the declared box of parameters, up to floating-point "
                 "arithmetic."
             )
+        delta = _up(self.delta, 2)
         sure = f"{self.confidence:.0%} confidence over {self.draws} {self._draws_kind()} draws"
-        price = f"ε = {self.epsilon / self.copies:g} for one copy"
+        price = f"ε = {_up(self.epsilon / self.copies, 6)} for one copy"
         if self.copies > 1:
             price += f" (in total {self.epsilon:g} and {self.copies}δ for {self.copies} copies)"
         if self.bound == "exact":
             return (
-                f"With {sure}, a released parameter draw has probability at most δ = {self.delta:.2g} of a "
+                f"With {sure}, a released parameter draw has probability at most δ = {delta} of a "
                 f"privacy loss above {price} about any record, compared with the table in which "
-                f"{self.neighbour}."
+                f"{self.neighbour}. The probability is over draws given the table; the reverse direction is "
+                "not covered."
             )
         return (
-            f"With {sure}, on a set of parameters that holds all but at most δ = {self.delta:.2g} of the "
+            f"With {sure}, on a set of parameters that holds all but at most δ = {delta} of the "
             f"fitted posterior, the posterior given the table and the posterior given the table in which "
             f"{self.neighbour} have densities that differ by a factor of at most e^ε, both restricted to "
             f"that set; {price}. How much of the second posterior lies in the set is not covered."
@@ -98,6 +107,20 @@ class Guarantee:
             found.append(
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."
+            )
+        if self.follows_outcome:
+            found.append(
+                "The ranges are computed from the outcome itself: whoever knew a record's range would know "
+                "its outcome. ε does not cover that; classes with public edges support a plainer statement."
+            )
+        if self.outside_public:
+            found.append(
+                "Records whose outcome lies outside its range are taken as public: they are not protected at "
+                "all, and which records these are is not protected either."
+            )
+        if self.epsilon is not None and self.bound != "strict":
+            found.append(
+                "The confidence holds if the run was made once, not repeated until it met the target."
             )
         if not self.independent:
             found.append("The draws come from a Markov chain, so that δ and the confidence are approximate.")
@@ -144,3 +167,12 @@ class Release:
 
 def _wrapped(text: str, bullet: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent=bullet, subsequent_indent=" " * len(bullet))
+
+
+def _up(value: float, digits: int) -> str:
+    """A number to some significant digits, rounded up, so that a claim never says less than it must."""
+    if value == 0:
+        return "0"
+    exact = Decimal(repr(value))
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"

@@ -38,7 +38,7 @@ class Standard(ABC):
 
     def assumption(self) -> str:
         """What is assumed public, in words for the guarantee; empty for nothing."""
-        return "" if isinstance(self.range, Everywhere) else repr(self.range)
+        return "" if isinstance(self.range, Everywhere) else self.range.describe()
 
     @abstractmethod
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
@@ -119,13 +119,17 @@ class RangeTruncated(Standard):
     public_weight: Literal["alpha", "one"] = "alpha"
     label: ClassVar[str] = "RangeTruncated"
     neighbour: ClassVar[str] = (
-        "the outcome of one record is replaced by the statement that it lies in its range"
+        "the outcome of one record is replaced by the statement that it lies in its range, at the record's "
+        "own weight"
     )
 
     def __post_init__(self) -> None:
         _check_range(self.range, "RangeTruncated")
         if self.public_weight not in ("alpha", "one"):
             raise SettingError(f"public_weight must be 'alpha' or 'one', got {self.public_weight!r}.")
+        if self.public_weight == "one":  # another neighbour, so another claim
+            object.__setattr__(self, "label", "RangeTruncated, public weight one")
+            object.__setattr__(self, "neighbour", self.neighbour.replace("the record's own", "full"))
 
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
         return alpha

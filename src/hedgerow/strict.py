@@ -219,7 +219,6 @@ class StrictWeights(Weights):
     """α_i = min(1, ε/o_i): each weight depends on its own record and public things alone."""
 
     epsilon: float
-    reads_everyone: ClassVar[bool] = False
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         # A last-digit step down, so that α_i · o_i does not round above ε.

@@ -1,5 +1,6 @@
 """The front door: a confidential table in, a certified fit and its release out."""
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ import numpy as np
 from hedgerow import design as designs
 from hedgerow.axes import Mask, PerRecord
 from hedgerow.calibrate import calibrate
-from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError
+from hedgerow.checks import is_count, is_real
+from hedgerow.errors import DataError, HedgerowWarning, NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Known, Outcome, Recipe, Start, begin, run, weigh
 from hedgerow.models.base import Model
@@ -28,16 +30,27 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
 }
 _HIGH_LEVERAGE = 0.9
-_SOME_LEVERAGE = 0.05  # below this a record cannot move the posterior away from its own draws
+_SOME_INFLUENCE = (
+    0.05  # where no record has this much leverage or pull, the draws cover what withholding does
+)
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
 @dataclass(frozen=True, repr=False)
-class _Fitted:
+class Fitted:
+    """A finished fit with the settings it was made under: what is released and claimed comes from here."""
+
+    recipe: Recipe
+    epsilon: float | None  # target over all copies
+    copies: int
+    seeded: bool
+    key: Key
     start: Start
     outcome: Outcome
     scale: float
-    release_key: Key
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.outcome.fit!r})"
 
 
 class Synthesizer:
@@ -65,10 +78,13 @@ class Synthesizer:
         How λ is found: "exact" from distribution functions, "simulated" as in the paper.
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
+    sampling, debias
+        Only "independent" and False in this version.
     preset
         "paper" sets what the caller left unset to what the paper did.
     seed
-        For tests and studies only: as confidential as the data. None takes operating-system entropy.
+        For tests and studies only: as confidential as the data, and good for one table: copies of two tables
+        from the same seed share their noise. None takes fresh operating-system entropy for every fit.
 
     Formal guarantees
     -----------------
@@ -97,9 +113,15 @@ class Synthesizer:
         draws: int = 1000,
         known: Known = "exact",
         prior: Prior | None = None,
+        sampling: Literal["independent"] = "independent",
+        debias: bool = False,
         preset: Literal["paper"] | None = None,
         seed: int | None = None,
     ) -> None:
+        if sampling != "independent":
+            raise SettingError(f"sampling must be 'independent' in this version, got {sampling!r}.")
+        if debias:
+            raise SettingError("debias=True is not available in this version; leave it out.")
         settings: dict[str, Any] = {"weights": weights, "bound": bound, "draws": draws, "known": known}
         if preset is not None:
             if preset not in _PRESETS:
@@ -118,9 +140,9 @@ class Synthesizer:
         self.known: Known = settings["known"]
         if isinstance(self.standard, Strict):
             self._make_strict(self.standard, default_prior=prior is None)
-        self._key = Key.from_seed(seed)
-        self._seeded = seed is not None
-        self._fitted: _Fitted | None = None
+        Key.from_seed(seed)  # refuse a bad seed now
+        self._seed = seed
+        self._fitted: Fitted | None = None
         self._check()
 
     def _check(self) -> None:
@@ -133,13 +155,13 @@ class Synthesizer:
             raise SettingError(f"bound must be one of {', '.join(BOUNDS)}, got {self.bound!r}.")
         if self.known not in ("exact", "simulated"):
             raise SettingError(f"known must be 'exact' or 'simulated', got {self.known!r}.")
-        if self.epsilon is not None and not (_is_real(self.epsilon) and 0 < self.epsilon < np.inf):
+        if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
             raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
-        if not _is_count(self.draws) or self.draws < 100:
+        if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
             )
-        if not _is_count(self.copies) or self.copies < 1:
+        if not is_count(self.copies) or self.copies < 1:
             raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
         if self.copies > self.draws:
             raise SettingError(
@@ -166,21 +188,24 @@ class Synthesizer:
         """Fit, weigh, refit and price. Returns the synthesizer itself."""
         table = Table.of(data)
         design = designs.build(self.formula, table)
-        self._warn_about_columns(table, design)
-        return self.fit_from(begin(self.model, table, design, draws=self.draws, key=self._key))
+        check_columns(table, design)
+        # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
+        key = Key.from_seed(self._seed)
+        start = begin(self.model, table, design, draws=self.draws, key=key)
+        return self.fit_from(start, key=key, seeded=self._seed is not None)
 
-    def fit_from(self, start: Start) -> "Synthesizer":
-        """Go on from an unweighted fit that several synthesizers share."""
+    def fit_from(self, start: Start, *, key: Key, seeded: bool) -> "Synthesizer":
+        """Go on from an unweighted fit of the same model that several synthesizers share."""
         recipe = self.recipe
         self._warn_about_weights(start)
-        weighted = weigh(recipe, start, key=self._key)
+        weighted = weigh(recipe, start, key=key)
         if self.epsilon is None or self.bound == "strict":
-            outcome, scale = run(recipe, start, weighted, key=self._key.child("certify").child(1)), 1.0
+            outcome, scale = run(recipe, start, weighted, key=key.child("certify").child(1)), 1.0
         else:
             target = _per_copy(self.epsilon, self.copies)
-            done = calibrate(recipe, start, weighted, target=target, key=self._key)
+            done = calibrate(recipe, start, weighted, target=target, key=key)
             outcome, scale = done.outcome, done.scale
-        self._fitted = _Fitted(start, outcome, scale, self._key.child("release"))
+        self._fitted = Fitted(recipe, self.epsilon, self.copies, seeded, key, start, outcome, scale)
         self._warn_about_leverage()
         return self
 
@@ -208,8 +233,9 @@ class Synthesizer:
     def _copies(self) -> list[PerRecord]:
         fitted = self._need()
         design = fitted.start.design
-        order = np.argsort(fitted.release_key.child("draws").stream().uniform(fitted.outcome.fit.draws))
-        streams = (fitted.release_key.child("predict").child(k).stream() for k in range(self.copies))
+        key = fitted.key.child("release")
+        order = np.argsort(key.child("draws").stream().uniform(fitted.outcome.fit.draws))
+        streams = (key.child("predict").child(k).stream() for k in range(fitted.copies))
         return [
             fitted.outcome.fit.predict(int(draw), stream.uniform(design.records))
             for draw, stream in zip(order, streams, strict=False)
@@ -218,22 +244,25 @@ class Synthesizer:
     def _guarantee(self) -> Guarantee:
         fitted = self._need()
         design, stated = fitted.start.design, fitted.outcome.statement
+        standard = fitted.recipe.standard
         return Guarantee(
-            standard=self.standard.label,
-            neighbour=self.standard.neighbour,
+            standard=standard.label,
+            neighbour=standard.neighbour,
             bound=stated.bound,
-            family=self.model.name,
-            epsilon=self.epsilon,
-            copies=self.copies,
+            family=fitted.recipe.model.name,
+            epsilon=fitted.epsilon,
+            copies=fitted.copies,
             draws=stated.draws,
             delta=stated.delta,
             confidence=stated.confidence,
             independent=stated.independent,
             protected=design.outcome,
             passed_through=tuple(name for name in fitted.start.table.columns if name != design.outcome),
-            known=self.standard.assumption(),
-            averaged=self.standard.uses_known,
-            seeded=self._seeded,
+            known=standard.assumption(),
+            averaged=standard.uses_known,
+            follows_outcome=standard.range.follows_outcome,
+            outside_public=standard.range.outside == "public",
+            seeded=fitted.seeded,
         )
 
     # What the fit found. Confidential, all of it.
@@ -246,7 +275,7 @@ class Synthesizer:
     @property
     def total_epsilon_(self) -> float:
         """Price of all copies under the chosen bound."""
-        return self.copies * self.epsilon_
+        return self._need().copies * self.epsilon_
 
     @property
     def lipschitz_epsilon_(self) -> float:
@@ -372,26 +401,17 @@ class Synthesizer:
         pricing = self._need().outcome.pricing
         if pricing.influence is None:
             return np.zeros(len(self.power_), dtype=np.bool_)
-        leverage = pricing.influence.leverage
+        leverage, pull = pricing.influence.leverage, pricing.influence.pull
         flagged = leverage > _HIGH_LEVERAGE
-        if (leverage > _SOME_LEVERAGE).any():
+        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
             withheld = pricing.withheld
-            beyond = withheld.by_record("exact") > withheld.by_record("oscillation")
-            flagged |= beyond & (leverage > _SOME_LEVERAGE)
+            flagged |= withheld.by_record("exact") > withheld.by_record("oscillation")
         return flagged
 
-    def _need(self) -> _Fitted:
+    def _need(self) -> Fitted:
         if self._fitted is None:
             raise NotFittedError("Not fitted yet: call fit(data) first.")
         return self._fitted
-
-    def _warn_about_columns(self, table: Table, design: designs.Design) -> None:
-        unused = [name for name in table.columns if name not in (design.outcome, *design.predictors)]
-        if unused:
-            _warn(
-                f"Columns {', '.join(unused)} are not in the formula; they are released unchanged and "
-                "unprotected. Drop them if they say anything about the outcome."
-            )
 
     def _warn_about_weights(self, start: Start) -> None:
         if not self.standard.weighted:
@@ -425,6 +445,23 @@ class Synthesizer:
         return f"Synthesizer({self.formula!r}, {self.model.name}, {self.standard.label}, {state})"
 
 
+def check_columns(table: Table, design: designs.Design) -> None:
+    """Everything but the outcome is released as it is: refuse what gives the outcome away, name the rest."""
+    telling = table.orders_like(design.values, apart_from=design.outcome)
+    if telling:
+        raise DataError(
+            f"The records stand in the same order by {' and by '.join(telling)} as by the outcome "
+            f"'{design.outcome}'. Released unchanged, that would publish ranks or more. Drop such columns, "
+            "reset the index, and shuffle the rows."
+        )
+    unused = [name for name in table.columns if name not in (design.outcome, *design.predictors)]
+    if unused:
+        _warn(
+            f"Columns {', '.join(unused)} are not in the formula; they are released unchanged and "
+            "unprotected. Drop them if they say anything about the outcome."
+        )
+
+
 def _per_copy(epsilon: float, copies: int) -> float:
     """epsilon/copies, rounded down so that the copies together never exceed epsilon."""
     target = epsilon / copies
@@ -432,12 +469,8 @@ def _per_copy(epsilon: float, copies: int) -> float:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, HedgerowWarning, stacklevel=4)
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    """Warn at the caller's line, however deep inside the package the reason was found."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hedgerow."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, HedgerowWarning, stacklevel=level)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from hedgerow.axes import Array, Mask, PerRecord
 from hedgerow.errors import DataError
 
+_FEW_ROWS = 10  # with fewer rows two columns may agree in order by chance
+
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -95,7 +97,7 @@ class Table:
     def numbers(self, name: str) -> PerRecord:
         """A numeric column without missing or infinite values, as float64."""
         self.require([name])
-        if not self.frame[name].dtype.is_numeric():
+        if not self.frame[name].dtype.is_numeric() or self.frame[name].dtype in (nw.Int128, nw.UInt128):
             raise DataError(
                 f"Column '{name}' must hold numbers, but its type is {self.frame[name].dtype}. "
                 "Convert it to a numeric type."
@@ -140,6 +142,30 @@ class Table:
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
+    def renamed(self, names: Mapping[str, str]) -> "Table":
+        """The table with some columns under other names."""
+        return Table(self.frame.rename(dict(names))) if names else self
+
+    def orders_like(self, values: PerRecord, *, apart_from: str) -> list[str]:
+        """What would give the order of these values away: columns, "the index", "the order of the rows"."""
+        if self.rows < _FEW_ROWS or np.ptp(values) == 0:
+            return []
+        others = [name for name in self.columns if name != apart_from]
+        found = [name for name in others if _same_order(self._ranked(self.frame[name]), values)]
+        index = getattr(self.native, "index", None)
+        if index is not None and not callable(index):
+            levels = [index.get_level_values(k) for k in range(index.nlevels)]
+            ranked = [_ranks(np.asarray(level)) for level in levels]
+            if any(_same_order(rank, values) for rank in ranked if rank is not None):
+                found.append("the index")
+        step = np.diff(values)
+        if ((step >= 0).all() or (step <= 0).all()) and "the index" not in found:
+            found.append("the order of the rows")
+        return found
+
+    def _ranked(self, series: Any) -> Array | None:
+        return _ranks(series.to_numpy()) if series.dtype.is_numeric() else None
+
     def rows_where(self, keep: Mask) -> "Table":
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))
@@ -164,7 +190,7 @@ class Table:
             kept = np.clip(values, -limit, limit)
         fresh = nw.new_series(name, kept, backend=self.frame.implementation)
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
-        return _keep_pandas_dtype(native, self.native, name)
+        return _apart(_keep_pandas_dtype(native, self.native, name))
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A new dataframe of the same kind."""
@@ -177,6 +203,22 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
+
+
+def _ranks(values: Any) -> Array | None:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _same_order(one: Array | None, two: Array) -> bool:
+    """Whether each determines the order of the other, upwards or downwards, ties alike."""
+    if one is None or np.ptp(one) == 0:
+        return False
+    first, second = (np.unique(values, return_inverse=True)[1] for values in (one, two))
+    return bool(np.array_equal(first, second) or np.array_equal(first, second.max() - second))
 
 
 def _native_names(data: object) -> list[Any]:
@@ -194,6 +236,17 @@ def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
         wanted = original.dtypes[name]
         if native.dtypes[name] != wanted:
             native = native.astype({name: wanted})
+    return native
+
+
+def _apart(native: Any) -> Any:
+    """A table that shares neither memory nor notes with the confidential one."""
+    if hasattr(native, "replace_schema_metadata"):
+        kept = {key: value for key, value in (native.schema.metadata or {}).items() if key == b"pandas"}
+        return native.replace_schema_metadata(kept or None)
+    if hasattr(native, "index") and hasattr(native, "copy"):
+        native = native.copy(deep=True)
+        native.attrs = {}
     return native
 
 

@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from hedgerow.axes import PerRecord
+from hedgerow.checks import is_finite
 from hedgerow.errors import SettingError
 from hedgerow.risk import Risk, RiskKind, check_kind
 from hedgerow.table import Table
@@ -27,8 +27,6 @@ class Evidence:
 
 class Weights(ABC):
     """A rule that turns risk into weights."""
-
-    reads_everyone: ClassVar[bool] = True  # α_i moves with other records' risks beyond the draws behind them
 
     @abstractmethod
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -79,8 +77,6 @@ class SoftmaxWeights(_Normalised):
 class LogisticWeights(_Normalised):
     """r = 2/(1 + exp(−Δ/2)) − 1, so that α Δ stays below 1.114 · scale for every record."""
 
-    reads_everyone: ClassVar[bool] = False
-
     def normalised(self, risk: PerRecord) -> PerRecord:
         return np.tanh(risk / 4)  # the same number without overflow
 
@@ -99,11 +95,10 @@ class CapWeights(Weights):
 
     cap: float
     risk: RiskKind = "lipschitz"
-    reads_everyone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_kind(self.risk)
-        if not np.isfinite(self.cap) or self.cap <= 0:
+        if not is_finite(self.cap) or self.cap <= 0:
             raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -116,10 +111,9 @@ class ScalarWeights(Weights):
     """One weight for all; 1 gives the plain posterior's definitions."""
 
     value: float
-    reads_everyone: ClassVar[bool] = False
 
     def __init__(self, alpha: float = 1.0) -> None:
-        if not np.isfinite(alpha) or not 0 <= alpha <= 1:
+        if not is_finite(alpha) or not 0 <= alpha <= 1:
             raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {alpha!r}.")
         object.__setattr__(self, "value", float(alpha))
 
@@ -145,7 +139,7 @@ class IdentificationWeights(Weights):
 
     def __post_init__(self) -> None:
         _check_affine(self.scale, self.shift)
-        if not np.isfinite(self.radius) or not 0 < self.radius < 1:
+        if not is_finite(self.radius) or not 0 < self.radius < 1:
             raise SettingError(
                 f"IdentificationWeights: radius must lie strictly between 0 and 1, got {self.radius!r}."
             )
@@ -193,7 +187,7 @@ class Reweighted(Weights):
     def __post_init__(self) -> None:
         if not isinstance(self.base, Weights):
             raise SettingError(f"Reweighted: base must be weights, got {type(self.base).__name__}.")
-        if not np.isfinite(self.k) or not 0 < self.k <= 1:
+        if not is_finite(self.k) or not 0 < self.k <= 1:
             raise SettingError(f"Reweighted: k must lie in (0, 1], got {self.k!r}; 0.95 is usual.")
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -264,9 +258,9 @@ def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
 
 
 def _check_affine(scale: float, shift: float) -> None:
-    if not np.isfinite(scale) or scale < 0:
+    if not is_finite(scale) or scale < 0:
         raise SettingError(f"scale must be a finite number from 0 up, got {scale!r}.")
-    if not np.isfinite(shift):
+    if not is_finite(shift):
         raise SettingError(f"shift must be a finite number, got {shift!r}.")
 
 

@@ -35,6 +35,7 @@ class Influence(ABC):
     """The fit without a record, or without a part of its likelihood, in closed form."""
 
     leverage: PerRecord  # how much of its own fitted value each record decides, between 0 and 1
+    pull: PerRecord  # how much of the residual sum of squares is each record's, between 0 and 1
 
     @abstractmethod
     def loss_constant(self, share: PerRecord) -> PerRecord:

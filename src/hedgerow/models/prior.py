@@ -1,12 +1,13 @@
 """The conjugate prior of the exact models, in natural units, proper, and blind to the outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
 from hedgerow.axes import Array
+from hedgerow.checks import is_finite
 from hedgerow.design import Design
 from hedgerow.errors import SettingError
 
@@ -36,11 +37,11 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name, value in (("residual", self.residual), ("residual_df", self.residual_df)):
-            if not np.isfinite(value) or value <= 0:
+            if not is_finite(value) or value <= 0:
                 raise SettingError(f"Prior: {name} must be positive and finite, got {value!r}.")
         named = {"intercept": self.intercept, "slope": self.slope, **self.coefficients}
         for name, pair in named.items():
-            if len(pair) != 2 or not np.isfinite(pair).all() or pair[1] <= 0:
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or not _is_pair(pair):
                 raise SettingError(
                     f"Prior: {name} must be a pair (mean, standard deviation) of finite numbers, the "
                     f"second positive, got {pair!r}."
@@ -76,3 +77,7 @@ class Prior:
                 reach = float(np.abs(column - column.mean()).max()) or float(np.abs(column).max())
                 mean[j], deviation[j] = self.slope[0] / reach, self.slope[1] / reach
         return mean, deviation / self.residual
+
+
+def _is_pair(pair: Sequence[object]) -> bool:
+    return all(is_finite(value) for value in pair) and float(str(pair[1])) > 0

@@ -25,6 +25,7 @@ from hedgerow.ranges import Interval
 from hedgerow.sensitive import Linear, Sensitive
 
 _LOG_2PI = float(np.log(2 * np.pi))
+_DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +67,7 @@ class RegressionInfluence(Influence):
     """docs/maths.md, "Exact loss"."""
 
     leverage: PerRecord
+    pull: PerRecord
     spread: PerRecord  # h = z'Λ⁻¹z
     squared: PerRecord  # r², the squared residual
     jacobian: PerRecord
@@ -83,9 +85,9 @@ class RegressionInfluence(Influence):
                 + self.shape * np.log1p(-removed)
                 + _log_gamma_drop(self.shape, half)
             )
-        # A record that decides the fit to the last digit leaves nothing to compute the fit without it from:
+        # A record that decides the fit to the last digits leaves nothing to compute the fit without it from:
         # its loss is not bounded by anything known.
-        lost = (taken >= 1) | (removed >= 1) | ~np.isfinite(constant)
+        lost = (1 - taken < _DIGITS) | (1 - removed < _DIGITS) | ~np.isfinite(constant)
         return np.where(lost, -np.inf, constant + share * self.jacobian)
 
 
@@ -207,8 +209,11 @@ class Regression(Model):
     def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
         spread = leverages(design.matrix, posterior.factor)
         residual = self.response(design.values) - design.matrix @ posterior.mean
+        squared = residual**2
+        with np.errstate(all="ignore"):
+            pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
         return RegressionInfluence(
-            power * spread, spread, residual**2, self.jacobian(design), posterior.shape, posterior.rate
+            power * spread, pull, spread, squared, self.jacobian(design), posterior.shape, posterior.rate
         )
 
     def _end(self, values: PerRecord) -> PerRecord:

@@ -34,7 +34,7 @@ _WORTH_PRUNING_DENSITY = 500_000_000
 _WORTH_PRUNING_CONDITIONAL = 20_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """Posterior draws of coefficients and scale; `draws[0:125]` is a view of some of them."""
 
@@ -56,6 +56,9 @@ class Draws:
 
     def __len__(self) -> int:
         return int(self.sigma.size)
+
+    def __repr__(self) -> str:
+        return f"Draws({len(self)} draws, confidential)"
 
     def __getitem__(self, some: slice | Index) -> "Draws":
         return Draws(self.beta[some], self.sigma[some])
@@ -82,6 +85,9 @@ class Extremes:
     def absolute(self) -> PerRecord:
         """The largest absolute value."""
         return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"Extremes({self.low.size} records, confidential)"
 
     def merge(self, other: "Extremes") -> "Extremes":
         """The extremes over both sets of draws."""
