@@ -112,9 +112,10 @@ def compare(
         for label, standard in chosen.items()
     }
     table = Table.of(data)
-    design = designs.build(formula, table)
+    model = model_named(family, prior)
+    design = designs.build(formula, table, model.columns)
     shared_key = Key.from_seed(key.integer())
-    start = begin(model_named(family, prior), table, design, draws=draws, key=shared_key)
+    start = begin(model, table, design, draws=draws, key=shared_key)
     for synth in synthesizers.values():
         synth.fit_from(start)
     return Comparison(synthesizers)

@@ -6,10 +6,12 @@ tree before formulaic, which evaluates Python, sees any data.
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.axes import Matrix, PerRecord
 from hedgerow.errors import DataError, FormulaError
@@ -26,6 +28,15 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
 
 @dataclass(frozen=True, repr=False)
+class Column:
+    """A public column that a model reads beside the design matrix."""
+
+    codes: NDArray[np.int64]  # from 0 up, levels sorted
+    levels: int
+    numbers: PerRecord | None  # None for text
+
+
+@dataclass(frozen=True, repr=False)
 class Design:
     """What a model sees of a table: the confidential outcome and the public design matrix."""
 
@@ -35,6 +46,7 @@ class Design:
     columns: tuple[str, ...]  # names of the matrix columns
     predictors: tuple[str, ...]  # table columns the formula reads
     spec: Any  # formulaic's ModelSpec: replays the encoding on new data
+    public: Mapping[str, Column] = field(default_factory=dict)  # further columns the model asked for
 
     @property
     def records(self) -> int:
@@ -43,20 +55,32 @@ class Design:
 
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
-        return Design(self.outcome, values, self.matrix, self.columns, self.predictors, self.spec)
+        return replace(self, values=values)
 
     def __repr__(self) -> str:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 
 
-def build(formula: str, table: Table) -> Design:
-    """Check the formula, then encode the table."""
+def build(formula: str, table: Table, also: Sequence[str] = ()) -> Design:
+    """Check the formula, then encode the table; `also` names public columns that the model reads itself."""
     outcome, predictors, right = _parse(formula, table)
+    if outcome in also:
+        raise FormulaError(
+            f"The model asks for the outcome '{outcome}' as a predictor. Predictors are released unchanged, "
+            "so this would publish it. Give it another column."
+        )
     values = table.numbers(outcome)
     table.complete(predictors)
+    public = {name: _column(table, name) for name in also}
     matrix, columns, spec = _encode(formula, right, table)
     _check_rank(matrix, columns)
-    return Design(outcome, values, matrix, columns, tuple(predictors), spec)
+    used = tuple(dict.fromkeys([*predictors, *also]))
+    return Design(outcome, values, matrix, columns, used, spec, public)
+
+
+def _column(table: Table, name: str) -> Column:
+    codes, levels = table.codes(name)
+    return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
 
 
 def _parse(formula: str, table: Table) -> tuple[str, list[str], Any]:

@@ -29,6 +29,10 @@ class CalibrationError(HedgerowError):
     """The target ε cannot be met."""
 
 
+class HealthError(HedgerowError):
+    """The sampler's draws cannot be trusted. The message holds diagnostics of the fit: confidential."""
+
+
 class NotFittedError(HedgerowError, AttributeError):
     """A result was asked for before `fit`."""
 

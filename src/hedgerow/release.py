@@ -38,6 +38,7 @@ class Guarantee:
     known: str  # the range assumed public, as the owner wrote it; empty for none
     averaged: bool
     seeded: bool
+    uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
 
     @property
     def epsilon_per_copy(self) -> float | None:
@@ -46,6 +47,8 @@ class Guarantee:
 
     def claim(self) -> str:
         """The sentence that may be copied into a release note."""
+        if self.uncertified:
+            return f"No ε may be claimed. Not certified: {self.uncertified}."
         if self.epsilon is None:
             return (
                 "No ε may be claimed: the copies were made without a target, and what they cost was "

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow import design as designs
+from hedgerow import progress
 from hedgerow.axes import PerRecord
 from hedgerow.calibrate import calibrate
 from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError
@@ -151,9 +152,10 @@ class Synthesizer:
     def fit(self, data: Any) -> "Synthesizer":
         """Fit, weigh, refit and price. Returns the synthesizer itself."""
         table = Table.of(data)
-        design = designs.build(self.formula, table)
+        design = designs.build(self.formula, table, self.model.columns)
         self._warn_about_columns(table, design)
-        return self.fit_from(begin(self.model, table, design, draws=self.draws, key=self._key))
+        with progress.shown():
+            return self.fit_from(begin(self.model, table, design, draws=self.draws, key=self._key))
 
     def fit_from(self, start: Start) -> "Synthesizer":
         """Go on from an unweighted fit that several synthesizers share."""
@@ -176,6 +178,10 @@ class Synthesizer:
         design, table = fitted.start.design, fitted.start.table
         tables = [table.with_column(design.outcome, values) for values in self._copies()]
         return Release(tables, self._guarantee())
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The certified fit's draws as an ArviZ InferenceData; confidential."""
+        return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
 
     def utility(self) -> Any:
         """How the copies compare with the confidential outcome: tidy, and confidential."""
@@ -220,6 +226,7 @@ class Synthesizer:
             known="" if isinstance(self.standard.range, Everywhere) else repr(self.standard.range),
             averaged=self.standard.uses_known,
             seeded=self._seeded,
+            uncertified=_uncertified(fitted),
         )
 
     # What the fit found. Confidential, all of it.
@@ -404,6 +411,14 @@ class Synthesizer:
     def __repr__(self) -> str:
         state = "fitted, confidential" if self._fitted is not None else "not fitted"
         return f"Synthesizer({self.formula!r}, {self.model.name}, {self.standard.label}, {state})"
+
+
+def _uncertified(fitted: _Fitted) -> str:
+    """Which checks the owner overrode: their names, never what they measured."""
+    checks = dict.fromkeys([*fitted.start.fit.health.failed, *fitted.outcome.fit.health.failed])
+    if not checks:
+        return ""
+    return f"the sampler failed its health checks ({', '.join(checks)}) and the owner overrode them"
 
 
 def _per_copy(epsilon: float, copies: int) -> float:
