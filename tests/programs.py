@@ -50,15 +50,22 @@ def cells(group, levels, y=None):
 
 
 def published(X, y=None):
-    """The authors' published prior: β normal with LKJ(6) correlation and half-t(3, 0, 1) scales, σ half-t."""
+    """The authors' published prior: β normal with LKJ(6) correlation and half-t(3, 0, 1) scales, σ half-t.
+
+    β belongs to raw predictors, in which the posterior is a needle. The same prior is therefore stated for
+    b = R β with X = Q R: a change of variables by public numbers, after which NUTS can move.
+    """
     width = X.shape[1]
     half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
     scales = numpyro.sample("scales", half_t.expand([width]).to_event(1))
     factor = numpyro.sample("factor", dist.LKJCholesky(width, concentration=6.0))
-    beta = numpyro.sample("beta", dist.MultivariateNormal(0.0, scale_tril=scales[:, None] * factor))
+    Q, R = jnp.linalg.qr(X)
+    upper = jnp.linalg.qr((R @ (scales[:, None] * factor)).T, mode="r")
+    scale_tril = (upper * jnp.sign(jnp.diag(upper))[:, None]).T
+    b = numpyro.sample("b", dist.MultivariateNormal(0.0, scale_tril=scale_tril))
     sigma = numpyro.sample("sigma", half_t)
     with numpyro.plate("records", X.shape[0]):
-        numpyro.sample("cycle", dist.LogNormal(X @ beta, sigma), obs=y)
+        numpyro.sample("cycle", dist.LogNormal(Q @ b, sigma), obs=y)
 
 
 def scores(sample, name, exact):

@@ -14,7 +14,7 @@ from hedgerow.calibrate import calibrate
 from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Known, Outcome, Recipe, Start, begin, run, weigh
-from hedgerow.models.base import Model
+from hedgerow.models.base import Health, Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS, Bound
@@ -272,6 +272,11 @@ class Synthesizer:
     def certified_epsilon_(self) -> float:
         """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
         return self._need().outcome.certified
+
+    @property
+    def health_(self) -> Health:
+        """R-hat, effective draws and divergences of the certified fit."""
+        return self._need().outcome.fit.health
 
     @property
     def sensitivity_(self) -> float:

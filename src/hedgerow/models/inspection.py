@@ -1,6 +1,5 @@
 """Reading a NumPyro program before it is used, and refusing what powers on records cannot mean."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -49,31 +48,43 @@ def read(function: Callable[..., Any], response: str, shapes: Shapes, fixed: Fix
 
 
 def check(traced: Traced, arrays: Arrays, values: Array, outcome: str) -> None:
-    """Numbers at a few test points: the outcome may be used at the response site only."""
-    positions = np.linspace(-0.7, 0.9, traced.dimensions), np.linspace(0.3, -0.4, traced.dimensions)
-    with x64(True), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # values outside the support are counted below
-        given = {name: jnp.asarray(value) for name, value in arrays.items()}
-        x = jnp.asarray(values)
-        outside = np.zeros(len(values), dtype=np.bool_)
-        for position in positions:
-            latents = traced.constrain(position, given)
-            prior, score = traced.log_prior(position, given), traced.distribution(latents, given).log_prob(x)
-            seen = _with_outcome(traced, latents, given, x)
-            if not _same(seen[1], score) or not _same(
-                seen[0], _with_outcome(traced, latents, given, None)[0]
+    """Numbers at two test points: the outcome may be used at the response site only."""
+
+    def probe(position: Any, given: Arrays, x: Any) -> dict[str, Any]:
+        latents = traced.constrain(position, given)
+        held, scored = _with_outcome(traced, latents, given, x)
+        return {
+            "prior": traced.log_prior(position, given),
+            "prior, other response": traced.log_prior(position, given, 1.0),
+            "prior, no outcome": _with_outcome(traced, latents, given, None)[0],
+            "prior, outcome": held,
+            "score, no outcome": traced.distribution(latents, given).log_prob(x),
+            "score, outcome": scored,
+        }
+
+    outside = np.zeros(len(values), dtype=np.bool_)
+    with x64(True):
+        # Compiled, so that the program sees no number it could quote in an error.
+        compiled = jax.jit(probe)
+        for position in (
+            np.linspace(-0.7, 0.9, traced.dimensions),
+            np.linspace(0.3, -0.4, traced.dimensions),
+        ):
+            found = {name: np.asarray(value) for name, value in compiled(position, arrays, values).items()}
+            if not _same(found["score, outcome"], found["score, no outcome"]) or not _same(
+                found["prior, outcome"], found["prior, no outcome"]
             ):
                 raise SettingError(
                     f"The program uses the outcome '{outcome}' outside its response site '{traced.response}'"
                     ": a prior, a mean or a factor changes with it, which would leak it unweighted. Remove "
                     "centring or scaling by the outcome; predictors are public and may be used freely."
                 )
-            if not _same(traced.log_prior(position, given, 1.0), prior):
+            if not _same(found["prior, other response"], found["prior"]):
                 raise SettingError(
-                    f"The program uses the value of its response site '{traced.response}' further on, which "
-                    f"would bring the outcome in unweighted. {_REMEDY}"
+                    f"The program uses the value of its response site '{traced.response}' further on, "
+                    f"which would bring the outcome in unweighted. {_REMEDY}"
                 )
-            outside |= ~np.isfinite(np.asarray(score))
+            outside |= ~np.isfinite(found["score, no outcome"])
     count = int(outside.sum())
     if count:
         raise DataError(
@@ -215,7 +226,7 @@ def _with_outcome(traced: Traced, latents: Mapping[str, Any], arrays: Arrays, va
     arguments = {**arrays, **dict(traced.fixed), traced.response_argument: values}
     try:
         trace = handlers.trace(model).get_trace(**arguments)
-    except Exception as problem:  # a user's function, now with real values: its message may quote them
+    except Exception as problem:  # a user's function may fail in any way
         raise SettingError(
             f"The program fails when it is given the outcome ({type(problem).__name__}). "
             "Try it on made-up data."
@@ -229,8 +240,8 @@ def _with_outcome(traced: Traced, latents: Mapping[str, Any], arrays: Arrays, va
     return total, response.log_prob(values) if values is not None else None
 
 
-def _same(one: Any, two: Any) -> bool:
-    return bool(np.allclose(np.asarray(one), np.asarray(two), rtol=1e-8, atol=1e-8, equal_nan=True))
+def _same(one: Array, two: Array) -> bool:
+    return bool(np.allclose(one, two, rtol=1e-8, atol=1e-8, equal_nan=True))
 
 
 def _is_latent(site: Mapping[str, Any]) -> bool:
