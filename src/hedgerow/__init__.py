@@ -17,9 +17,12 @@ from hedgerow.errors import HedgerowError, HedgerowWarning
 if TYPE_CHECKING:
     from hedgerow import datasets, utility
     from hedgerow import plots as plot
+    from hedgerow.assessment import Assessment, assess
     from hedgerow.comparison import Comparison, compare
     from hedgerow.models.prior import Prior
+    from hedgerow.models.program import Codes, Levels, Program
     from hedgerow.models.regression import Lognormal, Normal
+    from hedgerow.progress import watch
     from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
     from hedgerow.release import Guarantee, Release
     from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
+    "assessment": ("Assessment", "assess"),
     "comparison": ("Comparison", "compare"),
     "models.prior": ("Prior",),
+    "models.program": ("Codes", "Levels", "Program"),
     "models.regression": ("Lognormal", "Normal"),
+    "progress": ("watch",),
     "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
     "release": ("Guarantee", "Release"),
     "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
@@ -63,9 +69,11 @@ _NAMES = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
     "ADP",
+    "Assessment",
     "Bounds",
     "Brackets",
     "CapWeights",
+    "Codes",
     "Comparison",
     "Everywhere",
     "Guarantee",
@@ -73,11 +81,13 @@ __all__ = [
     "HedgerowWarning",
     "IdentificationWeights",
     "InverseWeights",
+    "Levels",
     "LinearWeights",
     "LogisticWeights",
     "Lognormal",
     "Normal",
     "Prior",
+    "Program",
     "Radius",
     "Range",
     "RangeAveraged",
@@ -92,10 +102,12 @@ __all__ = [
     "Tail",
     "Unweighted",
     "Where",
+    "assess",
     "compare",
     "datasets",
     "plot",
     "utility",
+    "watch",
 ]
 
 

@@ -105,7 +105,7 @@ def compare(
         for label, standard in chosen.items()
     }
     table = Table.of(data)
-    design = designs.build(formula, table)
+    design = designs.build(formula, table, model.columns)
     check_columns(table, design)
     key = Key.from_seed(seed)
     start = begin(model, table, design, draws=draws, key=key)

@@ -7,11 +7,12 @@ before anything is parsed, so that the tree that is checked is the tree that is 
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.axes import Matrix, PerRecord
 from hedgerow.errors import DataError, FormulaError
@@ -30,6 +31,15 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
 
 @dataclass(frozen=True, repr=False)
+class Column:
+    """A public column that a model reads beside the design matrix."""
+
+    codes: NDArray[np.int64]  # from 0 up, levels sorted
+    levels: int
+    numbers: PerRecord | None  # None for text
+
+
+@dataclass(frozen=True, repr=False)
 class Design:
     """What a model sees of a table: the confidential outcome and the public design matrix."""
 
@@ -40,6 +50,7 @@ class Design:
     predictors: tuple[str, ...]  # table columns the formula reads
     spec: Any  # formulaic's ModelSpec: replays the encoding on new data, under the aliases
     aliases: Mapping[str, str] = field(default_factory=dict)  # column name → name it has in spec
+    public: Mapping[str, Column] = field(default_factory=dict)  # further columns the model asked for
 
     @property
     def records(self) -> int:
@@ -54,8 +65,8 @@ class Design:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 
 
-def build(formula: str, table: Table) -> Design:
-    """Check the formula, then encode the table."""
+def build(formula: str, table: Table, also: Sequence[str] = ()) -> Design:
+    """Check the formula, then encode the table; `also` names public columns that the model reads itself."""
     if not isinstance(formula, str) or not formula.strip():
         raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
     outcome, right_text = _split(formula)
@@ -69,13 +80,25 @@ def build(formula: str, table: Table) -> Design:
             f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
             "unchanged, so this would publish it. Remove it from the right-hand side."
         )
+    if outcome in also:
+        raise FormulaError(
+            f"The model asks for the outcome '{outcome}' as a predictor. Predictors are released unchanged, "
+            "so this would publish it. Give it another column."
+        )
     table.require(predictors)
     values = table.numbers(outcome)
     table.complete(predictors)
     matrix, encoded, spec = _encode(formula, parsed, table.renamed(aliases))
     columns = tuple(_restored(name, names) for name in encoded)
     _check_rank(matrix, columns)
-    return Design(outcome, values, matrix, columns, tuple(predictors), spec, aliases)
+    public = {name: _column(table, name) for name in also}
+    used = tuple(dict.fromkeys([*predictors, *also]))
+    return Design(outcome, values, matrix, columns, used, spec, aliases, public)
+
+
+def _column(table: Table, name: str) -> Column:
+    codes, levels = table.codes(name)
+    return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
 
 
 def _without_backticks(text: str, formula: str, table: Table) -> tuple[str, dict[str, str]]:

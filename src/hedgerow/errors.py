@@ -2,7 +2,8 @@
 
 A message may name columns, counts, parameters and public settings. It never quotes a value of the
 confidential outcome or a row number picked by such a value. One message holds a number computed from the
-outcome, and says so: a `CalibrationError` tells the owner the smallest ε that was reached.
+outcome, and says so: a `CalibrationError` tells the owner the smallest ε that was reached. So does a
+`HealthError`, with the diagnostics of a sampler.
 """
 
 
@@ -44,6 +45,10 @@ class BudgetError(LedgerError):
     def __init__(self, message: str, *, remaining: float) -> None:
         super().__init__(message)
         self.remaining = remaining  # ε, rounded down, so that spending it is always allowed
+
+
+class HealthError(HedgerowError):
+    """The sampler's draws cannot be trusted. The message holds diagnostics of the fit: confidential."""
 
 
 class NotFittedError(HedgerowError, AttributeError):

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from hedgerow.axes import LogLik, LogMass, Mask, PerRecord
+from hedgerow.axes import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.design import Design
-from hedgerow.errors import DataError, RangeError
+from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.numerics.scoring import Extremes
@@ -58,6 +59,26 @@ class Fit:
     def predict(self, draw: int, uniforms: PerRecord) -> PerRecord:
         """A synthetic outcome for every record from one draw."""
         return self.model.predict(self.design, {k: v[draw] for k, v in self.parameters.items()}, uniforms)
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The draws as an ArviZ InferenceData, by chain; confidential, as the draws are.
+
+        With `log_likelihood` the draws × records matrix goes with them: unweighted, and held in memory.
+        """
+        try:
+            import arviz
+        except ModuleNotFoundError:
+            raise SettingError("to_arviz needs ArviZ. Install hedgerow[programs].") from None
+        chains = self.health.chains
+        kept = self.draws // chains * chains  # the draws of the chains alternate
+
+        def by_chain(values: Array) -> Array:
+            return np.moveaxis(values[:kept].reshape(-1, chains, *values.shape[1:]), 1, 0)
+
+        groups = {"posterior": {name: by_chain(value) for name, value in self.parameters.items()}}
+        if log_likelihood:
+            groups["log_likelihood"] = {self.design.outcome: by_chain(self.log_lik())}
+        return arviz.from_dict(**groups)
 
     def part(self, draws: slice) -> "Fit":
         """The same fit with some of its draws."""

@@ -167,13 +167,17 @@ class Statement:
 
 
 def statement(bound: Bound, fit: Fit, *, tries: int = 1) -> Statement:
-    """The draw-based statement for a fit: with S independent draws δ = 1 − error^{1/S}."""
+    """The draw-based statement for a fit: with S independent draws δ = 1 − error^{1/S}.
+
+    For a Markov chain S is the tail ESS that the health gate demands of every fit, not the one measured:
+    that is at least as large, but δ is published and must not depend on the confidential data.
+    """
     if bound == "strict":
         return Statement(bound, fit.draws, 0.0, 1.0, fit.health.independent)
     error = (1 - CONFIDENCE) / tries
-    effective = min(float(fit.draws), fit.health.effective_draws)
+    effective = min(float(fit.draws), fit.health.stated_draws)
     delta = float(-np.expm1(np.log(error) / effective))
-    return Statement(bound, fit.draws, delta, CONFIDENCE, fit.health.independent)
+    return Statement(bound, int(effective), delta, CONFIDENCE, fit.health.independent)
 
 
 def extremes_of_log_lik(fit: Fit, interval: Interval) -> Extremes:

@@ -50,6 +50,7 @@ class Guarantee:
     follows_outcome: bool  # the range's ends are computed from the outcome
     outside_public: bool  # records outside their range are taken as public
     seeded: bool
+    uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
 
     @property
     def epsilon_per_copy(self) -> float | None:
@@ -58,6 +59,8 @@ class Guarantee:
 
     def claim(self) -> str:
         """The sentence that may be copied into a release note."""
+        if self.uncertified:
+            return f"No ε may be claimed. Not certified: {self.uncertified}."
         if self.epsilon is None:
             return (
                 "No ε may be claimed: the copies were made without a target, and what they cost was "

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow import design as designs
+from hedgerow import progress
 from hedgerow.axes import Mask, PerRecord
 from hedgerow.calibrate import calibrate
 from hedgerow.checks import is_count, is_real
 from hedgerow.errors import DataError, HedgerowWarning, NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Known, Outcome, Recipe, Start, begin, run, weigh
-from hedgerow.models.base import Model
+from hedgerow.models.base import Health, Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS, Bound
@@ -187,12 +188,13 @@ class Synthesizer:
     def fit(self, data: Any) -> "Synthesizer":
         """Fit, weigh, refit and price. Returns the synthesizer itself."""
         table = Table.of(data)
-        design = designs.build(self.formula, table)
+        design = designs.build(self.formula, table, self.model.columns)
         check_columns(table, design)
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
-        start = begin(self.model, table, design, draws=self.draws, key=key)
-        return self.fit_from(start, key=key, seeded=self._seed is not None)
+        with progress.shown():
+            start = begin(self.model, table, design, draws=self.draws, key=key)
+            return self.fit_from(start, key=key, seeded=self._seed is not None)
 
     def fit_from(self, start: Start, *, key: Key, seeded: bool) -> "Synthesizer":
         """Go on from an unweighted fit of the same model that several synthesizers share."""
@@ -215,6 +217,10 @@ class Synthesizer:
         design, table = fitted.start.design, fitted.start.table
         tables = [table.with_column(design.outcome, values) for values in self._copies()]
         return Release(tables, self._guarantee())
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The certified fit's draws as an ArviZ InferenceData; confidential."""
+        return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
 
     def utility(self) -> Any:
         """How the copies compare with the confidential outcome: tidy, and confidential."""
@@ -263,6 +269,7 @@ class Synthesizer:
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
+            uncertified=_uncertified(fitted),
         )
 
     # What the fit found. Confidential, all of it.
@@ -308,6 +315,11 @@ class Synthesizer:
     def certified_epsilon_(self) -> float:
         """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
         return self._need().outcome.certified
+
+    @property
+    def health_(self) -> Health:
+        """R-hat, effective draws and divergences of the certified fit."""
+        return self._need().outcome.fit.health
 
     @property
     def sensitivity_(self) -> float:
@@ -443,6 +455,15 @@ class Synthesizer:
     def __repr__(self) -> str:
         state = "fitted, confidential" if self._fitted is not None else "not fitted"
         return f"Synthesizer({self.formula!r}, {self.model.name}, {self.standard.label}, {state})"
+
+
+def _uncertified(fitted: Fitted) -> str:
+    """Which checks the owner overrode: their names, never what they measured."""
+    fits = [fitted.outcome.fit] if fitted.start.fit is None else [fitted.start.fit, fitted.outcome.fit]
+    checks = dict.fromkeys(name for fit in fits for name in fit.health.failed)
+    if not checks:
+        return ""
+    return f"the sampler failed its health checks ({', '.join(checks)}) and the owner overrode them"
 
 
 def check_columns(table: Table, design: designs.Design) -> None:

@@ -142,6 +142,22 @@ class Table:
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
+    def codes(self, name: str) -> tuple[NDArray[np.int64], int]:
+        """A column as numbers from 0 up, its levels in sorted order, and how many levels there are."""
+        self.complete([name])
+        series = self.frame[name]
+        # Numbers sort as numbers: as text, level 10 would come before level 2.
+        values = (
+            series.to_numpy() if series.dtype.is_numeric() else series.cast(nw.String).to_numpy().astype(str)
+        )
+        levels, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), len(levels)
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        self.require([name])
+        return bool(self.frame[name].dtype.is_numeric())
+
     def renamed(self, names: Mapping[str, str]) -> "Table":
         """The table with some columns under other names."""
         return Table(self.frame.rename(dict(names))) if names else self

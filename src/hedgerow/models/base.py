@@ -22,13 +22,33 @@ Parameters = Mapping[str, Array]
 _BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of draws
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Health:
-    """Whether the draws can be trusted. Exact models draw independently, so there is nothing to doubt."""
+    """Whether the draws can be trusted; confidential, except for `assured_draws` and `failed`.
+
+    Exact models draw independently, so there is nothing to doubt. For Markov chains the figures are the
+    worst over all parameters, and `effective_draws` is the smallest tail ESS.
+    """
 
     sampler: str
     independent: bool
     effective_draws: float
+    assured_draws: float | None = None  # the effective draws every accepted fit has; fixed beforehand
+    r_hat: float | None = None
+    ess_bulk: float | None = None
+    ess_tail: float | None = None
+    divergences: int = 0
+    chains: int = 1
+    attempts: int = 1
+    failed: tuple[str, ...] = ()  # checks that failed and were overridden by the owner
+
+    @property
+    def stated_draws(self) -> float:
+        """Effective draws a public statement may use: what was measured would tell about the data."""
+        return self.effective_draws if self.assured_draws is None else self.assured_draws
+
+    def __repr__(self) -> str:
+        return f"Health({self.sampler}, {self.chains} chains, confidential)"
 
 
 class Influence(ABC):
@@ -59,6 +79,11 @@ class Model(ABC):
     """A Bayesian regression of one outcome on public predictors."""
 
     name: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Public columns the model reads beside the design matrix."""
+        return ()
 
     @abstractmethod
     def check(self, design: Design) -> None:
@@ -118,6 +143,11 @@ def blocks(records: int, draws: int) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(1, draws))
     for start in range(0, records, step):
         yield slice(start, min(start + step, records))
+
+
+def block_rows(records: int, draws: int) -> int:
+    """Draws such that a block of all records stays small."""
+    return max(1, min(draws, _BLOCK_CELLS // max(1, records)))
 
 
 def _draws(parameters: Parameters) -> int:

@@ -1,0 +1,157 @@
+"""The No-U-Turn sampler over a weighted potential: NumPyro's or nutpie's, chains side by side."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import nutpie
+from numpyro.infer import MCMC, NUTS
+from nutpie.compiled_pyfunc import from_pyfunc
+
+from hedgerow.axes import Array
+from hedgerow.errors import HealthError
+from hedgerow.keys import Key
+from hedgerow.models.potential import Potential, x64
+from hedgerow.progress import report
+
+SamplerName = Literal["nutpie", "numpyro"]
+_STARTS = 100  # candidate starting points per chain
+_DENSE = 64  # parameters up to which NumPyro adapts a full mass matrix
+_POLL = 0.1  # seconds between two reports of progress
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run the chains; public."""
+
+    sampler: SamplerName
+    chains: int
+    warmup: int
+    target_accept: float
+    thin: int = 1
+
+    def patient(self) -> "Settings":
+        """The second try: longer warm-up, smaller steps, and twice the draws of which half are kept."""
+        accept = max(0.95, (1 + self.target_accept) / 2)
+        return replace(self, warmup=2 * self.warmup, target_accept=accept, thin=2 * self.thin)
+
+
+@dataclass(frozen=True, repr=False)
+class Chains:
+    """Draws on the unconstrained scale, by chain; confidential."""
+
+    positions: Array  # chain, draw, dimension
+    divergences: int
+
+    def __repr__(self) -> str:
+        return f"Chains({self.positions.shape[0]} of {self.positions.shape[1]} draws, confidential)"
+
+
+def sample(potential: Potential, settings: Settings, *, draws: int, key: Key) -> Chains:
+    """`draws` kept draws per chain, every `thin`-th one."""
+    starts = [
+        potential.start(key.child("start").child(chain).stream().uniform((_STARTS, potential.dimensions)))
+        for chain in range(settings.chains)
+    ]
+    run = _numpyro if settings.sampler == "numpyro" else _nutpie
+    found = run(potential, settings, draws * settings.thin, np.stack(starts), key.child("chains").integer())
+    kept = found.positions[:, settings.thin - 1 :: settings.thin]
+    return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences)
+
+
+def _nutpie(potential: Potential, settings: Settings, draws: int, starts: Array, seed: int) -> Chains:
+    size = potential.dimensions
+    given = iter(starts)
+    drawn = [0]
+
+    def expand(*_: Any) -> Callable[..., dict[str, Array]]:
+        def count(position: Array, **_: Any) -> dict[str, Array]:
+            drawn[0] += 1  # called once per draw: progress is counted here, in no particular order
+            return {"position": position}
+
+        return count
+
+    def start(_: int) -> Array:
+        return next(given)
+
+    model = from_pyfunc(
+        size,
+        lambda: potential.value_and_grad,
+        expand,
+        [np.dtype("float64")],
+        [(size,)],
+        ["position"],
+        make_initial_point_fn=start,
+    )
+    running = nutpie.sample(
+        model,
+        draws=draws,
+        tune=settings.warmup,
+        chains=settings.chains,
+        cores=min(settings.chains, os.cpu_count() or 1),
+        seed=seed,
+        save_warmup=False,
+        progress_bar=False,
+        blocking=False,
+        target_accept=settings.target_accept,
+        # Regression coefficients on raw predictors are strongly correlated: a diagonal mass matrix took
+        # nearly twice the time per effective draw (bench/nuts.py).
+        low_rank_modified_mass_matrix=True,
+    )
+    result = None
+    try:
+        while result is None:
+            try:
+                result = running.wait(timeout=_POLL)
+            except TimeoutError:
+                _report_drawn(drawn[0], settings, draws)
+    except RuntimeError as problem:
+        raise HealthError(
+            f"nutpie could not sample the program ({type(problem).__name__}). Rescale the outcome or give "
+            "tighter priors; sampler='numpyro' may tell more."
+        ) from None
+    except BaseException:  # an interrupt must stop the background threads, too
+        running.cancel()
+        raise
+    _report_drawn(settings.chains * (settings.warmup + draws), settings, draws)
+    return Chains(
+        np.asarray(result["posterior"]["position"], dtype=np.float64),
+        int(np.asarray(result["sample_stats"]["diverging"]).sum()),
+    )
+
+
+def _report_drawn(count: int, settings: Settings, draws: int) -> None:
+    """Chains count together: warm-up is over when as many draws were made as it has."""
+    warmup, total = settings.chains * settings.warmup, settings.chains * draws
+    report("warm-up", min(count, warmup), warmup)
+    if count > warmup:
+        report("sampling", count - warmup, total)
+
+
+def _numpyro(potential: Potential, settings: Settings, draws: int, starts: Array, seed: int) -> Chains:
+    with x64(True):
+        kernel = NUTS(
+            potential_fn=potential,
+            target_accept_prob=settings.target_accept,
+            dense_mass=potential.dimensions <= _DENSE,  # for the same reason
+        )
+        mcmc = MCMC(
+            kernel,
+            num_warmup=settings.warmup,
+            num_samples=draws,
+            num_chains=settings.chains,
+            chain_method="vectorized" if settings.chains > 1 else "sequential",
+            progress_bar=False,
+        )
+        report("warm-up", 0, settings.chains * settings.warmup)
+        first = jnp.asarray(starts if settings.chains > 1 else starts[0])
+        mcmc.warmup(jax.random.key(seed), init_params=first, extra_fields=("diverging",))
+        report("warm-up", settings.chains * settings.warmup, settings.chains * settings.warmup)
+        mcmc.run(mcmc.post_warmup_state.rng_key, extra_fields=("diverging",))
+        report("sampling", settings.chains * draws, settings.chains * draws)
+        positions = np.asarray(mcmc.get_samples(group_by_chain=True), dtype=np.float64)
+        return Chains(positions, int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum()))
