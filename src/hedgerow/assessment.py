@@ -4,16 +4,14 @@ Two rounds, as in the mechanism: an unweighted fit gives risks and weights; its 
 likelihood raised to `power`, gives the price. Matrices are draws × records and are read in blocks.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from hedgerow.axes import PerRecord
 from hedgerow.errors import DataError, SettingError
-from hedgerow.matrices import DrawMatrix, matrix_of
+from hedgerow.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.price import BOUNDS, Bound, Price
 from hedgerow.progress import report, shown
@@ -210,7 +208,7 @@ def _priced(
     silent = np.zeros(density.records)  # largest |value| in the columns of records with power 0
     by_draws: list[tuple[int, Price]] = []
     every = slice(None)
-    for stop, values, log_mass in _pieces(density, mass, marks):
+    for stop, values, log_mass in side_by_side(density, mass, marks):
         silent = np.maximum(silent, np.where(power == 0, np.abs(values).max(axis=0), 0.0))
         log_lik = (
             np.where(power > 0, values / np.where(power > 0, power, 1.0), 0.0) if already_weighted else values
@@ -226,23 +224,6 @@ def _priced(
     if already_weighted is not None:
         _check_said(already_weighted, silent, power)
     return Prices(running[0], running[1], tuple(by_draws))
-
-
-def _pieces(density: DrawMatrix, mass: DrawMatrix | None, marks: set[int]) -> Iterator[tuple[int, Any, Any]]:
-    """Blocks of both matrices side by side, cut where the price is to be noted."""
-    others = None if mass is None else mass.checked()
-    waiting: Any = np.empty((0, density.records))
-    for rows, block in density.checked():
-        cuts = [rows.start, *sorted(mark for mark in marks if rows.start < mark < rows.stop), rows.stop]
-        for start, stop in pairwise(cuts):
-            piece = block[start - rows.start : stop - rows.start]
-            if others is None:
-                yield stop, piece, np.zeros_like(piece)
-                continue
-            while len(waiting) < len(piece):
-                waiting = np.concatenate([waiting, next(others)[1]])
-            yield stop, piece, waiting[: len(piece)]
-            waiting = waiting[len(piece) :]
 
 
 def _check_said(already_weighted: bool, silent: PerRecord, power: PerRecord) -> None:

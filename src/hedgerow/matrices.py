@@ -6,6 +6,7 @@ A matrix may be larger than memory: whatever holds it, only blocks of a few MiB 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,25 @@ def matrix_of(given: Any, label: str, variable: str | None = None) -> DrawMatrix
     except ValueError:
         values = np.empty(0)
     return _checked_shape(values, label)
+
+
+def side_by_side(
+    density: DrawMatrix, mass: DrawMatrix | None, marks: set[int]
+) -> Iterator[tuple[int, Any, Any]]:
+    """Blocks of both matrices side by side, cut after each of the marked draws."""
+    others = None if mass is None else mass.checked()
+    waiting: Any = np.empty((0, density.records))
+    for rows, block in density.checked():
+        cuts = [rows.start, *sorted(mark for mark in marks if rows.start < mark < rows.stop), rows.stop]
+        for start, stop in pairwise(cuts):
+            piece = block[start - rows.start : stop - rows.start]
+            if others is None:
+                yield stop, piece, np.zeros_like(piece)
+                continue
+            while len(waiting) < len(piece):
+                waiting = np.concatenate([waiting, next(others)[1]])
+            yield stop, piece, waiting[: len(piece)]
+            waiting = waiting[len(piece) :]
 
 
 def _from_path(path: Path, label: str) -> DrawMatrix:
