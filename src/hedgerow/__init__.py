@@ -17,13 +17,17 @@ from hedgerow.errors import HedgerowError, HedgerowWarning
 if TYPE_CHECKING:
     from hedgerow import datasets, utility
     from hedgerow import plots as plot
+    from hedgerow.certificate import Certificate
     from hedgerow.comparison import Comparison, compare
+    from hedgerow.making import Made, make_release
     from hedgerow.models.prior import Prior
     from hedgerow.models.regression import Lognormal, Normal
+    from hedgerow.plan import Outputs, Plan, Read
     from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
     from hedgerow.release import Guarantee, Release
     from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
     from hedgerow.synthesizer import Synthesizer
+    from hedgerow.verifying import Verified, verify_release
     from hedgerow.weights import (
         CapWeights,
         IdentificationWeights,
@@ -38,13 +42,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
+    "certificate": ("Certificate",),
     "comparison": ("Comparison", "compare"),
+    "making": ("Made", "make_release"),
     "models.prior": ("Prior",),
     "models.regression": ("Lognormal", "Normal"),
+    "plan": ("Outputs", "Plan", "Read"),
     "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
     "release": ("Guarantee", "Release"),
     "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
     "synthesizer": ("Synthesizer",),
+    "verifying": ("Verified", "verify_release"),
     "weights": (
         "CapWeights",
         "IdentificationWeights",
@@ -64,6 +72,7 @@ __all__ = [
     "Bounds",
     "Brackets",
     "CapWeights",
+    "Certificate",
     "Comparison",
     "Everywhere",
     "Guarantee",
@@ -74,12 +83,16 @@ __all__ = [
     "LinearWeights",
     "LogisticWeights",
     "Lognormal",
+    "Made",
     "Normal",
+    "Outputs",
+    "Plan",
     "Prior",
     "Radius",
     "Range",
     "RangeAveraged",
     "RangeTruncated",
+    "Read",
     "Release",
     "Reweighted",
     "ScalarWeights",
@@ -88,11 +101,14 @@ __all__ = [
     "Synthesizer",
     "Tail",
     "Unweighted",
+    "Verified",
     "Where",
     "compare",
     "datasets",
+    "make_release",
     "plot",
     "utility",
+    "verify_release",
 ]
 
 

@@ -59,6 +59,12 @@ def build(formula: str, table: Table) -> Design:
     return Design(outcome, values, matrix, columns, tuple(predictors), spec)
 
 
+def reads(formula: str, table: Table) -> tuple[str, tuple[str, ...]]:
+    """The outcome and the predictors of a formula, which is checked but not applied."""
+    outcome, predictors, _ = _parse(formula, table)
+    return outcome, tuple(predictors)
+
+
 def _parse(formula: str, table: Table) -> tuple[str, list[str], Any]:
     from formulaic import Formula
 

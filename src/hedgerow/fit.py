@@ -72,8 +72,9 @@ class Fit:
 def _check_finite(finite: Mask) -> None:
     if not finite.all():
         raise RangeError(
-            f"{int((~finite).sum())} of {len(finite)} records have no finite price: their range is so narrow, or "
-            "so far from what the model expects, that its probability is zero in floating point. Widen it."
+            f"{int((~finite).sum())} of {len(finite)} records have no finite price: their range is so "
+            "narrow, or so far from what the model expects, that its probability is zero in floating "
+            "point. Widen it."
         )
 
 

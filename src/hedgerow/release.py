@@ -68,20 +68,27 @@ class Guarantee:
             f"that set; {price}. How much of the second posterior lies in the set is not covered."
         )
 
-    def caveats(self) -> tuple[str, ...]:
-        """What the claim does not cover."""
-        found = list(_NOT_COVERED)
+    @property
+    def left_open(self) -> str:
+        """What a range standard says nothing about; empty for a standard without a range."""
         if self.averaged:
-            found.append(
+            return (
                 "The range-averaged ε compares with a table that still uses the exact outcome in part. It "
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        elif self.known:
-            found.append(
+        if self.known:
+            return (
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."
             )
+        return ""
+
+    def caveats(self) -> tuple[str, ...]:
+        """What the claim does not cover."""
+        found = list(_NOT_COVERED)
+        if self.left_open:
+            found.append(self.left_open)
         if not self.independent:
             found.append("The draws come from a Markov chain, so that δ and the confidence are approximate.")
         if self.seeded:

@@ -20,7 +20,7 @@ from hedgerow.price import BOUNDS, Bound
 from hedgerow.ranges import Everywhere
 from hedgerow.release import Guarantee, Release
 from hedgerow.standards import ADP, Standard
-from hedgerow.table import Table
+from hedgerow.table import Table, listed
 from hedgerow.utility import compare_copies
 from hedgerow.weights import InverseWeights, LinearWeights, Reweighted, Weights, as_weights
 
@@ -371,7 +371,7 @@ class Synthesizer:
         unused = [name for name in table.columns if name not in (design.outcome, *design.predictors)]
         if unused:
             _warn(
-                f"Columns {', '.join(unused)} are not in the formula; they are released unchanged and "
+                f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "
                 "unprotected. Drop them if they say anything about the outcome."
             )
 
