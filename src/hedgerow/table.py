@@ -168,6 +168,11 @@ class Table:
 
     def _floats(self, name: str) -> Array:
         series = self.frame[name]
+        if series.dtype.is_integer():
+            # Arrow refuses to cast whole numbers beyond 2^53, and its message quotes the value.
+            gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+            whole = series.fill_null(0).to_numpy() if gone.any() else series.to_numpy()
+            return np.where(gone, np.nan, whole.astype(np.float64))
         values = series.cast(nw.Float64).to_numpy()
         return np.ascontiguousarray(values, dtype=np.float64)
 

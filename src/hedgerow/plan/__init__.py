@@ -84,6 +84,7 @@ class Plan:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        STANDARD.write(self.standard)  # refuses what is no standard, before its range is asked for
         for name in ("data", "ledger"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else os.fspath(given))
