@@ -79,7 +79,8 @@ def prepare(plan: Plan) -> Prepared:
     _check_columns(plan, whole, outcome, ranged)
     source, dropped = _complete(plan, source, (outcome, *predictors))
     columns = source.frame.column_names
-    released = tuple(name for name in columns if name not in plan.outputs.drop)
+    released = tuple(name for name in columns if name not in set(plan.outputs.drop))
+    kept = {*released, *used}
     formats.check(
         source.frame.select(released),
         source,
@@ -89,7 +90,7 @@ def prepare(plan: Plan) -> Prepared:
     return Prepared(
         plan=plan,
         source=source,
-        table=source.frame.select([name for name in columns if name in released or name in used]),
+        table=source.frame.select([name for name in columns if name in kept]),
         outcome=outcome,
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name not in released),

@@ -87,6 +87,12 @@ def test_public_holds_no_confidential_value(make, table, tmp_path):
                         assert word not in shown, (name, kind, word)
 
 
+def test_the_search_would_find_a_leak():
+    for value in (1.816872516687735, 0.06381178477130692, 53012.4):
+        for planted in (f"{value:.4g}", f"{value:.6g}", f"{value:.3f}", repr(value)):
+            assert spellings(value, 4) & numbers(f"epsilon: {planted}, of which")
+
+
 def test_copies_have_the_columns_of_the_input_and_nothing_more(make, table):
     made = make(standard=AVERAGED, reasons={"": "printed"})
     copy = np.genfromtxt(made.folder / "public" / "copy-1.csv", delimiter=",", names=True)

@@ -42,19 +42,26 @@ for command in (
 app.add_typer(ledgers.app, name="ledger", no_args_is_help=True)
 
 
-@app.callback()
-def _common(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if version:
+def _tell_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"hedgerow {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Takes what stands before the name of a command."""
 
 
 def main() -> None:
     """Runs the command line of this process, and ends it with the code of what happened."""
     try:
-        app()
+        app(prog_name="hedgerow")
     except HedgerowError as error:
         if debugging():
             traceback.print_exc()
