@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.machine import describe
 from bench.result import Options, table
 
-SUBJECTS = ("kernels",)  # modules of this package; add a name to add a benchmark
+SUBJECTS = ("kernels", "release")  # modules of this package; add a name to add a benchmark
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -20,7 +20,7 @@ from hedgerow.release import Guarantee
 from hedgerow.wording import Assumption
 
 VERSION = 1
-_LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
+LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 _DIGEST = Text("[0-9a-f]{64}")
 _TEXTS = Several(Text())
 _COLUMNS = Several(Text(blank=True))  # a Parquet column may have any name
@@ -165,8 +165,8 @@ class Certificate:
     @classmethod
     def loads(cls, content: bytes) -> Self:
         """A certificate from its JSON; anything that its schema does not allow is refused."""
-        if len(content) > _LARGEST:
-            raise ReleaseError(f"certificate.json has {len(content)} bytes; at most {_LARGEST} are read.")
+        if len(content) > LARGEST:
+            raise ReleaseError(f"certificate.json has more than {LARGEST} bytes, which no release has.")
         try:
             found = FIELDS.read(json.loads(content, object_pairs_hook=_once, parse_constant=_refuse), "")
         except FieldError as error:

@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from hedgerow.certificate import Certificate
+from hedgerow.certificate import LARGEST, Certificate
 from hedgerow.errors import PlanError, ReleaseError, SettingError
 from hedgerow.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC
 from hedgerow.ledger import Ledger
@@ -77,7 +77,8 @@ def _read(path: Path) -> bytes:
     try:
         if not path.is_file():
             raise ReleaseError(f"{path.name} is missing, so this is not a release. Pass the release folder.")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)  # one more than a certificate may have, so that it is refused
     except OSError as error:
         raise ReleaseError(f"{path.name}: cannot be read ({os.strerror(error.errno or 5)}).") from None
 

@@ -89,7 +89,7 @@ def test_public_holds_no_confidential_value(make, table, tmp_path):
 
 def test_the_search_would_find_a_leak():
     for value in (1.816872516687735, 0.06381178477130692, 53012.4):
-        for planted in (f"{value:.4g}", f"{value:.6g}", f"{value:.3f}", repr(value)):
+        for planted in (f"{value:.4g}", f"{value:.6g}", f"{value:.5f}", repr(value)):
             assert spellings(value, 4) & numbers(f"epsilon: {planted}, of which")
 
 
