@@ -1,4 +1,4 @@
-"""From a Parquet file to a release folder: read, fingerprint, two fits, calibration, copies, certificate, ledger."""
+"""From a Parquet file to a release folder: read, fit, calibrate, certify, write copies, record the spend."""
 
 import shutil
 import sys
@@ -13,7 +13,7 @@ from bench.result import Options, Result
 
 DRAWS = 1000
 COPIES = 3
-# Fixed targets per copy near what the weights give without scaling, so that calibration searches a little.
+# The target per copy, 5.7, lies below what the weights give unscaled, so that calibration has to search.
 STANDARDS = {"ADP": hr.ADP(), "RangeTruncated": hr.RangeTruncated(hr.Radius(0.4, 1.8))}
 
 

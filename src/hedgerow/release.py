@@ -17,6 +17,14 @@ _NOT_COVERED = (
     "Who is in the table, the number of records and every other column are not protected.",
     "Replacing an outcome by a value that does not occur in the table is not covered.",
 )
+_LEVERAGE = (
+    "A record that decides much of its own fit, such as the only one of its category, can lose more than the "
+    "draws show."
+)
+_REVERSE = (
+    "The loss is that of draws made given the table; draws made given the table it is compared with are not "
+    "covered."
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,7 @@ class Guarantee:
     def caveats(self) -> tuple[str, ...]:
         """What the claim does not cover."""
         found = list(_NOT_COVERED)
+        found.append(_REVERSE if self.bound == "exact" else _LEVERAGE)
         if self.left_open:
             found.append(self.left_open)
         if not self.independent:

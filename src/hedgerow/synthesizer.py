@@ -22,7 +22,7 @@ from hedgerow.release import Guarantee, Release
 from hedgerow.standards import ADP, Standard
 from hedgerow.table import Table, listed
 from hedgerow.utility import compare_copies
-from hedgerow.weights import InverseWeights, LinearWeights, Reweighted, Weights, as_weights
+from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
@@ -381,7 +381,7 @@ class Synthesizer:
         weights = self.weights
         while isinstance(weights, Reweighted):
             weights = weights.base
-        if self.bound != "lipschitz" and isinstance(weights, LinearWeights | InverseWeights):
+        if self.bound != "lipschitz" and moves_with_everyone(weights):
             _warn(
                 f"{type(weights).__name__} with bound='{self.bound}': these weights move with every record, "
                 "and recomputed without one record the loss was seen above this bound. Use CapWeights(cap, "

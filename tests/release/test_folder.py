@@ -142,6 +142,23 @@ def test_the_certificate_says_what_it_should(make):
     assert certificates.Certificate.loads(json.dumps(content).encode()) == made.certificate
 
 
+def test_caveats_follow_the_bound_and_the_weights(make):
+    said = {
+        bound: " ".join(make(bound, bound=bound, weights=weights).certificate.not_covered)
+        for bound, weights in (
+            ("lipschitz", hr.LinearWeights()),
+            ("oscillation", hr.Reweighted(hr.LinearWeights())),
+            ("exact", hr.CapWeights(3.0)),
+        )
+    }
+    assert [bound for bound, text in said.items() if "decides much of its own fit" in text] == [
+        "lipschitz",
+        "oscillation",
+    ]
+    assert [bound for bound, text in said.items() if "move with every record" in text] == ["oscillation"]
+    assert "draws made given the table" in said["exact"]
+
+
 def test_without_a_target_no_epsilon_is_stated(make):
     made = make(epsilon=None)
     content = json.loads((made.folder / "public" / "certificate.json").read_text())

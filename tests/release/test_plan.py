@@ -178,8 +178,10 @@ def test_prices_share_an_account_only_if_they_compare_the_same():
     def relation(standard):
         return Plan(**SMALL, standard=standard).relation
 
-    assert relation(hr.ADP()) == relation(hr.Unweighted()) == "withheld"
-    others = [make(known) for make in (hr.RangeAveraged, hr.RangeTruncated) for known in RANGES.values()]
+    ranges = [known for name, known in RANGES.items() if name != "everywhere"]
+    for same in (hr.ADP(), hr.Unweighted(), hr.RangeTruncated(hr.Everywhere()), hr.RangeAveraged()):
+        assert relation(same) == "withheld"
+    others = [make(known) for make in (hr.RangeAveraged, hr.RangeTruncated) for known in ranges]
     others += [hr.RangeTruncated(hr.Radius(0.4, 1.8), public_weight="one"), hr.ADP()]
     others += [hr.RangeTruncated(hr.Radius(0.4, 1.8, outside="public"))]
     assert len({relation(standard) for standard in others}) == len(others)

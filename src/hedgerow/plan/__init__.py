@@ -196,7 +196,8 @@ class Plan:
         Two releases pay from one account only if their prices bound the same comparison.
         """
         written: dict[str, Any] = STANDARD.write(self.standard)
-        if "range" not in written:
+        if "range" not in written or isinstance(self.standard.range, Everywhere):
+            # Where nothing is known the range standards compare with x_i withheld: no second account for it.
             return "withheld"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
         return f"{written['kind']} {_brief(written['range'])}{weight}"
