@@ -241,3 +241,11 @@ def test_every_public_name_exists():
     with pytest.raises(AttributeError):
         _ = hr.nonsense
     assert set(hr.__all__) <= set(dir(hr))
+
+
+def test_whole_numbers_beyond_doubles_are_no_trouble(small):
+    """Arrow casts them to floats only when told to, and quotes the value when it refuses."""
+    large = np.rint(small["x"] * 1e17).astype("int64")
+    table = pa.table({"x": large, "z": small["z"]})
+    copy = synth().fit(table).sample().tables[0]
+    assert copy["x"].type == pa.int64()

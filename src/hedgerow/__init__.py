@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from hedgerow import datasets, utility
     from hedgerow import plots as plot
     from hedgerow.assessment import Assessment, assess
+    from hedgerow.certificate import Certificate
     from hedgerow.comparison import Comparison, compare
+    from hedgerow.making import Made, make_release
     from hedgerow.models.prior import Prior
     from hedgerow.models.program import Codes, Levels, Program
     from hedgerow.models.regression import Lognormal, Normal
+    from hedgerow.plan import Outputs, Plan, Read
     from hedgerow.progress import watch
     from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
     from hedgerow.release import Guarantee, Release
     from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
     from hedgerow.strict import Strict
     from hedgerow.synthesizer import Synthesizer
+    from hedgerow.verifying import Verified, verify_release
     from hedgerow.weights import (
         CapWeights,
         IdentificationWeights,
@@ -43,16 +47,20 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "assessment": ("Assessment", "assess"),
+    "certificate": ("Certificate",),
     "comparison": ("Comparison", "compare"),
     "models.prior": ("Prior",),
     "models.program": ("Codes", "Levels", "Program"),
     "models.regression": ("Lognormal", "Normal"),
     "progress": ("watch",),
+    "making": ("Made", "make_release"),
+    "plan": ("Outputs", "Plan", "Read"),
     "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
     "release": ("Guarantee", "Release"),
     "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
     "strict": ("Strict",),
     "synthesizer": ("Synthesizer",),
+    "verifying": ("Verified", "verify_release"),
     "weights": (
         "CapWeights",
         "IdentificationWeights",
@@ -73,6 +81,7 @@ __all__ = [
     "Bounds",
     "Brackets",
     "CapWeights",
+    "Certificate",
     "Codes",
     "Comparison",
     "Everywhere",
@@ -85,13 +94,17 @@ __all__ = [
     "LinearWeights",
     "LogisticWeights",
     "Lognormal",
+    "Made",
     "Normal",
+    "Outputs",
+    "Plan",
     "Prior",
     "Program",
     "Radius",
     "Range",
     "RangeAveraged",
     "RangeTruncated",
+    "Read",
     "Release",
     "Reweighted",
     "ScalarWeights",
@@ -101,12 +114,15 @@ __all__ = [
     "Synthesizer",
     "Tail",
     "Unweighted",
+    "Verified",
     "Where",
     "assess",
     "compare",
     "datasets",
+    "make_release",
     "plot",
     "utility",
+    "verify_release",
     "watch",
 ]
 

@@ -67,6 +67,35 @@ class Design:
 
 def build(formula: str, table: Table, also: Sequence[str] = ()) -> Design:
     """Check the formula, then encode the table; `also` names public columns that the model reads itself."""
+    outcome, predictors, parsed, aliases = _checked(formula, table)
+    if outcome in also:
+        raise FormulaError(
+            f"The model asks for the outcome '{outcome}' as a predictor. Predictors are released unchanged, "
+            "so this would publish it. Give it another column."
+        )
+    values = table.numbers(outcome)
+    table.complete(predictors)
+    matrix, encoded, spec = _encode(formula, parsed, table.renamed(aliases))
+    columns = tuple(_restored(name, aliases) for name in encoded)
+    _check_rank(matrix, columns)
+    public = {name: _column(table, name) for name in also}
+    used = tuple(dict.fromkeys([*predictors, *also]))
+    return Design(outcome, values, matrix, columns, used, spec, aliases, public)
+
+
+def _column(table: Table, name: str) -> Column:
+    codes, levels = table.codes(name)
+    return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
+
+
+def reads(formula: str, table: Table) -> tuple[str, tuple[str, ...]]:
+    """The outcome and the predictors of a formula, which is checked but not applied."""
+    outcome, predictors, _, _ = _checked(formula, table)
+    return outcome, tuple(predictors)
+
+
+def _checked(formula: str, table: Table) -> tuple[str, list[str], Any, dict[str, str]]:
+    """Outcome, predictors, parsed right-hand side and aliases of a formula that is safe to evaluate."""
     if not isinstance(formula, str) or not formula.strip():
         raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
     outcome, right_text = _split(formula)
@@ -80,25 +109,8 @@ def build(formula: str, table: Table, also: Sequence[str] = ()) -> Design:
             f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
             "unchanged, so this would publish it. Remove it from the right-hand side."
         )
-    if outcome in also:
-        raise FormulaError(
-            f"The model asks for the outcome '{outcome}' as a predictor. Predictors are released unchanged, "
-            "so this would publish it. Give it another column."
-        )
     table.require(predictors)
-    values = table.numbers(outcome)
-    table.complete(predictors)
-    matrix, encoded, spec = _encode(formula, parsed, table.renamed(aliases))
-    columns = tuple(_restored(name, names) for name in encoded)
-    _check_rank(matrix, columns)
-    public = {name: _column(table, name) for name in also}
-    used = tuple(dict.fromkeys([*predictors, *also]))
-    return Design(outcome, values, matrix, columns, used, spec, aliases, public)
-
-
-def _column(table: Table, name: str) -> Column:
-    codes, levels = table.codes(name)
-    return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
+    return outcome, predictors, parsed, aliases
 
 
 def _without_backticks(text: str, formula: str, table: Table) -> tuple[str, dict[str, str]]:
@@ -124,7 +136,8 @@ def _without_backticks(text: str, formula: str, table: Table) -> tuple[str, dict
     return re.sub(r"`([^`]*)`", plain, text), aliases
 
 
-def _restored(name: str, names: Mapping[str, str]) -> str:
+def _restored(name: str, aliases: Mapping[str, str]) -> str:
+    names = {alias: original for original, alias in aliases.items()}
     return re.sub(r"\bquoted_\d+_*\b", lambda found: names.get(found.group(), found.group()), name)
 
 

@@ -19,6 +19,14 @@ class FormulaError(SettingError):
     """A formula that is malformed or uses something outside the fixed list of transforms."""
 
 
+class FieldError(SettingError):
+    """A key or value of a plan, a certificate or a flag that is not what it should be."""
+
+
+class PlanError(SettingError):
+    """A plan that cannot be read."""
+
+
 class DataError(HedgerowError, ValueError):
     """The table cannot be used as it is."""
 
@@ -45,6 +53,10 @@ class BudgetError(LedgerError):
     def __init__(self, message: str, *, remaining: float) -> None:
         super().__init__(message)
         self.remaining = remaining  # ε, rounded down, so that spending it is always allowed
+
+
+class ReleaseError(HedgerowError):
+    """A release folder that is not what its certificate says, or cannot be made."""
 
 
 class HealthError(HedgerowError):

@@ -21,6 +21,10 @@ _NOT_COVERED = (
     "Replacing an outcome by any other value is not covered.",
     "Arithmetic is in floating point; what the last digits of a copy may tell is not covered.",
 )
+_LEVERAGE = (
+    "A record that decides much of its own fit, such as the only one of its category, can lose more than the "
+    "draws show."
+)
 _STRICT_NOT_COVERED = (
     "It rests on the box of parameters having been chosen without the confidential outcome.",
     "Who is in the table, the number and order of the records, the index and every other column are not "
@@ -97,20 +101,29 @@ class Guarantee:
             f"that set; {price}. How much of the second posterior lies in the set is not covered."
         )
 
-    def caveats(self) -> tuple[str, ...]:
-        """What the claim does not cover."""
-        found = list(_STRICT_NOT_COVERED if self.bound == "strict" else _NOT_COVERED)
+    @property
+    def left_open(self) -> str:
+        """What a range standard says nothing about; empty for a standard without a range."""
         if self.averaged:
-            found.append(
+            return (
                 "The range-averaged ε compares with a table that still uses the exact outcome in part. It "
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        elif self.known and self.bound != "strict":
-            found.append(
+        if self.known and self.bound != "strict":
+            return (
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."
             )
+        return ""
+
+    def caveats(self) -> tuple[str, ...]:
+        """What the claim does not cover."""
+        found = list(_STRICT_NOT_COVERED if self.bound == "strict" else _NOT_COVERED)
+        if self.bound in ("lipschitz", "oscillation"):
+            found.append(_LEVERAGE)
+        if self.left_open:
+            found.append(self.left_open)
         if self.follows_outcome:
             found.append(
                 "The ranges are computed from the outcome itself: whoever knew a record's range would know "

@@ -23,9 +23,9 @@ from hedgerow.price import BOUNDS, Bound
 from hedgerow.release import Guarantee, Release
 from hedgerow.standards import ADP, Standard
 from hedgerow.strict import Strict, StrictWeights
-from hedgerow.table import Table
+from hedgerow.table import Table, listed
 from hedgerow.utility import compare_copies
-from hedgerow.weights import InverseWeights, LinearWeights, Reweighted, Weights, as_weights
+from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
@@ -431,7 +431,7 @@ class Synthesizer:
         weights = self.weights
         while isinstance(weights, Reweighted):
             weights = weights.base
-        if self.bound != "lipschitz" and isinstance(weights, LinearWeights | InverseWeights):
+        if self.bound != "lipschitz" and moves_with_everyone(weights):
             _warn(
                 f"{type(weights).__name__} with bound='{self.bound}': these weights move with every record, "
                 "and recomputed without one record the loss was seen above this bound. Use CapWeights(cap, "
@@ -478,7 +478,7 @@ def check_columns(table: Table, design: designs.Design) -> None:
     unused = [name for name in table.columns if name not in (design.outcome, *design.predictors)]
     if unused:
         _warn(
-            f"Columns {', '.join(unused)} are not in the formula; they are released unchanged and "
+            f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "
             "unprotected. Drop them if they say anything about the outcome."
         )
 

@@ -31,7 +31,7 @@ class Table:
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataError(
-                f"Column names must be unique; {_listed(repeated)} occur more than once. Rename them."
+                f"Column names must be unique; {listed(repeated)} occur more than once. Rename them."
             )
         unnamed = [name for name in names if not isinstance(name, str)]
         if unnamed:
@@ -70,7 +70,7 @@ class Table:
         """Refuse names that are not columns."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
-            raise DataError(f"No column named {_listed(unknown)}. The table has {_listed(self.columns)}.")
+            raise DataError(f"No column named {listed(unknown)}. The table has {listed(self.columns)}.")
 
     def complete(self, names: Sequence[str]) -> None:
         """Refuse missing or infinite values in the named columns."""
@@ -214,6 +214,11 @@ class Table:
 
     def _floats(self, name: str) -> Array:
         series = self.frame[name]
+        if series.dtype.is_integer():
+            # Arrow refuses to cast whole numbers beyond 2^53, and its message quotes the value.
+            gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+            whole = series.fill_null(0).to_numpy() if gone.any() else series.to_numpy()
+            return np.where(gone, np.nan, whole.astype(np.float64))
         values = series.cast(nw.Float64).to_numpy()
         return np.ascontiguousarray(values, dtype=np.float64)
 
@@ -266,6 +271,7 @@ def _apart(native: Any) -> Any:
     return native
 
 
-def _listed(names: Sequence[object], most: int = 12) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:most])
+def listed(names: Sequence[object], most: int = 12, *, quote: str = "'") -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")

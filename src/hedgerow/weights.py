@@ -243,6 +243,13 @@ def as_weights(given: object) -> Weights:
     return FixedWeights(values)
 
 
+def moves_with_everyone(weights: Weights) -> bool:
+    """Whether, recomputed without a record, these weights were seen to exceed the sharper bounds."""
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+    return isinstance(weights, LinearWeights | InverseWeights)
+
+
 def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
     """The weights, after checking that they are weights."""
     alpha = weights.alpha(evidence)

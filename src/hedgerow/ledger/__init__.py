@@ -114,6 +114,19 @@ class Ledger:
                 note=note,
             )
 
+    def check(
+        self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
+    ) -> list[Balance]:
+        """Raises what `reserve` would say about the budget, and returns the data's accounts.
+
+        Nothing is recorded: ask before a long fit, and reserve after it all the same.
+        """
+        _check_names(relation, dataset, fingerprint)
+        holder = account(self._store.rows(), dataset, fingerprint)
+        _check_budget(holder, relation, epsilon)
+        kinds = dict.fromkeys(entry.relation for entry in holder.rows if entry.relation is not None)
+        return [holder.balance(kind) for kind in kinds]
+
     def confirm(self, release: str, *, note: str = "") -> Entry:
         """Records that the copies of a reserved release are visible."""
         return self._close(release, "released", note)

@@ -1,0 +1,81 @@
+"""The command `hedgerow`: argument parsing only.
+
+Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
+or a release that cannot be used as it is; 4 the target cannot be met; 5 the budget does not cover it.
+"""
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli import ledgers, plans, releases, trials
+from hedgerow.cli.options import debugging
+from hedgerow.cli.screen import show_error
+from hedgerow.errors import BudgetError, CalibrationError, HedgerowError, SettingError
+
+_CODES = ((BudgetError, 5), (CalibrationError, 4), (SettingError, 2), (HedgerowError, 3))
+_EPILOG = (
+    "Exit codes: 0 done, 2 usage, 3 data or file, 4 target not met, 5 budget. First steps: hedgerow datasets "
+    "payroll --out payroll.csv, then hedgerow synthesize --help."
+)
+
+# Rich tracebacks print local variables, and those hold data.
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, epilog=_EPILOG, rich_markup_mode="rich",
+    help="Synthetic copies of a confidential table, with a formal privacy statement.",
+)  # fmt: skip
+for command in (
+    releases.synthesize,
+    releases.verify,
+    releases.inspect,
+    trials.cost,
+    trials.calibrate,
+    trials.compare,
+    plans.init,
+    plans.schema,
+    plans.datasets,
+):
+    app.command()(command)
+app.add_typer(ledgers.app, name="ledger", no_args_is_help=True)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hedgerow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Takes what stands before the name of a command."""
+
+
+def main() -> None:
+    """Runs the command line of this process, and ends it with the code of what happened."""
+    try:
+        app(prog_name="hedgerow")
+    except HedgerowError as error:
+        if debugging():
+            traceback.print_exc()
+        show_error("error", str(error))
+        sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
+    except KeyboardInterrupt:
+        show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
+        sys.exit(130)
+    except Exception as error:  # its message may quote data, so that only its kind is shown
+        if debugging():
+            traceback.print_exc()
+        show_error(
+            "internal error",
+            f"{type(error).__name__}. This is a fault of hedgerow. --debug shows the traceback; look through "
+            "it before you pass it on, since it may show data.",
+        )
+        sys.exit(1)

@@ -1,0 +1,104 @@
+"""What the command shows: facts and tables on standard output, notes, progress and errors on standard error.
+
+Nothing is interpreted as markup, since names of columns may hold brackets. Nothing here shows a value of the
+data; figures computed from it are labelled confidential by the commands that show them.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where a command writes to, and how much."""
+
+    quiet: bool = False
+    as_json: bool = False
+    debug: bool = False
+    noted: set[str] = field(default_factory=set)  # a note is shown once, however often it comes up
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        if not self.quiet and not self.as_json:
+            _out().print(Text(text), soft_wrap=True)
+
+    def facts(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names and values, below each other."""
+        width = max(len(name) for name, _ in rows) + 2
+        for name, value in rows:
+            self.say(f"{name + ':':{width}}{value}")
+
+    def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows of figures under their names."""
+        if self.quiet or self.as_json or not rows:
+            return
+        table = Table(title=Text(title), title_justify="left", header_style="")
+        for name in rows[0]:
+            table.add_column(Text(name), justify="left" if isinstance(rows[0][name], str) else "right")
+        for row in rows:
+            table.add_row(*(Text(figure(value)) for value in row.values()))
+        _out().print(table)
+
+    def result(self, value: Mapping[str, Any]) -> None:
+        """The result for machines."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+
+    def note(self, text: str) -> None:
+        """Something to know before relying on a result."""
+        if not self.quiet and text not in self.noted:
+            self.noted.add(text)
+            _err().print(Text(f"note: {text}", style="yellow"), soft_wrap=not sys.stderr.isatty())
+
+    @contextmanager
+    def progress(self, steps: int) -> Iterator[Callable[[str], None]]:
+        """A bar on a terminal, and nothing anywhere else."""
+        console = _err()
+        if self.quiet or self.as_json or not console.is_terminal:
+            yield lambda step: None
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting", total=steps)
+            yield lambda step: bar.update(task, description=step, advance=1)
+
+
+def show_error(title: str, message: str) -> None:
+    """One readable block."""
+    console = _err()
+    if console.is_terminal:
+        console.print(Panel(Text(message), title=title, title_align="left", border_style="red"))
+    else:
+        sys.stderr.write(f"{title}: {message}\n")
+
+
+def figure(value: Any) -> str:
+    """A value in a table: numbers to four digits, nothing where there is none."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _out() -> Console:
+    # Only a terminal has a width: what goes into a file or a pipe is not cut.
+    width = None if sys.stdout.isatty() else 1000
+    return Console(markup=False, highlight=False, width=width)
+
+
+def _err() -> Console:
+    return Console(stderr=True, markup=False, highlight=False)

@@ -1,0 +1,93 @@
+"""compare, calibrate, cost: what a release would cost and what would be lost, before anything is written.
+
+Everything these commands print is computed from the confidential data and is confidential.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from hedgerow.cli.options import planned, shown
+from hedgerow.cli.plans import plan_from
+from hedgerow.cli.screen import Screen
+from hedgerow.errors import CalibrationError, SettingError
+
+_SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
+_CONFIDENTIAL = "Computed from the data: confidential, not for publication."
+
+
+@shown
+@planned
+def compare(flags: dict[str, Any], screen: Screen) -> None:
+    """Compare the standards on one table: price, price with the outcome withheld, what is lost.
+
+    Example: hedgerow compare payroll.csv --formula "payroll ~ employees" --radius 0.4,1.8
+    """
+    from hedgerow.trials import compare_standards
+
+    plan = plan_from(_ranged(flags), target_needed=False)
+    with screen.progress(3) as tell:
+        rows = compare_standards(plan, progress=tell)
+    screen.table(f"ε of one copy. {_CONFIDENTIAL}", [{k: row[k] for k in _SHOWN} for row in rows])
+    screen.result({"confidential": True, "standards": rows})
+
+
+@shown
+@planned
+def calibrate(
+    flags: dict[str, Any],
+    screen: Screen,
+    at: Annotated[
+        list[float] | None, typer.Option("--at", help="A target ε to try; may be given several times.")
+    ] = None,
+) -> None:
+    """Try targets: the scale each one puts on the weights, and what is left of the data.
+
+    Example: hedgerow calibrate payroll.csv --formula "payroll ~ employees" --at 2 --at 5.7 --at 12
+    """
+    from hedgerow.trials import try_targets
+
+    plan = plan_from(flags, target_needed=False)
+    targets = [*(at or []), *([plan.epsilon] if plan.epsilon is not None else [])]
+    if not targets:
+        raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
+    with screen.progress(1 + len(targets)) as tell:
+        rows = try_targets(plan, targets, progress=tell)
+    screen.table(f"Targets over {plan.copies} copies. {_CONFIDENTIAL}", rows)
+    screen.result({"confidential": True, "targets": rows})
+    if not any(row["met"] == "yes" for row in rows):
+        raise CalibrationError(
+            "None of the targets can be met. Use more records, a shorter formula, another range or fewer "
+            "copies."
+        )
+
+
+@shown
+@planned
+def cost(flags: dict[str, Any], screen: Screen) -> None:
+    """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.
+
+    Example: hedgerow cost --plan plan.yaml
+    """
+    from hedgerow.trials import cost_of
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(2) as tell:
+        found = cost_of(plan, progress=tell)
+    charge = "no ε is claimed" if plan.epsilon is None else f"{plan.epsilon:g} for {plan.copies} copies"
+    facts = [("would spend", charge), ("account", found.account), ("relation", plan.relation)]
+    spent = "nothing yet" if found.balance is None else f"{found.balance.spent:g}"
+    facts += [("spent so far", spent)]
+    if found.balance is not None and found.balance.remaining is not None:
+        facts += [("remaining", f"{found.balance.remaining:g} of {found.balance.budget:g}")]
+    else:
+        facts += [("budget", "none is set for this account")]
+    screen.facts(facts)
+    screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
+    screen.result({"confidential": True, "facts": dict(facts), "prices": found.prices})
+
+
+def _ranged(flags: dict[str, Any]) -> dict[str, Any]:
+    """A range alone asks for the standards that use one."""
+    given = any(flags[name] is not None for name in ("radius", "brackets", "bounds", "range"))
+    return flags | {"standard": "range-truncated"} if given and flags["standard"] is None else flags

@@ -1,0 +1,126 @@
+"""The release folder: written aside, then there all at once.
+
+    release/
+      public/        copy-1.csv …, certificate.json, certificate.md, plan.yaml
+      confidential/  0700, files 0600: what was achieved, by record and in all
+
+A draft is a hidden sibling of the folder, readable by its owner only, named after the release it belongs to:
+`.release.hedgerow-<id>.partial`. Its files are on disk (fsync) before one rename makes it the release folder.
+A process that dies leaves a draft or a release, never a part of one.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import FileError
+
+PUBLIC, CONFIDENTIAL = "public", "confidential"
+CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
+
+
+def check_place(out: Path) -> None:
+    """Refuses a place where a release cannot be put, before any time is spent on it."""
+    if os.path.lexists(out):
+        raise FileError(f"{out.name}: exists already. A release is never overwritten: choose another folder.")
+    if not out.name or out.name in (".", ".."):
+        raise FileError("The release needs a folder of its own name, for instance release.")
+    if not out.parent.is_dir():
+        raise FileError(f"{out.name}: the folder to put it into does not exist. Create it first.")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise FileError(f"{out.name}: no permission to write where it should go. Choose another folder.")
+
+
+def drafts(out: Path) -> list[Path]:
+    """What earlier releases to this place left behind when they died."""
+    return sorted(out.parent.glob(f".{_literal(out.name)}.hedgerow-*.partial"))
+
+
+class Draft:
+    """A release folder in the making."""
+
+    def __init__(self, out: Path, release: str) -> None:
+        self.out = out
+        self.path = out.with_name(f".{out.name}.hedgerow-{release}.partial")
+        self._begun = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether the rename has happened. Asked of the disk: an interrupt may hide it from the program."""
+        return self._begun and not self.path.exists()
+
+    def begin(self) -> None:
+        """Makes the empty draft."""
+        with _told(self.out):
+            self.path.mkdir(mode=0o700)
+            self._begun = True
+            (self.path / PUBLIC).mkdir()
+            (self.path / CONFIDENTIAL).mkdir(mode=0o700)
+
+    def place(self, part: str, name: str) -> Path:
+        """Where a file of the public or the confidential part goes."""
+        return self.path / part / name
+
+    def write(self, part: str, name: str, content: str) -> bytes:
+        """Writes a text file to disk; returns its bytes."""
+        raw = content.encode()
+        with _told(self.out), self.place(part, name).open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        return raw
+
+    def write_json(self, part: str, name: str, content: Any) -> None:
+        """Writes a JSON file to disk."""
+        self.write(part, name, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+    def publish(self) -> None:
+        """Makes the draft the release folder, by one rename."""
+        with _told(self.out):
+            for file in (self.path / CONFIDENTIAL).iterdir():
+                file.chmod(0o600)
+            for folder in (self.path / PUBLIC, self.path / CONFIDENTIAL, self.path):
+                _sync(folder)
+            if os.path.lexists(self.out):
+                raise FileError(
+                    f"{self.out.name}: appeared while the release was made. Choose another folder."
+                )
+            # Rename would replace an empty folder that appears now, and refuses anything else.
+            self.path.rename(self.out)
+            _sync(self.out.parent)
+            # Its mode follows the umask, as that of public/ did; only now: no draft is open to others.
+            self.out.chmod((self.out / PUBLIC).stat().st_mode & 0o777)
+
+    def discard(self) -> None:
+        """Removes the draft."""
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _told(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"{out.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Free some room, or "
+            "choose a folder that can be written to."
+        ) from None
+
+
+def _literal(name: str) -> str:
+    """A name for glob, with its special characters taken literally."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)

@@ -1,0 +1,122 @@
+"""Trials: what a plan would cost and lose, fitted and thrown away. Confidential; nothing is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hedgerow.comparison import compare
+from hedgerow.errors import CalibrationError
+from hedgerow.ledger import Balance, Ledger
+from hedgerow.places import ledger_path
+from hedgerow.plan import Plan
+from hedgerow.preparing import prepare
+from hedgerow.price import BOUNDS
+from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.table import Table
+
+Row = dict[str, Any]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan would spend, and from where; confidential."""
+
+    account: str  # the dataset's name, or what it is called without one
+    balance: Balance | None  # None: nothing was recorded for this data under this relation
+    prices: list[Row]
+
+
+def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
+    """The standards side by side; those with a range if the plan has one."""
+    progress("reading")
+    prepared = prepare(plan)
+    # Unweighted has no weights to scale down, so that it meets no target.
+    standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.epsilon is None else {}
+    standards["adp"] = ADP()
+    if plan.ranged:
+        standards["range-averaged"] = RangeAveraged(plan.standard.range)
+        standards["range-truncated"] = RangeTruncated(plan.standard.range)
+        if getattr(plan.standard, "public_weight", "alpha") == "one":
+            standards["range-truncated, as printed"] = plan.standard
+    progress("fitting")
+    settings: dict[str, Any] = {name: getattr(plan, name) for name in _SETTINGS}
+    found = compare(plan.formula, prepared.table, standards=standards, **settings)
+    rows = _rows(found.table)
+    lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
+    return [
+        row | {"withheld": row[f"withheld_{plan.bound}"], "ecdf_max": gap}
+        for row, gap in zip(rows, lost, strict=True)
+    ]
+
+
+_SETTINGS = ("family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "seed")
+
+
+def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
+    """A row a target: the scale it needs, what one copy costs then, what is lost."""
+    progress("reading")
+    prepared = prepare(plan)
+    rows = []
+    for target in sorted(set(targets)):
+        progress(f"calibrating to {target:g}")
+        row: Row = {"epsilon": float(target), "per_copy": target / plan.copies, "met": "no"}
+        row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
+        try:
+            synth = prepared.synthesizer(epsilon=float(target)).fit(prepared.table)
+        except CalibrationError:
+            rows.append(row)
+            continue
+        row |= {
+            "met": "yes",
+            "scale": synth.scale_,
+            "mean_alpha": float(synth.alpha_.mean()),
+            "achieved": synth.epsilon_,
+            "withheld": synth.withheld_epsilon_.get(plan.bound, np.nan),
+            "ecdf_max": _largest_gap(synth),
+        }
+        rows.append(row)
+    return rows
+
+
+def cost_of(plan: Plan, *, progress: Progress) -> Cost:
+    """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
+    progress("reading")
+    prepared = prepare(plan)
+    account, balance = plan.dataset or "this data, without a name", None
+    place = ledger_path(plan.ledger)
+    if place.exists():  # opening a ledger would begin one
+        with Ledger.open(place) as ledger:
+            fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+            balances = ledger.check(
+                fingerprint=fingerprint, relation=plan.relation, epsilon=plan.epsilon, dataset=plan.dataset
+            )
+        balance = next((found for found in balances if found.relation == plan.relation), None)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table)
+    withheld = synth.withheld_epsilon_
+    prices = [
+        {
+            "bound": bound,
+            "epsilon": float(getattr(synth, f"{bound}_epsilon_", np.nan)),
+            "withheld": withheld.get(bound, np.nan),
+        }
+        for bound in BOUNDS
+    ]
+    return Cost(account, balance, prices)
+
+
+def _largest_gap(synth: Synthesizer) -> float:
+    """The ECDF distance, averaged over copies."""
+    tidy = synth.utility_columns()
+    rows = zip(tidy["copy"], tidy["statistic"], tidy["synthetic"], strict=True)
+    return next(float(str(value)) for copy, name, value in rows if (copy, name) == ("pooled", "ecdf_max"))
+
+
+def _rows(frame: Any) -> list[Row]:
+    table = Table.of(frame)
+    names = table.columns
+    return [dict(zip(names, values, strict=True)) for values in table.frame.iter_rows()]

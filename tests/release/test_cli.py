@@ -1,0 +1,319 @@
+"""The command: what it does, what it says, and how it ends."""
+
+import json
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+
+import hedgerow as hr
+from hedgerow import formats
+from hedgerow.cli import app
+from hedgerow.ledger import Ledger
+
+QUICK = ("--formula", "x ~ z", "--draws", 200)
+GOOD = (*QUICK, "--epsilon", 40)
+
+
+def test_from_a_file_to_a_verified_release(hedgerow, table):
+    done = hedgerow("synthesize", table, *GOOD, "--copies", 2, "--out", "release")
+    assert done.code == 0, done.err
+    assert "may leave the building" in done.text
+    assert hedgerow("verify", "release").code == 0
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    shown = hedgerow("inspect", "release")
+    assert shown.code == 0
+    assert "Not covered" in shown.out
+    summary = json.loads(Path("release/confidential/summary.json").read_text())
+    assert f"{summary['epsilon']:.4g}" not in done.text + shown.text
+    assert str(summary["epsilon"]) in hedgerow("inspect", "release", "--confidential").out
+    Path("release/public/copy-1.csv").write_text("x,z\n1,2\n")
+    broken = hedgerow("verify", "release")
+    assert (broken.code, "was changed" in broken.text) == (3, True)
+
+
+def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
+    made = json.loads(hedgerow("synthesize", table, *GOOD, "--out", "release", "--json").out)
+    assert made["epsilon"] == 40.0
+    assert made["files"] == ["copy-1.csv"]
+    sound = json.loads(hedgerow("verify", "release", "--json").out)
+    assert sound == {"release": made["release"], "sound": True, "problems": []}
+    assert json.loads(hedgerow("inspect", "release", "--json").out)["columns"][0] == {
+        "column": "x",
+        "type": "int64",
+    }
+    rows = json.loads(hedgerow("compare", table, *QUICK, "--radius", "0.4,1.8", "--json").out)["standards"]
+    assert [row["standard"] for row in rows] == ["unweighted", "adp", "range-averaged", "range-truncated"]
+    tried = json.loads(hedgerow("calibrate", table, *QUICK, "--at", 5, "--at", 0.001, "--json").out)[
+        "targets"
+    ]
+    assert [row["met"] for row in tried] == ["no", "yes"]
+    cost = json.loads(hedgerow("cost", table, *GOOD, "--json").out)
+    assert cost["facts"]["spent so far"] == "40"
+    for command in (
+        ("ledger", "list"),
+        ("ledger", "verify"),
+        ("ledger", "show", made["release"]),
+        ("datasets",),
+    ):
+        json.loads(hedgerow(*command, "--json").out)
+    quiet = hedgerow("verify", "release", "--quiet")
+    assert (quiet.code, quiet.text) == (0, "")
+
+
+def test_a_plan_and_its_command_make_the_same(hedgerow, table):
+    known = ("--standard", "range-truncated", "--radius", "0.4,1.8", "--because", "printed")
+    assert hedgerow("init", table, *GOOD, *known, "--out", "plan.yaml").code == 0
+    assert hedgerow("init", "--plan", "plan.yaml", "--out", "plan.yaml").code == 3
+    command = hedgerow("init", "--plan", "plan.yaml", "--command").out
+    assert command.startswith("hedgerow synthesize ")
+    assert hedgerow("synthesize", "--plan", "plan.yaml", "--copies", 2, "--out", "release").code == 0
+    public = hr.Plan.load("release/public/plan.yaml")
+    assert public.mapping() == hr.Plan.load("plan.yaml").public().mapping() | {"copies": 2}
+    # What was published is enough to do it again, for whoever has the data.
+    assert hedgerow("synthesize", table, "--plan", "release/public/plan.yaml", "--out", "again").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("--formula", "x ~ z"), 2, "--no-target"),
+        (("--epsilon", 1), 2, "--formula is missing"),
+        (("--formula", "x ~ z", "--epsilon", "much"), 2, "number"),
+        (("--formula", "x ~ z", "--epsilon", 1, "--standrad", "adp"), 2, "standrad"),
+        (("--formula", "x ~ z", "--epsilon", 1, "--standard", "apd"), 2, "Did you mean adp?"),
+        (("--formula", "x ~ z", "--epsilon", 1, "--radius", "0.4,1.8"), 2, "range standard"),
+        (("--formula", "x ~ __import__('os')", "--epsilon", 1), 2, "not allowed"),
+        (("--formula", "x ~ z", "--epsilon", 1, "--plan", "absent.yaml"), 2, "absent.yaml"),
+        (("--formula", "y ~ z", "--epsilon", 1), 3, "No column named 'y'"),
+        (("--formula", "x ~ z", "--epsilon", 0.0001, "--draws", 200), 4, "cannot be met"),
+    ],
+)
+def test_exit_codes_and_one_block(hedgerow, table, tmp_path, arguments, code, told):
+    done = hedgerow("synthesize", table, *arguments, "--out", "release")
+    assert done.code == code, done.err
+    assert told in done.text
+    assert "Traceback" not in done.text
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_budget_that_does_not_cover_it(hedgerow, table):
+    assert hedgerow("ledger", "budget", 50, "--dataset", "table", "--relation", "withheld").code == 0
+    assert hedgerow("synthesize", table, *GOOD, "--dataset", "table", "--out", "first").code == 0
+    refused = hedgerow("synthesize", table, *GOOD, "--out", "second")
+    assert refused.code == 5
+    assert "10.0 of 50.0" in refused.text
+    assert hedgerow("cost", table, *GOOD).code == 5
+    assert not Path("second").exists()
+    noted = hedgerow(
+        "synthesize", table, *GOOD, "--standard", "range-truncated", "--radius", "0.4,1.8", "--out", "r"
+    )
+    assert "budget under 'withheld', but none under 'range-truncated radius(0.4, 1.8)'" in noted.text
+
+
+def test_pending_entries_are_listed_and_settled(hedgerow, table, monkeypatch, tmp_path):
+    from hedgerow.errors import LedgerError
+
+    def fail(self, *args, **given):
+        raise LedgerError("locked.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "confirm", fail)
+        made = json.loads(hedgerow("synthesize", table, *GOOD, "--out", "release", "--json").out)
+    release = made["release"]
+    assert "pending" in hedgerow("ledger", "list").text
+    assert hedgerow("ledger", "settle", release, "void").code == 2
+    assert hedgerow("ledger", "settle", release, "released").code == 2
+    assert hedgerow("ledger", "settle", "0" * 16, "spent").code == 3
+    assert hedgerow("ledger", "settle", release, "released", "--release", "release").code == 0
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    assert hedgerow("ledger", "settle", release, "spent").code == 3
+    assert hedgerow("ledger", "export", "--out", "ledger.json").code == 0
+    assert len(json.loads(Path("ledger.json").read_text())["entries"]) == 2
+    assert hedgerow("ledger", "list", "--ledger", "absent.sqlite").code == 3
+    assert not (tmp_path / "absent.sqlite").exists()
+
+
+def test_a_locked_ledger(hedgerow, table, tmp_path):
+    assert hedgerow("ledger", "budget", 100, "--dataset", "t", "--relation", "withheld").code == 0
+    holder = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    done = hedgerow("synthesize", table, *GOOD, "--out", "release")
+    holder.close()
+    assert (done.code, "locked by another process" in done.text) == (3, True)
+    assert [path.name for path in tmp_path.iterdir() if "release" in path.name] == []
+    assert hedgerow("synthesize", table, *GOOD, "--out", "release").code == 0
+
+
+def bad_file(kind: str, table: Path, folder: Path) -> Path:
+    lines = table.read_text().splitlines()
+    path = folder / "bad.csv"
+    match kind:
+        case "truncated Parquet":
+            path = folder / "bad.parquet"
+            formats.write(formats.read(table).frame, path, "parquet")
+            path.write_bytes(path.read_bytes()[:-300])
+        case "wrong encoding":
+            path.write_bytes(
+                "\n".join([lines[0] + ",n"] + [line + ",Müller" for line in lines[1:]]).encode("cp1252")
+            )
+        case "mixed types":
+            path.write_text("\n".join([*lines, "many,1.0", "1000,2.0"]))
+        case "duplicate headers":
+            path.write_text("\n".join(["x,x", *lines[1:]]))
+        case "formula cell":
+            path.write_text(
+                "\n".join([lines[0] + ",n"] + [line + ",=cmd|' /C calc'!A0" for line in lines[1:]])
+            )
+        case "ragged":
+            path.write_text("\n".join([*lines, "1,2,3"]))
+        case "empty":
+            path.write_text("")
+        case "not there":
+            return folder / "absent.csv"
+        case "a folder":
+            path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["truncated Parquet", "wrong encoding", "mixed types", "duplicate headers", "formula cell", "ragged",
+     "empty", "not there", "a folder"],
+)  # fmt: skip
+def test_files_that_cannot_be_used(hedgerow, table, tmp_path, kind):
+    done = hedgerow("synthesize", bad_file(kind, table, tmp_path), *GOOD, "--out", "release")
+    assert done.code == 3, done.text
+    assert "Traceback" not in done.text
+    assert done.err.count("error:") == 1
+    for value in ("Müller", "many", "calc"):
+        assert value not in done.text
+    assert not any("release" in path.name or "ledger" in path.name for path in tmp_path.iterdir())
+
+
+def test_formula_cells_can_be_escaped(hedgerow, table, tmp_path):
+    bad = bad_file("formula cell", table, tmp_path)
+    assert hedgerow("synthesize", bad, *GOOD, "--formulas", "escape", "--out", "release").code == 0
+    assert ",'=cmd|" in Path("release/public/copy-1.csv").read_text()
+    assert hedgerow("synthesize", bad, *GOOD, "--drop", "n", "--out", "dropped").code == 0
+
+
+def test_ten_thousand_columns(hedgerow, tmp_path):
+    frame = hr.datasets.lognormal(n=40, seed=3)
+    more = pd.DataFrame({f"column{i}": range(i, i + 40) for i in range(9_998)})
+    pd.concat([frame, more], axis=1).to_csv(tmp_path / "wide.csv", index=False)
+    done = hedgerow("synthesize", "wide.csv", *GOOD, "--out", "release")
+    assert done.code == 0, done.text[:2000]
+    assert len(done.err) < 1000
+    assert hedgerow("verify", "release").code == 0
+    with Path("release/public/copy-1.csv").open() as file:
+        assert len(file.readline().split(",")) == 10_000
+
+
+def rich_table() -> pa.Table:
+    frame = hr.datasets.lognormal(n=60, seed=3)
+    days = [date(2020, 1, 1 + i % 28) for i in range(60)]
+    return pa.table(
+        {
+            "x": pa.array((frame["x"] * 100).round().astype("int32")),
+            "z": pa.array(frame["z"]),
+            "group": pa.array([("a", "b", "c")[i % 3] for i in range(60)]),
+            "code": pa.array([i % 5 if i % 7 else None for i in range(60)], pa.int16()),
+            "day": pa.array(days, pa.date32()),
+            "note": pa.array([f"n{i}" if i % 4 else None for i in range(60)]),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+def test_round_trips_by_format(hedgerow, tmp_path, kind):
+    suffix = formats.Format(kind).suffix
+    formats.write(rich_table(), tmp_path / f"in{suffix}", kind)
+    formula = ("--formula", "x ~ z + group", "--draws", 200, "--epsilon", 60)
+    done = hedgerow("synthesize", f"in{suffix}", *formula, "--out", "release")
+    assert done.code == 0, done.text
+    before = formats.read(tmp_path / f"in{suffix}")
+    after = formats.read(tmp_path / "release" / "public" / f"copy-1{suffix}")
+    assert after.frame.schema.equals(before.frame.schema)
+    for name in before.frame.column_names:
+        same = after.frame.column(name).equals(before.frame.column(name))
+        assert same == (name != "x"), name
+    assert after.dictionary == before.dictionary
+    for other in {"csv", "parquet", "arrow", "stata", "spss"} - {kind}:
+        assert (
+            hedgerow("synthesize", f"in{suffix}", *formula, "--format", other, "--out", f"to-{other}").code
+            == 0
+        )
+        assert hedgerow("verify", f"to-{other}").code == 0
+
+
+def test_labels_and_declared_missing_codes_come_back(hedgerow, tmp_path):
+    frame = rich_table().select(["x", "z"]).to_pandas().assign(code=[1.0, 2.0, -9.0] * 20)
+    pyreadstat.write_sav(
+        frame, str(tmp_path / "in.sav"), column_labels={"x": "Pay"}, missing_ranges={"code": [-9.0]},
+        variable_value_labels={"code": {1.0: "low", 2.0: "high"}},
+    )  # fmt: skip
+    assert hedgerow("synthesize", "in.sav", *GOOD, "--out", "release").code == 0
+    _, meta = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)
+    before, _ = pyreadstat.read_sav(str(tmp_path / "in.sav"), user_missing=True)
+    after, _ = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)
+    assert meta.column_names_to_labels["x"] == "Pay"
+    assert meta.variable_value_labels["code"] == {1.0: "low", 2.0: "high"}
+    assert (after["code"] == before["code"]).all()
+
+
+def test_sas_in_is_parquet_out(hedgerow, tmp_path):
+    frame = rich_table().select(["x", "z"]).to_pandas().astype(float)
+    pyreadstat.write_xport(frame, str(tmp_path / "in.xpt"))
+    assert hedgerow("synthesize", "in.xpt", *GOOD, "--out", "release").code == 0
+    copy = formats.read("release/public/copy-1.parquet").frame.to_pandas()
+    assert (copy["z"] == frame["z"]).all()
+
+
+def test_schemas_are_printed(hedgerow):
+    for what in ("plan", "certificate"):
+        jsonschema.Draft202012Validator.check_schema(json.loads(hedgerow("schema", what).out))
+    assert hedgerow("schema", "ledger").code == 2
+
+
+def test_questions_on_a_terminal(hedgerow, table, monkeypatch):
+    answers = iter(["x", "z", "lognormal", "range-truncated", "0.4,1.8", "printed", 5.7, 3])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    assert hedgerow("init", table, "--out", "plan.yaml").code == 0
+    plan = hr.Plan.load("plan.yaml")
+    assert (plan.formula, plan.epsilon, plan.copies, plan.because) == ("x ~ z", 5.7, 3, "printed")
+
+
+def test_an_unforeseen_error_shows_no_data(hedgerow, table, monkeypatch):
+    def fail(*_, **__):
+        secret = "123456789"
+        raise ValueError(f"bad value {secret}")
+
+    monkeypatch.setattr("hedgerow.making.prepare", fail)
+    done = hedgerow("synthesize", table, *GOOD, "--out", "release")
+    assert (done.code, "123456789" in done.text, "Traceback" in done.text) == (1, False, False)
+    shown = hedgerow("synthesize", table, *GOOD, "--out", "release", "--debug")
+    assert "Traceback" in shown.err
+    assert "secret = " not in shown.err.replace(
+        'secret = "123456789"', ""
+    )  # its source line, never its locals
+
+
+def test_help_has_examples_and_version_is_told(hedgerow):
+    import typer
+
+    group = typer.main.get_command(app)
+    names = [(name,) for name in group.commands if name != "ledger"]
+    names += [("ledger", name) for name in group.commands["ledger"].commands]
+    for name in names:
+        done = hedgerow(*name, "--help")
+        assert done.code == 0
+        assert "hedgerow " + " ".join(name) in done.text, name
+    assert hr.__version__ in hedgerow("--version").out
+    assert "5 budget" in hedgerow("--help").text

@@ -1,0 +1,382 @@
+"""The release folder: what is in it, what is not, and whether it is still what it was."""
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import hedgerow as hr
+from hedgerow import certificate as certificates
+from hedgerow.errors import DataError, FileError, ReleaseError, SettingError
+from hedgerow.ledger import Ledger
+
+AVERAGED = hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)))
+SEED = 918273645
+
+
+def numbers(text: str) -> set[str]:
+    """Every number in a text, digests, dates and versions of software apart."""
+    text = re.sub(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\b\d{4}-\d{2}-\d{2}\b|\b\d+\.\d+\.\d+\b", " ", text)
+    return set(re.findall(r"\d+\.?\d*(?:[eE][-+]?\d+)?", text))
+
+
+def spellings(value: float, least: int = 3) -> set[str]:
+    """A value as it may be printed, from few digits to all of them."""
+    shown = {f"{value:.{digits}g}" for digits in range(least, 18)} | {repr(float(value))}
+    shown |= {f"{value:.{places}f}" for places in range(2, 8)}
+    words = {word.lstrip("-") for word in shown}
+    # With fewer digits it is anybody's figure: 10 is also a count.
+    return {word for word in words if len(re.sub(r"e.*|\.", "", word).lstrip("0")) >= least}
+
+
+def confidential_values(release: Path, x: np.ndarray) -> dict[str, list[float]]:
+    inside = release / "confidential"
+    summary = json.loads((inside / "summary.json").read_text())
+    found: dict[str, list[float]] = {"summary": []}
+
+    def collect(value):
+        if isinstance(value, dict):
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, float):
+            found["summary"].append(value)
+
+    collect({k: v for k, v in summary.items() if k not in ("health", "rows")})
+    records = pq.read_table(inside / "records.parquet")
+    for name in ("risk", "alpha", "power", "known", "price", "share"):
+        found[name] = records[name].to_pylist()
+    utility = pq.read_table(inside / "utility.parquet").to_pylist()
+    found["utility"] = [row["synthetic"] for row in utility if "ecdf" in row["statistic"]]
+    found["utility"] += [row["original"] for row in utility]
+    draws = pq.read_table(inside / "draws.parquet")
+    found["draws"] = [value for column in draws.columns for value in column.to_pylist()]
+    found["range ends"] = [float(end) for factor in (0.2, 0.4, 1.8, 2.4) for end in factor * x]
+    return found
+
+
+def test_public_holds_no_confidential_value(make, table, tmp_path):
+    x = np.loadtxt(table, delimiter=",", skiprows=1)[:, 0]
+    made = make(standard=AVERAGED, reasons={"": "printed"}, seed=SEED, copies=2, epsilon=17.0)
+    public = made.folder / "public"
+    assert sorted(path.name for path in public.iterdir()) == [
+        "certificate.json", "certificate.md", "copy-1.csv", "copy-2.csv", "plan.yaml",
+    ]  # fmt: skip
+    values = confidential_values(made.folder, x)
+    assert all(len(found) >= 9 for found in values.values())
+    words = {path.name: path.read_text() for path in public.iterdir()}
+    for name, text in words.items():
+        for secret in (str(SEED), str(tmp_path), tmp_path.name, "table.csv", "ledger.sqlite"):
+            assert secret not in text, (name, secret)
+        shown = numbers(text)
+        is_copy = name.startswith("copy-")
+        for kind, found in values.items():
+            for value in found:
+                if value in (0.0, 1.0):
+                    continue  # says nothing: a weight of 0 or 1 is the end of the scale
+                # The copies hold whole numbers up to 10^6 and a predictor of three decimals: only a spelling
+                # with more decimals could be a leak rather than a coincidence.
+                # Hundreds of values by record meet every count of three digits by chance.
+                for word in spellings(value, 6 if is_copy else 3 if kind in ("summary", "utility") else 4):
+                    if not is_copy or len(word.partition(".")[2]) > 3:
+                        assert word not in shown, (name, kind, word)
+
+
+def test_the_search_would_find_a_leak():
+    for value in (1.816872516687735, 0.06381178477130692, 53012.4):
+        for planted in (f"{value:.4g}", f"{value:.6g}", f"{value:.5f}", repr(value)):
+            assert spellings(value, 4) & numbers(f"epsilon: {planted}, of which")
+
+
+def test_copies_have_the_columns_of_the_input_and_nothing_more(make, table):
+    made = make(standard=AVERAGED, reasons={"": "printed"})
+    copy = np.genfromtxt(made.folder / "public" / "copy-1.csv", delimiter=",", names=True)
+    original = np.genfromtxt(table, delimiter=",", names=True)
+    assert copy.dtype.names == original.dtype.names
+    np.testing.assert_array_equal(copy["z"], original["z"])
+    assert (copy["x"] == original["x"]).mean() < 0.05
+
+
+def test_the_confidential_part_is_for_its_owner_alone(make):
+    made = make()
+    inside = made.folder / "confidential"
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in inside.iterdir()} == {0o600}
+    summary = json.loads((inside / "summary.json").read_text())
+    assert 0 < summary["epsilon"] <= 40
+    assert {"lipschitz", "oscillation", "exact"} == set(summary["withheld_epsilon"])
+    assert summary["seed"] is None
+    assert made.folder.stat().st_mode & 0o777 == (made.folder / "public").stat().st_mode & 0o777
+
+
+def test_the_certificate_says_what_it_should(make):
+    made = make(
+        standard=AVERAGED, reasons={"": "printed every year", "wider": "as rumoured"}, copies=2, epsilon=17.0
+    )
+    content = json.loads((made.folder / "public" / "certificate.json").read_text())
+    jsonschema.validate(content, certificates.schema())
+    assert content["epsilon"] == {"per_copy": 8.5, "total": 17.0}
+    assert content["delta"]["total"] == pytest.approx(2 * content["delta"]["per_copy"])
+    assert content["protected"] == "x"
+    assert content["unchanged"] == ["z"]
+    assert "exact value" in content["neighbour"]
+    assert "withheld" in content["left_open"]
+    reasons = [item["because"] for item in content["assumed_public"]]
+    assert reasons[:3] == ["printed every year", "as rumoured", "As for the whole."]
+    text = (made.folder / "public" / "certificate.md").read_text()
+    for part in (
+        "## Claim",
+        "leaves open",
+        "## Not covered",
+        "printed every year",
+        "17",
+        "95% over 200",
+        "sha256",
+    ):
+        assert part in text
+    assert certificates.Certificate.loads(json.dumps(content).encode()) == made.certificate
+
+
+def test_caveats_follow_the_bound_and_the_weights(make):
+    made = {
+        bound: make(bound, bound=bound, weights=weights).certificate
+        for bound, weights in (
+            ("lipschitz", hr.LinearWeights()),
+            ("oscillation", hr.Reweighted(hr.LinearWeights())),
+            ("exact", hr.CapWeights(3.0)),
+        )
+    }
+    said = {bound: " ".join(certificate.not_covered) for bound, certificate in made.items()}
+    assert [bound for bound, text in said.items() if "decides much of its own fit" in text] == [
+        "lipschitz",
+        "oscillation",
+    ]
+    assert [bound for bound, text in said.items() if "move with every record" in text] == ["oscillation"]
+    assert "the reverse direction is not covered" in made["exact"].claim
+
+
+def test_without_a_target_no_epsilon_is_stated(make):
+    made = make(epsilon=None)
+    content = json.loads((made.folder / "public" / "certificate.json").read_text())
+    assert content["epsilon"] is None
+    assert content["delta"] is None
+    assert "No ε may be claimed" in content["claim"]
+    assert not re.search(r"ε = ?\d", (made.folder / "public" / "certificate.md").read_text())
+    assert hr.verify_release(made.folder).problems == ()
+
+
+def test_a_seed_is_told_and_warned_about(make, table, tmp_path):
+    plan = hr.Plan(formula="x ~ z", epsilon=40.0, draws=200, data=table, ledger=tmp_path / "l", seed=SEED)
+    with pytest.warns(hr.HedgerowWarning, match="seed"):
+        made = hr.make_release(plan, tmp_path / "seeded")
+    assert made.certificate.seeded
+    assert "must stay secret" in " ".join(made.certificate.not_covered)
+    again = make("again", seed=SEED)
+    assert [c.sha256 for c in again.certificate.copies] == [c.sha256 for c in made.certificate.copies]
+    assert make("other").certificate.copies[0].sha256 != made.certificate.copies[0].sha256
+
+
+def test_a_range_without_a_reason_is_said_to_have_none(make, table, tmp_path):
+    standard = hr.RangeTruncated(hr.Radius(0.4, 1.8))
+    plan = hr.Plan(
+        formula="x ~ z", epsilon=40.0, draws=200, data=table, ledger=tmp_path / "l", standard=standard
+    )
+    with pytest.warns(hr.HedgerowWarning, match="No reason"):
+        made = hr.make_release(plan, tmp_path / "unreasoned")
+    assert made.certificate.assumed_public[0].because == "No reason was given."
+
+
+def test_missing_values_are_refused_or_said(make, table, tmp_path):
+    lines = table.read_text().splitlines()
+    holes = tmp_path / "holes.csv"
+    holes.write_text("\n".join([*lines[:50], ",1.5", "NA,2.5", "7,", *lines[50:]]) + "\n")
+    with pytest.raises(DataError, match="'x' in 2, 'z' in 1 of 153 rows"):
+        make(data=holes)
+    assert not (tmp_path / "release").exists()
+    made = make(data=holes, missing="drop")
+    assert made.certificate.records == 150
+    assert any("such rows were dropped" in item.what for item in made.certificate.assumed_public)
+    summary = json.loads((made.folder / "confidential" / "summary.json").read_text())
+    assert summary["dropped_rows"] == 3
+    assert summary["missing"]["x"] == {"empty": 1, "NA": 1}
+    # The same data: what was dropped is not part of it, so that both pay from one account.
+    make("whole", data=table)
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        assert [balance.releases for balance in ledger.balance()] == [2]
+
+
+def test_rows_sorted_by_the_outcome_are_refused(table, tmp_path):
+    head, *rows = table.read_text().splitlines()
+    rows.sort(key=lambda row: int(row.split(",")[0]))
+    (tmp_path / "sorted.csv").write_text("\n".join([head, *rows]) + "\n")
+    plan = hr.Plan(
+        formula="x ~ z", epsilon=40.0, draws=200, data=tmp_path / "sorted.csv", ledger=tmp_path / "l"
+    )
+    with pytest.raises(hr.HedgerowError, match="the order of the rows"):
+        hr.make_release(plan, tmp_path / "release")
+    assert not (tmp_path / "release").exists()
+
+
+def test_columns_can_be_left_out_of_the_copies(make, table, tmp_path):
+    lines = table.read_text().splitlines()
+    wide = tmp_path / "wide.csv"
+    wide.write_text(
+        "\n".join([lines[0] + ",name,low"] + [f"{line},n{i},1" for i, line in enumerate(lines[1:])])
+    )
+    known = hr.RangeTruncated(hr.Bounds("low", float("inf")))
+    drop = hr.Outputs(drop=("name", "low"))
+    made = make(data=wide, outputs=drop, standard=known, reasons={"": "x"})
+    assert made.certificate.unchanged == ("z",)
+    assert made.certificate.used_not_released == ("low",)
+    assert (made.folder / "public" / "copy-1.csv").read_text().startswith("x,z\n")
+    for bad, told in ((("x",), "protected"), (("nme",), "No column")):
+        with pytest.raises((SettingError, DataError), match=told):
+            make("bad", data=wide, outputs=hr.Outputs(drop=bad))
+    with pytest.raises(SettingError, match="public"):
+        make("bad", data=wide, standard=hr.RangeTruncated(hr.Bounds(0.0, "x")))
+
+
+def tamper(public: Path, how: str) -> None:
+    copy, certificate = public / "copy-1.csv", public / "certificate.json"
+    match how:
+        case "changed":
+            copy.write_text(copy.read_text().replace("1", "2", 1))
+        case "missing":
+            copy.unlink()
+        case "added":
+            (public / "notes.txt").write_text("hello")
+        case "added_folder":
+            (public / "more").mkdir()
+        case "plan":
+            (public / "plan.yaml").write_text((public / "plan.yaml").read_text() + "seed: 1\n")
+        case "text":
+            file = public / "certificate.md"
+            file.write_text(file.read_text().replace("Claim", "Promise"))
+        case "figure":
+            certificate.write_text(certificate.read_text().replace('"total": 40.0', '"total": 4.0'))
+        case "key":
+            certificate.write_text(certificate.read_text().replace('"bound"', '"bond"'))
+        case "twice":
+            certificate.write_text(certificate.read_text().replace("{", '{"seeded": true,', 1))
+        case "cut":
+            certificate.write_text(certificate.read_text()[:200])
+        case "gone":
+            certificate.unlink()
+        case "link":
+            moved = public.parent / "elsewhere.csv"
+            copy.rename(moved)
+            copy.symlink_to(moved)
+        case "infinite":
+            certificate.write_text(certificate.read_text().replace("40.0", "Infinity"))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("verify")
+    hr.datasets.lognormal(n=150, seed=3).to_csv(folder / "t.csv", index=False)
+    plan = hr.Plan(formula="x ~ z", epsilon=40.0, draws=200, data=folder / "t.csv", ledger=folder / "l")
+    return hr.make_release(plan, folder / "release").folder
+
+
+TAMPERED = [
+    "changed", "missing", "added", "added_folder", "plan", "text", "figure", "key", "twice", "cut", "gone",
+    "link", "infinite",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+@pytest.mark.parametrize("alone", [False, True], ids=["whole", "public alone"])
+def test_verify_finds_every_change(original, tmp_path, how, alone):
+    import shutil
+
+    release = tmp_path / "release"
+    shutil.copytree(original, release)
+    if alone:
+        shutil.rmtree(release / "confidential")
+    assert hr.verify_release(release).problems == ()
+    assert hr.verify_release(release / "public").problems == ()
+    tamper(release / "public", how)
+    for folder in (release, release / "public"):
+        try:
+            problems = hr.verify_release(folder).problems
+        except ReleaseError:
+            continue
+        assert problems
+
+
+def test_verify_notices_open_doors_links_and_other_folders(original, tmp_path):
+    import shutil
+
+    release = tmp_path / "release"
+    shutil.copytree(original, release)
+    (release / "confidential" / "summary.json").chmod(0o644)
+    assert "others may read" in hr.verify_release(release).problems[0]
+    (tmp_path / "link").symlink_to(original)
+    with pytest.raises(ReleaseError, match="link"):
+        hr.verify_release(tmp_path / "link")
+    for absent in (tmp_path, tmp_path / "nothing", release / "confidential" / "summary.json"):
+        with pytest.raises(ReleaseError):
+            hr.verify_release(absent)
+
+
+def test_the_ledger_knows_its_certificates(original, make, tmp_path):
+    with Ledger.open(original.parent / "l") as ledger:
+        assert hr.verify_release(original, ledger=ledger).problems == ()
+        other = make()
+        problems = hr.verify_release(other.folder, ledger=ledger).problems
+        assert any("no entry" in problem for problem in problems)
+
+
+def test_a_place_that_is_taken_or_absent_is_refused_before_anything_is_read(make, tmp_path):
+    (tmp_path / "taken").mkdir()
+    for name in ("taken", "table.csv", "absent/release"):
+        with pytest.raises(FileError):
+            make(name, data=tmp_path / "does-not-matter.csv")
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_failure_to_write_gives_the_spend_back(make, monkeypatch, tmp_path):
+    for step, error in (("rename", OSError(28, "full")), ("mkdir", PermissionError(30, "read only"))):
+        with monkeypatch.context() as patch:
+
+            def fail(self, *args, error=error, **given):
+                raise error
+
+            patch.setattr(Path, step, fail)
+            with pytest.raises(FileError, match="cannot be written"):
+                make("broken")
+        assert not (tmp_path / "broken").exists()
+        assert not list(tmp_path.glob(".*partial"))
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        assert [entry.event for entry in ledger.entries()] == ["reserved", "void"] * 2
+        assert ledger.pending() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(FileError, match="permission"):
+            make("broken")
+
+
+def test_a_ledger_that_fails_at_the_end_leaves_a_release_and_a_pending_entry(make, monkeypatch, tmp_path):
+    from hedgerow.errors import LedgerError
+
+    def fail(self, *args, **given):
+        raise LedgerError("locked.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "confirm", fail)
+        made = make()
+    assert hr.verify_release(made.folder).problems == ()
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        assert [entry.release for entry in ledger.pending()] == [made.certificate.release]
+
+
+def test_leftovers_of_a_crash_are_pointed_out(make, table, tmp_path):
+    (tmp_path / ".release.hedgerow-0123456789abcdef.partial").mkdir()
+    plan = hr.Plan(formula="x ~ z", epsilon=40.0, draws=200, data=table, ledger=tmp_path / "l")
+    with pytest.warns(hr.HedgerowWarning, match="did not finish"):
+        hr.make_release(plan, tmp_path / "release")

@@ -1,0 +1,246 @@
+"""Plans: one value, written as YAML and as flags, read back the same; anything else is refused."""
+
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hedgerow as hr
+from hedgerow.errors import PlanError, SettingError
+from hedgerow.plan import Outputs, Plan, Read, text
+from hedgerow.plan.commented import commented
+from hedgerow.plan.flags import from_flags, to_flags
+from hedgerow.plan.parts import schema
+from hedgerow.weights import as_weights
+
+RANGES = {
+    "radius": hr.Radius(0.4, 1.8),
+    "brackets": hr.Brackets([0, 1000.5, math.inf], outside="public"),
+    "bounds": hr.Bounds("low", 1e9),
+    "tail": hr.Tail(0.05, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)),
+    "where": hr.Where("big", hr.Bounds("lo", "hi"), hr.Tail(0.1, hr.Everywhere(), hr.Radius(0.5, 2))),
+    "everywhere": hr.Everywhere(),
+}
+WEIGHTS = {
+    "linear": hr.LinearWeights(0.9, 0.01, "oscillation"),
+    "softmax": hr.SoftmaxWeights(),
+    "logistic": hr.LogisticWeights(scale=2),
+    "inverse": hr.InverseWeights(),
+    "cap": hr.CapWeights(2.5, risk="oscillation"),
+    "scalar": hr.ScalarWeights(0.25),
+    "identification": hr.IdentificationWeights(0.2, known=("region",), pairwise=True),
+    "reweighted": hr.Reweighted(hr.Reweighted(hr.CapWeights(2.0)), k=0.9),
+}
+SMALL = {"formula": "x ~ z", "epsilon": 5.7}
+
+
+def parsed(arguments: list[str]) -> Plan:
+    """What the command makes of arguments, without running it."""
+    import typer
+
+    from hedgerow.cli import app, plans
+
+    seen = []
+    original = plans.plan_from
+    try:
+        plans.plan_from = lambda flags, **more: seen.append(original(flags, **more)) or seen[-1]
+        typer.main.get_command(app)(["init", "--command", "--quiet", *arguments], standalone_mode=False)
+    finally:
+        plans.plan_from = original
+    return seen[0]
+
+
+def everywhere_the_same(plan: Plan) -> None:
+    for again in (Plan.loads(plan.text()), Plan.loads(commented(plan)), parsed(to_flags(plan))):
+        assert again.mapping() == plan.mapping()
+        assert (again.relation, again.digest) == (plan.relation, plan.digest)
+    jsonschema.validate(plan.mapping(), schema())
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_every_range_is_written_and_read(name):
+    for make in (hr.RangeAveraged, lambda known: hr.RangeTruncated(known, public_weight="one")):
+        everywhere_the_same(
+            Plan(**SMALL, standard=make(RANGES[name]), reasons={"": "It is printed: yearly."})
+        )
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_every_weight_is_written_and_read(name):
+    plan = Plan(**SMALL, weights=WEIGHTS[name])
+    everywhere_the_same(plan)
+    assert Plan.loads(plan.text()).weights == WEIGHTS[name]
+
+
+def test_everything_at_once():
+    plan = Plan(
+        formula="`pay roll` ~ log(employees) + C(region)",
+        epsilon=None,
+        data="folder with blanks/pay'roll.csv",
+        read=Read("csv", "cp1252", ";", ",", ("NA", "-9"), ("zip", "1e-3")),
+        missing="drop",
+        family="normal",
+        prior=hr.Prior(2.0, 3.0, (1.0, 10.0), (0.5, 7.0), {"log(employees)": (1.0, 0.5)}),
+        standard=hr.RangeTruncated(RANGES["tail"]),
+        reasons={"": "a \"quoted\" reason: yes", "wider": "another", "otherwise": None},
+        weights=WEIGHTS["reweighted"],
+        bound="oscillation",
+        copies=3,
+        draws=500,
+        known="simulated",
+        dataset="no",
+        ledger="ledger.sqlite",
+        outputs=Outputs("parquet", ("null", "12"), "escape"),
+        seed=7,
+    )  # fmt: skip
+    everywhere_the_same(plan)
+    assert Plan.loads(plan.text()).reasons == plan.reasons
+    public = plan.public().text()
+    for secret in ("seed", "ledger", "payroll.csv", "roll.csv", "folder with"):
+        assert secret not in public
+
+
+@given(st.text(max_size=30), st.floats(allow_nan=False), st.integers(-(10**18), 10**18))
+def test_any_text_and_number_survives(word, real, whole):
+    for value in (word, real, whole, [word, {word or "k": [real, None, True]}]):
+        assert text.load(text.dump({"value": value}))["value"] == value
+        assert text.load(text.dump_line({"value": value}))["value"] == value
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_plan_or_a_plan_error(content):
+    with pytest.raises(SettingError):
+        Plan.loads(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("version: 1\nformulla: x ~ z", "Did you mean formula?"),
+        ("version: 1\nformula: x ~ z\nepsilon: 1\nweights: lineer", "Did you mean linear?"),
+        ("version: 1\nformula: x ~ z\nepsilon: 1\noutputs: {frmat: csv}", "Did you mean format?"),
+        ("version: 2\nformula: x ~ z\nepsilon: 1", "Update hedgerow"),
+        ("formula: x ~ z\nepsilon: 1", "version is missing"),
+        ("version: 1\nformula: x ~ z", "epsilon is missing"),
+        ("version: 1\nformula: x ~ z\nepsilon:", "epsilon must be a number"),
+        ("version: 1\nformula: x ~ z\nepsilon: -1", "above 0"),
+        ("version: 1\nformula: x ~ z\nepsilon: yes", "epsilon must be"),
+        ("version: 1\nformula: x ~ z\nepsilon: 1\nseed: " + "9" * 300, "whole number"),
+        ("!!python/object/apply:os.system ['touch /tmp/x']", "tags"),
+        ("version: !!int 1", "tags"),
+        ("version: 1\nformula: &a x\nepsilon: *a", "aliases"),
+        ("a: &a [1]\nb: &b [*a, *a, *a]\nc: [*b, *b, *b]", "aliases"),
+        ("<<: {version: 1}", "not known"),
+        ("version: 1\nversion: 1", "twice"),
+        ("[" * 5000, "deep"),
+        ("version: 1\n---\nversion: 1", "one document"),
+        ("- 1", "mapping"),
+        ("version: 1\n  formula: x", "line 2"),
+        (b"\xff\xfe\x00", "UTF-8"),
+        ("x" * 300_000, "bytes"),
+        ("version: 1\nformula: x ~ z\nepsilon: 1\nstandard: {kind: range-truncated}", "range is missing"),
+        (
+            "version: 1\nformula: x ~ z\nepsilon: 1\n"
+            "standard: {kind: range-truncated, range: {kind: radius, a: 0.4, b: 1.8}}",
+            "because is missing",
+        ),
+        (
+            "version: 1\nformula: x ~ z\nepsilon: 1\n"
+            "standard: {kind: range-averaged, range: {kind: radius, a: 1.4, b: 1.8, because: null}}",
+            "below 1",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused_and_how(content, told):
+    with pytest.raises(SettingError) as caught:
+        Plan.loads(content, "plan.yaml")
+    assert told in " ".join(str(caught.value).split())
+    assert len(str(caught.value)) < 600
+
+
+def test_a_plan_holds_nothing_that_no_file_can_hold():
+    for odd in (
+        {"standard": hr.RangeTruncated(hr.Bounds(np.zeros(3), np.ones(3)))},
+        {"weights": as_weights(np.ones(3))},
+        {"standard": object()},
+        {"copies": 0},
+        {"copies": True},
+    ):
+        with pytest.raises(SettingError):
+            Plan(**SMALL, **odd)
+
+
+def test_prices_share_an_account_only_if_they_compare_the_same():
+    def relation(standard):
+        return Plan(**SMALL, standard=standard).relation
+
+    ranges = [known for name, known in RANGES.items() if name != "everywhere"]
+    for same in (hr.ADP(), hr.Unweighted(), hr.RangeTruncated(hr.Everywhere()), hr.RangeAveraged()):
+        assert relation(same) == "withheld"
+    others = [make(known) for make in (hr.RangeAveraged, hr.RangeTruncated) for known in ranges]
+    others += [hr.RangeTruncated(hr.Radius(0.4, 1.8), public_weight="one"), hr.ADP()]
+    others += [hr.RangeTruncated(hr.Radius(0.4, 1.8, outside="public"))]
+    assert len({relation(standard) for standard in others}) == len(others)
+    again = Plan(**SMALL, standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), copies=2, reasons={"": "known"})
+    assert again.relation == relation(hr.RangeTruncated(hr.Radius(0.4, 1.8)))
+
+
+def test_paths_in_a_plan_file_are_relative_to_it(tmp_path):
+    (tmp_path / "plans").mkdir()
+    file = tmp_path / "plans" / "plan.yaml"
+    file.write_text(Plan(**SMALL, data="../t.csv", ledger="l.sqlite").text())
+    found = Plan.load(file)
+    assert found.data == str(tmp_path / "plans" / "../t.csv")
+    assert found.ledger == str(tmp_path / "plans" / "l.sqlite")
+    with pytest.raises(PlanError, match="cannot be read"):
+        Plan.load(tmp_path / "absent.yaml")
+
+
+def test_flags_on_top_of_a_plan_replace_what_it_says():
+    base = Plan(**SMALL, standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), reasons={"": "printed"}, copies=3)
+    changed = from_flags({"epsilon": 2.0, "because": "known"}, base=base)
+    assert (changed.epsilon, changed.because, changed.copies) == (2.0, "known", 3)
+    averaged = from_flags({"standard": "range-averaged"}, base=base)
+    assert averaged.relation == "range-averaged radius(0.4, 1.8)"
+    assert averaged.because == "printed"
+    assert from_flags({"no_target": True}, base=base).epsilon is None
+    for bad in (
+        {"radius": "1,2,3"},
+        {"radius": "a,b"},
+        {"radius": "0.4,1.8", "brackets": "0,1"},
+        {"epsilon": 1.0, "no_target": True},
+        {"weights": "{kind: cap"},
+        {"standard": "[adp]"},
+        {"range": "[1]"},
+    ):
+        with pytest.raises(SettingError):
+            from_flags(bad, base=base)
+    for bad in (
+        {"formula": "x ~ z"},
+        {"epsilon": 1.0},
+        {**SMALL, "radius": "0.4,1.8"},
+        {**SMALL, "because": "x"},
+    ):
+        with pytest.raises(SettingError):
+            from_flags(bad)
+
+
+def test_the_schema_refuses_what_the_reader_refuses():
+    checker = jsonschema.Draft202012Validator(schema())
+    jsonschema.Draft202012Validator.check_schema(schema())
+    json.dumps(schema())
+    good = Plan(**SMALL, standard=hr.RangeAveraged(RANGES["where"]), reasons={"": "x"}).mapping()
+    assert checker.is_valid(good)
+    for change in (
+        {"formulla": "x"}, {"epsilon": None}, {"epsilon": 0}, {"copies": 0}, {"version": 2},
+        {"weights": {"kind": "cap"}}, {"weights": "cap"}, {"standard": "range-truncated"},
+        {"standard": {"kind": "range-truncated", "range": {"kind": "radius", "a": 0.4, "b": 1.8}}},
+        {"outputs": {"format": "sas"}},
+    ):  # fmt: skip
+        assert not checker.is_valid(good | change), change
+        with pytest.raises(SettingError):
+            Plan.of(good | change)
