@@ -1,0 +1,243 @@
+"""What a fit found: prices, by-record values, utility, audit. Confidential, all of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.axes import Mask, PerRecord
+from hedgerow.errors import NotFittedError
+from hedgerow.keys import Key
+from hedgerow.mechanism import Outcome, Recipe, Start
+from hedgerow.models.base import Health
+from hedgerow.price import BOUNDS
+from hedgerow.release import Release
+from hedgerow.table import Table
+from hedgerow.utility import compare_copies
+
+if TYPE_CHECKING:
+    from hedgerow.audit import Audit
+    from hedgerow.outlook import Outlook
+
+_HIGH_LEVERAGE = 0.9
+_SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
+
+
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """A finished fit with the settings it was made under: what is released and claimed comes from here."""
+
+    recipe: Recipe
+    epsilon: float | None  # target over all copies
+    copies: int
+    seeded: bool
+    key: Key
+    start: Start
+    outcome: Outcome
+    scale: float
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.outcome.fit!r})"
+
+
+class Results:
+    """The attributes a synthesizer has after `fit`; every one is computed from the confidential data."""
+
+    _fitted: Fitted | None
+
+    def sample(self) -> Release:
+        """The release."""
+        raise NotFittedError("Not fitted yet: call fit(data) first.")
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The certified fit's draws as an ArviZ InferenceData; confidential."""
+        return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
+
+    def utility(self) -> Any:
+        """How the copies compare with the confidential outcome: tidy, and confidential."""
+        return self.like(self.utility_columns())
+
+    def utility_columns(self) -> dict[str, list[object]]:
+        """The columns of `utility`."""
+        design = self._need().start.design
+        synthetic = [Table.of(copy).numbers(design.outcome) for copy in self.sample().tables]
+        return compare_copies(design.values, synthetic)
+
+    def like(self, columns: Mapping[str, Any]) -> Any:
+        """A dataframe of the kind that was fitted."""
+        return self._need().start.table.like(columns)
+
+    def audit(self, *, riskiest: int = 20, sample: int = 10) -> "Audit":
+        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`)."""
+        from hedgerow.audit import audit
+
+        fitted = self._need()
+        return audit(
+            fitted.recipe,
+            fitted.start,
+            fitted.outcome,
+            epsilon=fitted.outcome.epsilon,
+            scale=fitted.scale,
+            key=fitted.key,
+            riskiest=riskiest,
+            sample=sample,
+        )
+
+    def outlook(self) -> "Outlook":
+        """How the Lipschitz price would move with more draws (`hedgerow.outlook`)."""
+        from hedgerow.outlook import outlook
+
+        return outlook(self._need().outcome.pricing)
+
+    @property
+    def epsilon_(self) -> float:
+        """Price of one copy under the chosen bound."""
+        return self._need().outcome.epsilon
+
+    @property
+    def total_epsilon_(self) -> float:
+        """Price of all copies under the chosen bound."""
+        return self._need().copies * self.epsilon_
+
+    @property
+    def lipschitz_epsilon_(self) -> float:
+        """Price of one copy under the Lipschitz bound."""
+        return self._need().outcome.pricing.epsilon("lipschitz")
+
+    @property
+    def oscillation_epsilon_(self) -> float:
+        """Price of one copy under the oscillation bound."""
+        return self._need().outcome.pricing.epsilon("oscillation")
+
+    @property
+    def exact_epsilon_(self) -> float:
+        """Price of one copy by the exact privacy loss; absent where that has no closed form."""
+        fitted = self._need()
+        pricing = fitted.outcome.pricing
+        if not pricing.has("exact"):
+            raise AttributeError(
+                f"exact_epsilon_: the neighbour of {fitted.recipe.standard.label} has no closed form with "
+                f"the {fitted.recipe.model.name} model. See oscillation_epsilon_ and withheld_epsilon_."
+            )
+        return pricing.epsilon("exact")
+
+    @property
+    def withheld_epsilon_(self) -> dict[str, float]:
+        """By bound: the price of one copy when x_i is withheld altogether."""
+        withheld = self._need().outcome.pricing.withheld
+        return {bound: withheld.epsilon(bound) for bound in BOUNDS if withheld.has(bound)}
+
+    @property
+    def certified_epsilon_(self) -> float:
+        """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
+        return self._need().outcome.certified
+
+    @property
+    def health_(self) -> Health:
+        """R-hat, effective draws and divergences of the certified fit."""
+        return self._need().outcome.fit.health
+
+    @property
+    def sensitivity_(self) -> float:
+        """Δ: the largest |d| over draws and records."""
+        return float(self._need().outcome.pricing.sensitivity.max())
+
+    @property
+    def lipschitz_(self) -> PerRecord:
+        """max_s |d[s,i]|: the by-record values of the paper's violins."""
+        return self._need().outcome.pricing.sensitivity
+
+    @property
+    def scale_(self) -> float:
+        """The factor on the weights that calibration found; 1 without a target."""
+        return self._need().scale
+
+    @property
+    def risk_(self) -> PerRecord:
+        """By-record risk under the unweighted fit, of the kind the weights use."""
+        return self._need().start.risk.of(getattr(self._need().recipe.weights, "risk", "lipschitz"))
+
+    @property
+    def alpha_(self) -> PerRecord:
+        """α_i, the weights, calibration included."""
+        return self._need().outcome.weighted.alpha
+
+    @property
+    def power_(self) -> PerRecord:
+        """α*_i, the exponent on each record's likelihood."""
+        return self._need().outcome.fit.power
+
+    @property
+    def known_(self) -> PerRecord:
+        """λ_i; zero for standards that do not use it."""
+        return self._need().outcome.weighted.known
+
+    @property
+    def outcome_name(self) -> str:
+        """The protected column."""
+        return self._need().start.design.outcome
+
+    @property
+    def outcome_(self) -> PerRecord:
+        """The confidential outcome itself."""
+        return self._need().start.design.values
+
+    @property
+    def records_(self) -> Any:
+        """By record: risk, alpha, power, known, price under the chosen bound, share of the largest price."""
+        fitted = self._need()
+        price = fitted.outcome.pricing.by_record(self._need().recipe.bound)
+        largest = price.max()
+        return self.like(
+            {
+                "record": np.arange(len(price)),
+                "risk": self.risk_,
+                "alpha": self.alpha_,
+                "power": self.power_,
+                "known": self.known_,
+                "price": price,
+                "share": price / largest if largest > 0 else np.zeros_like(price),
+            }
+        )
+
+    @property
+    def by_draws_(self) -> Any:
+        """How each bound moved as the number of draws doubled."""
+        fitted = self._need()
+        steps = fitted.outcome.pricing.by_draws
+        columns: dict[str, list[float]] = {"draws": [count for count, _ in steps]}
+        for bound in BOUNDS:
+            if fitted.outcome.pricing.has(bound):
+                columns[bound] = [price.epsilon(bound) for _, price in steps]
+        return self.like(columns)
+
+    @property
+    def flagged_(self) -> Any:
+        """Records for which a draw-based bound cannot be trusted: they decide too much of their own fit."""
+        pricing = self._need().outcome.pricing
+        rows = np.flatnonzero(self._untrusted())
+        columns: dict[str, Any] = {"record": rows}
+        if pricing.influence is not None:
+            columns |= {
+                "leverage": pricing.influence.leverage[rows],
+                "oscillation": pricing.withheld.by_record("oscillation")[rows],
+                "exact": pricing.withheld.by_record("exact")[rows],
+            }
+        return self.like(columns)
+
+    def _untrusted(self) -> Mask:
+        pricing = self._need().outcome.pricing
+        if pricing.influence is None:
+            return np.zeros(len(self.power_), dtype=np.bool_)
+        leverage, pull = pricing.influence.leverage, pricing.influence.pull
+        flagged = leverage > _HIGH_LEVERAGE
+        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
+            withheld = pricing.withheld
+            flagged |= withheld.by_record("exact") > withheld.by_record("oscillation")
+        return flagged
+
+    def _need(self) -> Fitted:
+        if self._fitted is None:
+            raise NotFittedError("Not fitted yet: call fit(data) first.")
+        return self._fitted
