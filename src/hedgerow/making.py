@@ -217,6 +217,8 @@ def _also_not_covered(prepared: Prepared) -> list[str]:
 
 
 def _warn_about_release(prepared: Prepared) -> None:
+    for note in prepared.source.notes:
+        _warn(f"Reading the data: {note}")
     if prepared.sorted_by_outcome:
         _warn(
             f"The rows are sorted by '{prepared.outcome}', so that the order of the copies would publish the "

@@ -8,14 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow import formats
+from hedgerow.axes import Array
 from hedgerow.design import reads
 from hedgerow.errors import DataError, SettingError
 from hedgerow.formats import Format, Source
 from hedgerow.plan import Plan
 from hedgerow.ranges import Bounds, Range, Tail, Where
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.table import Table
+from hedgerow.table import Table, listed
 from hedgerow.weights import IdentificationWeights, Reweighted, Weights
+
+_FEW = 10  # in fewer rows an order can coincide by chance
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +84,7 @@ def prepare(plan: Plan) -> Prepared:
     columns = source.frame.column_names
     released = tuple(name for name in columns if name not in set(plan.outputs.drop))
     kept = {*released, *used}
+    _check_copycats(source.frame, outcome, released)
     formats.check(
         source.frame.select(released),
         source,
@@ -133,13 +137,42 @@ def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Sourc
     return replace(source, frame=frame, codes=codes), rows - frame.num_rows
 
 
+def _check_copycats(frame: pa.Table, outcome: str, released: tuple[str, ...]) -> None:
+    """Refuses a column that would publish the outcome: 0.4 times it as a bound, or itself in other units.
+
+    Classes of the outcome pass: they order it too, but say no more than the class.
+    """
+    if not _is_number(frame.column(outcome)) or frame.num_rows < _FEW:
+        return
+    order = np.argsort(frame.column(outcome).to_numpy(), kind="stable")
+    found = []
+    for name in released:
+        column = frame.column(name)
+        if name == outcome or column.null_count or not _is_number(column):
+            continue
+        values = column.to_numpy()
+        if _monotone(values[order]) and len(np.unique(values)) > len(values) / 2:
+            found.append(name)
+    if found:
+        raise DataError(
+            f"{listed(found)} order the rows exactly as '{outcome}' does, so that copies with them would "
+            "publish it, or its ranks. Leave them out of the copies (drop: in outputs, --drop), or coarsen them."
+        )
+
+
 def _is_sorted(column: pa.ChunkedArray) -> bool:
     """Whether the order of the rows is that of the protected values, and so would publish their ranks."""
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return False
-    values = column.to_numpy()
-    steps = np.sign(values[1:].astype(np.float64) - values[:-1])
-    return len(values) > 2 and bool(steps.any()) and (bool((steps >= 0).all()) or bool((steps <= 0).all()))
+    return _is_number(column) and len(column) >= _FEW and _monotone(column.to_numpy())
+
+
+def _is_number(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+
+
+def _monotone(values: Array) -> bool:
+    """Whether values only rise or only fall; equal ones all along do neither."""
+    rises, falls = bool((values[1:] > values[:-1]).any()), bool((values[1:] < values[:-1]).any())
+    return rises != falls
 
 
 def _range_columns(known: Range) -> Iterator[str]:
