@@ -156,7 +156,7 @@ def _check_copycats(frame: pa.Table, outcome: str, released: tuple[str, ...]) ->
     if found:
         raise DataError(
             f"{listed(found)} order the rows exactly as '{outcome}' does, so that copies with them would "
-            "publish it, or its ranks. Leave them out of the copies (drop: in outputs, --drop), or coarsen them."
+            "publish it, or its ranks. Leave them out of the copies (--drop), or coarsen them."
         )
 
 
