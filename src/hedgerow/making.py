@@ -96,7 +96,7 @@ def _fitted(prepared: Prepared) -> tuple[Synthesizer, list[str]]:
     """The fit, and the warnings it gave: passed on, and kept for the confidential files."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
-        synth = prepared.synthesizer().fit(prepared.table)
+        synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
     for warning in caught:
         warnings.warn(warning.message, stacklevel=3)
     return synth, [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]
@@ -217,11 +217,8 @@ def _also_not_covered(prepared: Prepared) -> list[str]:
 
 
 def _warn_about_release(prepared: Prepared) -> None:
-    if prepared.sorted_by_outcome:
-        _warn(
-            f"The rows are sorted by '{prepared.outcome}', so that the order of the copies would publish the "
-            "rank of every record. Sort the file by a public column first."
-        )
+    for note in prepared.source.notes:
+        _warn(f"Reading the data: {note}")
     if prepared.dropped_rows:
         _warn(
             f"{prepared.dropped_rows} rows without a value in a column of the formula were dropped. The "

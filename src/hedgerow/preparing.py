@@ -29,7 +29,6 @@ class Prepared:
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
-    sorted_by_outcome: bool
 
     @property
     def format(self) -> Format:
@@ -95,7 +94,6 @@ def prepare(plan: Plan) -> Prepared:
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name not in released),
         dropped_rows=dropped,
-        sorted_by_outcome=_is_sorted(source.frame.column(outcome)),
     )
 
 
@@ -131,15 +129,6 @@ def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Sourc
         raise DataError(f"All {rows} rows lack a value in a column of the formula. Nothing is left to fit.")
     codes = {name: column.filter(keep) for name, column in source.codes.items()}
     return replace(source, frame=frame, codes=codes), rows - frame.num_rows
-
-
-def _is_sorted(column: pa.ChunkedArray) -> bool:
-    """Whether the order of the rows is that of the protected values, and so would publish their ranks."""
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return False
-    values = column.to_numpy()
-    steps = np.sign(values[1:].astype(np.float64) - values[:-1])
-    return len(values) > 2 and bool(steps.any()) and (bool((steps >= 0).all()) or bool((steps <= 0).all()))
 
 
 def _range_columns(known: Range) -> Iterator[str]:

@@ -32,6 +32,7 @@ class Fitted:
     epsilon: float | None  # target over all copies
     copies: int
     seeded: bool
+    left_out: tuple[str, ...]  # columns read but not released
     key: Key
     start: Start
     outcome: Outcome

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -162,18 +163,24 @@ class Synthesizer(Results):
         """What the procedure is told before it sees the outcome."""
         return Recipe(self.model, self.standard, self.weights, self.bound, self.draws, self.known)
 
-    def fit(self, data: Any) -> "Synthesizer":
-        """Fit, weigh, refit and price. Returns the synthesizer itself."""
+    def fit(self, data: Any, *, left_out: Sequence[str] = ()) -> "Synthesizer":
+        """Fit, weigh, refit and price. Returns the synthesizer itself.
+
+        `left_out` names columns that may be read but are not in the copies, such as bounds by record.
+        """
         table = Table.of(data)
         design = designs.build(self.formula, table, self.model.columns)
-        check_columns(table, design)
+        table.require(left_out)
+        check_columns(table, design, left_out)
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         with progress.shown():
             start = begin(self.model, table, design, draws=self.draws, key=key)
-            return self.fit_from(start, key=key, seeded=self._seed is not None)
+            return self.fit_from(start, key=key, seeded=self._seed is not None, left_out=left_out)
 
-    def fit_from(self, start: Start, *, key: Key, seeded: bool) -> "Synthesizer":
+    def fit_from(
+        self, start: Start, *, key: Key, seeded: bool, left_out: Sequence[str] = ()
+    ) -> "Synthesizer":
         """Go on from an unweighted fit of the same model that several synthesizers share."""
         recipe = self.recipe
         self._warn_about_weights(start)
@@ -184,7 +191,9 @@ class Synthesizer(Results):
             target = _per_copy(self.epsilon, self.copies)
             done = calibrate(recipe, start, weighted, target=target, key=key)
             outcome, scale = done.outcome, done.scale
-        self._fitted = Fitted(recipe, self.epsilon, self.copies, seeded, key, start, outcome, scale)
+        self._fitted = Fitted(
+            recipe, self.epsilon, self.copies, seeded, tuple(left_out), key, start, outcome, scale
+        )
         self._warn_about_leverage()
         return self
 
@@ -192,7 +201,10 @@ class Synthesizer(Results):
         """The release: the same copies each time, from draws of the fit that was priced."""
         fitted = self._need()
         design, table = fitted.start.design, fitted.start.table
-        tables = [table.with_column(design.outcome, values) for values in self._copies()]
+        tables = [
+            table.without(fitted.left_out, table.with_column(design.outcome, values))
+            for values in self._copies()
+        ]
         return Release(tables, self._guarantee())
 
     def _copies(self) -> list[PerRecord]:
@@ -222,7 +234,9 @@ class Synthesizer(Results):
             confidence=stated.confidence,
             independent=stated.independent,
             protected=design.outcome,
-            passed_through=tuple(name for name in fitted.start.table.columns if name != design.outcome),
+            passed_through=tuple(
+                name for name in fitted.start.table.columns if name not in (design.outcome, *fitted.left_out)
+            ),
             known=standard.assumption(),
             averaged=standard.uses_known,
             follows_outcome=standard.range.follows_outcome,
@@ -272,16 +286,19 @@ def _uncertified(fitted: Fitted) -> str:
     return f"the sampler failed its health checks ({', '.join(checks)}) and the owner overrode them"
 
 
-def check_columns(table: Table, design: designs.Design) -> None:
+def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] = ()) -> None:
     """Everything but the outcome is released as it is: refuse what gives the outcome away, name the rest."""
-    telling = table.orders_like(design.values, apart_from=design.outcome)
+    if design.outcome in left_out:
+        raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be left out.")
+    telling = table.orders_like(design.values, apart_from=[design.outcome, *left_out])
     if telling:
         raise DataError(
             f"The records stand in the same order by {' and by '.join(telling)} as by the outcome "
-            f"'{design.outcome}'. Released unchanged, that would publish ranks or more. Drop such columns, "
-            "reset the index, and shuffle the rows."
+            f"'{design.outcome}'. Released unchanged, that would publish ranks or more. Leave such columns "
+            "out (left_out=, --drop), reset the index, and shuffle the rows."
         )
-    unused = [name for name in table.columns if name not in (design.outcome, *design.predictors)]
+    named = {design.outcome, *design.predictors, *left_out}
+    unused = [name for name in table.columns if name not in named]
     if unused:
         _warn(
             f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "

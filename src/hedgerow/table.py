@@ -162,20 +162,22 @@ class Table:
         """The table with some columns under other names."""
         return Table(self.frame.rename(dict(names))) if names else self
 
-    def orders_like(self, values: PerRecord, *, apart_from: str) -> list[str]:
-        """What would give the order of these values away: columns, "the index", "the order of the rows"."""
+    def orders_like(self, values: PerRecord, *, apart_from: Sequence[str]) -> list[str]:
+        """What would give the order of these values away: columns, "the index", "the order of the rows".
+
+        A column of classes passes: it orders the values too, but says no more than the class.
+        """
         if self.rows < _FEW_ROWS or np.ptp(values) == 0:
             return []
-        others = [name for name in self.columns if name != apart_from]
-        found = [name for name in others if _same_order(self._ranked(self.frame[name]), values)]
+        order = np.argsort(values, kind="stable")
+        others = [name for name in self.columns if name not in apart_from]
+        found = [f"'{name}'" for name in others if _follows(self._ranked(self.frame[name]), order)]
         index = getattr(self.native, "index", None)
         if index is not None and not callable(index):
-            levels = [index.get_level_values(k) for k in range(index.nlevels)]
-            ranked = [_ranks(np.asarray(level)) for level in levels]
-            if any(_same_order(rank, values) for rank in ranked if rank is not None):
+            levels = [_ranks(np.asarray(index.get_level_values(k))) for k in range(index.nlevels)]
+            if any(_follows(level, order) for level in levels):
                 found.append("the index")
-        step = np.diff(values)
-        if ((step >= 0).all() or (step <= 0).all()) and "the index" not in found:
+        if _monotone(values) and "the index" not in found:
             found.append("the order of the rows")
         return found
 
@@ -208,6 +210,10 @@ class Table:
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
         return _apart(_keep_pandas_dtype(native, self.native, name))
 
+    def without(self, names: Sequence[str], native: Any) -> Any:
+        """A native table of this kind without some columns."""
+        return nw.from_native(native, eager_only=True).drop(*names).to_native() if names else native
+
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A new dataframe of the same kind."""
         return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
@@ -234,12 +240,15 @@ def _ranks(values: Any) -> Array | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _same_order(one: Array | None, two: Array) -> bool:
-    """Whether each determines the order of the other, upwards or downwards, ties alike."""
-    if one is None or np.ptp(one) == 0:
-        return False
-    first, second = (np.unique(values, return_inverse=True)[1] for values in (one, two))
-    return bool(np.array_equal(first, second) or np.array_equal(first, second.max() - second))
+def _follows(column: Array | None, order: NDArray[np.int64]) -> bool:
+    """Whether a column rises or falls with the values that this order sorts, mostly without ties."""
+    return column is not None and _monotone(column[order]) and len(np.unique(column)) > len(column) / 2
+
+
+def _monotone(values: Array) -> bool:
+    """Whether values only rise or only fall; equal ones all along do neither."""
+    steps = np.diff(values)
+    return bool((steps > 0).any()) != bool((steps < 0).any())
 
 
 def _native_names(data: object) -> list[Any]:

@@ -267,6 +267,19 @@ def test_labels_and_declared_missing_codes_come_back(hedgerow, tmp_path):
     assert (after["code"] == before["code"]).all()
 
 
+def test_what_reading_and_writing_decided_is_said(hedgerow, table, tmp_path):
+    lines = table.read_text().splitlines()
+    rows = [f"{line},0{i}" for i, line in enumerate(lines[1:])]
+    (tmp_path / "codes.csv").write_text("\n".join([lines[0] + ",zip", *rows]))
+    done = hedgerow("synthesize", "codes.csv", *GOOD, "--out", "release")
+    assert "'zip' is kept as text" in done.text
+    categories = rich_table()
+    coded = categories.set_column(2, "group", categories["group"].dictionary_encode())
+    formats.write(coded, tmp_path / "coded.parquet", "parquet")
+    done = hedgerow("synthesize", "coded.parquet", *GOOD, "--format", "stata", "--out", "stata")
+    assert "categories written as codes" in done.text
+
+
 def test_sas_in_is_parquet_out(hedgerow, tmp_path):
     frame = rich_table().select(["x", "z"]).to_pandas().astype(float)
     pyreadstat.write_xport(frame, str(tmp_path / "in.xpt"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -220,6 +221,21 @@ def test_rows_sorted_by_the_outcome_are_refused(table, tmp_path):
     with pytest.raises(hr.HedgerowError, match="the order of the rows"):
         hr.make_release(plan, tmp_path / "release")
     assert not (tmp_path / "release").exists()
+
+
+def test_a_column_that_is_the_outcome_in_disguise_is_refused(make, table, tmp_path):
+    frame = pd.read_csv(table)
+    disguised = frame.assign(low=0.4 * frame["x"], minus=-frame["x"], group=frame["x"] // 50_000)
+    disguised.to_csv(tmp_path / "disguised.csv", index=False)
+    known = {
+        "standard": hr.RangeTruncated(hr.Bounds("low", float("inf"))),
+        "data": tmp_path / "disguised.csv",
+    }
+    with pytest.raises(DataError, match="same order by 'low' and by 'minus' as by the outcome 'x'"):
+        make(**known)
+    made = make(**known, outputs=hr.Outputs(drop=("low", "minus")))
+    assert made.certificate.unchanged == ("z", "group")
+    assert made.certificate.used_not_released == ("low",)
 
 
 def test_columns_can_be_left_out_of_the_copies(make, table, tmp_path):

@@ -36,6 +36,8 @@ def synthesize(
     with screen.progress(5 + plan.copies) as tell:
         made = make_release(plan, out, progress=tell)
     certificate = made.certificate
+    for change in certificate.copies[0].changes:
+        screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
     screen.say(f"Recorded in {made.ledger} under '{made.relation}'. Check it: hedgerow verify {out}")
