@@ -1,0 +1,106 @@
+"""Write docs/claims.md, *What you may claim*, from the very words that certificates use.
+
+python docs/claims.py
+"""
+
+from pathlib import Path
+
+import hedgerow as hr
+from hedgerow.calibrate import TRIES
+from hedgerow.price import CONFIDENCE, Bound
+from hedgerow.release import Guarantee
+from hedgerow.standards import Standard
+
+PAGE = Path(__file__).parent / "claims.md"
+DRAWS = 1000
+RADIUS = hr.Radius(0.4, 1.8)
+BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
+STANDARDS: dict[str, Standard] = {
+    "ADP": hr.ADP(),
+    "RangeTruncated": hr.RangeTruncated(RADIUS),
+    'RangeTruncated(public_weight="one")': hr.RangeTruncated(RADIUS, "one"),
+    "RangeAveraged": hr.RangeAveraged(RADIUS),
+    "Unweighted": hr.Unweighted(),
+    "Strict": hr.Strict(BOX, "published tables"),
+}
+PROVEN: dict[Bound, str] = {
+    "lipschitz": "If |d| ≤ ε/2 on a set, the two posteriors restricted to it differ by at most e^ε.",
+    "oscillation": "If |d − k| ≤ ε/2 on a set, for centres k fixed beforehand, the same follows.",
+    "exact": "The log ratio of the two posterior densities is known in closed form at every parameter.",
+    "strict": "Every record's factor oscillates by at most ε over the whole box, whatever the data.",
+}
+ESTIMATED: dict[Bound, str] = {
+    "lipschitz": "How much of the fitted posterior the set holds, with the stated confidence.",
+    "oscillation": "How much of the fitted posterior the set holds, with the stated confidence.",
+    "exact": "How often a draw exceeds ε, with the stated confidence.",
+    "strict": "Nothing.",
+}
+
+
+def bounds_of(label: str) -> tuple[Bound, ...]:
+    """The bounds a standard can be calibrated to."""
+    if label == "Strict":
+        return ("strict",)
+    if label.startswith("RangeTruncated"):
+        return ("lipschitz", "oscillation")
+    return ("lipschitz", "oscillation", "exact")
+
+
+def guarantee(standard: Standard, bound: Bound, *, independent: bool = True) -> Guarantee:
+    """An example guarantee: one copy at ε = 2."""
+    strict = bound == "strict"
+    return Guarantee(
+        standard=standard.label,
+        neighbour=standard.neighbour,
+        bound=bound,
+        family="lognormal",
+        epsilon=2.0,
+        copies=1,
+        draws=DRAWS if independent else 400,
+        delta=0.0 if strict else 1 - ((1 - CONFIDENCE) / TRIES) ** (1 / (DRAWS if independent else 400)),
+        confidence=1.0 if strict else CONFIDENCE,
+        independent=independent,
+        protected="x",
+        passed_through=("z",),
+        known=standard.assumption(),
+        averaged=standard.uses_known,
+        follows_outcome=standard.range.follows_outcome,
+        outside_public=False,
+        seeded=False,
+    )
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [
+        "# What you may claim",
+        "",
+        "One section per standard and bound, in the words that certificates use: this page is written by",
+        "`docs/claims.py` from the same source. The examples are one copy at ε = 2 from 1000 draws.",
+        "Without a target no ε may be claimed at all.",
+        "",
+    ]
+    for label, standard in STANDARDS.items():
+        lines += [f"## {label}", "", f"The neighbour: {standard.neighbour}.", ""]
+        for bound in bounds_of(label):
+            example = guarantee(standard, bound)
+            lines += [f"### {label}, {bound}", ""]
+            lines += [f"- Proven: {PROVEN[bound]}", f"- Estimated: {ESTIMATED[bound]}", ""]
+            lines += ["You may write:", "", f"> {example.claim()}", "", "It does not cover:", ""]
+            lines += [f"- {caveat}" for caveat in example.caveats()]
+            lines += [""]
+    lines += [
+        "## Models sampled by Markov chains",
+        "",
+        "The same claims with the draws that the health gate demands of every fit, called approximate:",
+        "",
+        f"> {guarantee(hr.ADP(), 'lipschitz', independent=False).claim()}",
+        "",
+        f"- {guarantee(hr.ADP(), 'lipschitz', independent=False).caveats()[-1]}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
