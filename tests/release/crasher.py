@@ -49,7 +49,7 @@ def fork(work) -> int:
         os._exit(code)
 
 
-def die_after(events: int) -> None:
+def die_after(events: int) -> list[int]:
     """From the moment the spend is recorded, die at the given event: a file opened, made, renamed …"""
     left = [events]
     started = []
@@ -68,6 +68,7 @@ def die_after(events: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
+    return left
 
 
 def state(folder: Path, out: Path) -> dict:
@@ -106,11 +107,20 @@ def kill(folder: Path, trials: int, seed: int) -> None:
     start = time.perf_counter()
     making.make_release(plan(folder), folder / "timed")
     usual = time.perf_counter() - start
+
+    def counted():
+        left = die_after(10**6)
+        making.make_release(plan(folder), folder / "counted")
+        (folder / "events").write_text(str(10**6 - left[0]))
+        return 0
+
+    os.waitpid(fork(counted), 0)
+    total = int((folder / "events").read_text())
     seen = []
     for trial in range(trials):
         out = folder / f"release-{trial}"
         by_event = trial % 2 == 0
-        events = choose.randrange(0, 40)
+        events = choose.randrange(0, total + 2)
 
         def work(out=out, by_event=by_event, events=events):
             if by_event:
