@@ -203,6 +203,7 @@ def test_claims_are_rounded_up():
     assert _up(0.004603, 2) == "0.0047"
     assert _up(2.0, 6) == "2"
     assert _up(150.0, 2) == "150"
+    assert _up(5.7 / 3, 6) == "1.9"
 
 
 def test_what_is_not_there_yet_is_refused_plainly():

@@ -1,6 +1,6 @@
 """Several standards on one table, sharing the unweighted fit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,7 @@ def compare(
     prior: Prior | None = None,
     draws: int = 1000,
     seed: int | None = None,
+    left_out: Sequence[str] = (),
     **settings: Any,
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
@@ -106,11 +107,12 @@ def compare(
     }
     table = Table.of(data)
     design = designs.build(formula, table, model.columns)
-    check_columns(table, design)
+    table.require(left_out)
+    check_columns(table, design, left_out)
     key = Key.from_seed(seed)
     start = begin(model, table, design, draws=draws, key=key)
     for synth in synthesizers.values():
-        synth.fit_from(start, key=key, seeded=seed is not None)
+        synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out)
     return Comparison(synthesizers)
 
 

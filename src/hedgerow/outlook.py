@@ -104,7 +104,12 @@ def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, la
 
 
 def contraction(
-    make: Any, data: Any, *, sizes: Sequence[int] | None = None, seed: int | None = None
+    make: Any,
+    data: Any,
+    *,
+    sizes: Sequence[int] | None = None,
+    left_out: Sequence[str] = (),
+    seed: int | None = None,
 ) -> dict[str, list[float]]:
     """Refit on nested subsamples: each bound against n, own and with x_i withheld.
 
@@ -119,7 +124,7 @@ def contraction(
             raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
         keep = np.zeros(table.rows, dtype=np.bool_)
         keep[order[:size]] = True
-        synth = make().fit(table.rows_where(keep).native)
+        synth = make().fit(table.rows_where(keep).native, left_out=left_out)
         row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
         for bound in ("lipschitz", "oscillation", "exact"):
             row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))

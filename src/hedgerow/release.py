@@ -189,6 +189,6 @@ def _up(value: float, digits: int) -> str:
     """A number to some significant digits, rounded up, so that a claim never says less than it must."""
     if value == 0:
         return "0"
-    exact = Decimal(repr(value))
+    exact = Decimal(f"{value:.12g}")  # 5.7/3 is a rounding error above 1.9, and means 1.9
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.audit import Audit
 from hedgerow.comparison import compare
 from hedgerow.errors import CalibrationError
 from hedgerow.ledger import Balance, Ledger
+from hedgerow.outlook import contraction
 from hedgerow.places import ledger_path
 from hedgerow.plan import Plan
 from hedgerow.preparing import prepare
@@ -44,7 +46,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
             standards["range-truncated, as printed"] = plan.standard
     progress("fitting")
     settings: dict[str, Any] = {name: getattr(plan, name) for name in _SETTINGS}
-    found = compare(plan.formula, prepared.table, standards=standards, **settings)
+    found = compare(plan.formula, prepared.table, standards=standards, left_out=prepared.withheld, **settings)
     rows = _rows(found.table)
     lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
     return [
@@ -66,7 +68,9 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
         row: Row = {"epsilon": float(target), "per_copy": target / plan.copies, "met": "no"}
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
         try:
-            synth = prepared.synthesizer(epsilon=float(target)).fit(prepared.table)
+            synth = prepared.synthesizer(epsilon=float(target)).fit(
+                prepared.table, left_out=prepared.withheld
+            )
         except CalibrationError:
             rows.append(row)
             continue
@@ -80,6 +84,26 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
         }
         rows.append(row)
     return rows
+
+
+def audit_plan(plan: Plan, *, riskiest: int, sample: int, progress: Progress) -> Audit:
+    """Fit the plan, then withhold outcomes one by one and see what changes."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    progress("withholding outcomes")
+    return synth.audit(riskiest=riskiest, sample=sample)
+
+
+def contract(plan: Plan, *, progress: Progress) -> list[Row]:
+    """Each bound against the number of records, on nested subsamples."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("refitting on subsamples")
+    columns = contraction(prepared.synthesizer, prepared.table, left_out=prepared.withheld, seed=plan.seed)
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def cost_of(plan: Plan, *, progress: Progress) -> Cost:
@@ -96,7 +120,7 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
             )
         balance = next((found for found in balances if found.relation == plan.relation), None)
     progress("fitting")
-    synth = prepared.synthesizer().fit(prepared.table)
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
     withheld = synth.withheld_epsilon_
     prices = [
         {

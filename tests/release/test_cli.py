@@ -330,3 +330,16 @@ def test_help_has_examples_and_version_is_told(hedgerow):
         assert "hedgerow " + " ".join(name) in done.text, name
     assert hr.__version__ in hedgerow("--version").out
     assert "5 budget" in hedgerow("--help").text
+
+
+def test_audit_and_contraction_print_what_they_found(hedgerow):
+    hr.datasets.lognormal(160, seed=1).to_csv("sim.csv", index=False)
+    found = json.loads(hedgerow("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--json").out)
+    assert found["confidential"]
+    assert found["largest_fixed"] < found["epsilon"]
+    said = hedgerow("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--riskiest", "2").out
+    assert "bounds the loss from below" in said
+    rows = json.loads(
+        hedgerow("contraction", "sim.csv", "--formula", "x ~ z", "--draws", "100", "--json").out
+    )
+    assert [row["n"] for row in rows["sizes"]] == [10, 20, 40, 80, 160]

@@ -1,7 +1,8 @@
 """The command `hedgerow`: argument parsing only.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
-or a release that cannot be used as it is; 4 the target cannot be met; 5 the budget does not cover it.
+or a release that cannot be used as it is; 4 not converged: the target cannot
+be met or a sampler failed its checks; 5 the budget does not cover it.
 """
 
 import sys
@@ -14,9 +15,9 @@ from hedgerow import __version__
 from hedgerow.cli import ledgers, plans, releases, trials
 from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
-from hedgerow.errors import BudgetError, CalibrationError, HedgerowError, SettingError
+from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
 
-_CODES = ((BudgetError, 5), (CalibrationError, 4), (SettingError, 2), (HedgerowError, 3))
+_CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 data or file, 4 target not met, 5 budget. First steps: hedgerow datasets "
     "payroll --out payroll.csv, then hedgerow synthesize --help."
@@ -34,6 +35,8 @@ for command in (
     trials.cost,
     trials.calibrate,
     trials.compare,
+    trials.audit,
+    trials.contraction,
     plans.init,
     plans.schema,
     plans.datasets,

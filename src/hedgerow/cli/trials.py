@@ -1,4 +1,4 @@
-"""compare, calibrate, cost: what a release would cost and what would be lost, before anything is written.
+"""compare, calibrate, cost, audit, contraction: what a release would cost, before anything is written.
 
 Everything these commands print is computed from the confidential data and is confidential.
 """
@@ -60,6 +60,51 @@ def calibrate(
             "None of the targets can be met. Use more records, a shorter formula, another range or fewer "
             "copies."
         )
+
+
+@shown
+@planned
+def audit(
+    flags: dict[str, Any],
+    screen: Screen,
+    riskiest: Annotated[int, typer.Option(help="Records of the largest risk or loss to withhold.")] = 20,
+    sample: Annotated[int, typer.Option(help="Further records, picked at random.")] = 10,
+) -> None:
+    """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
+
+    Example: hedgerow audit payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    """
+    from hedgerow.trials import audit_plan
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(3) as tell:
+        found = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
+    screen.say(str(found))
+    screen.result(
+        {
+            "confidential": True,
+            "epsilon": found.epsilon,
+            "largest_fixed": found.largest_fixed,
+            "largest_recomputed": found.largest_recomputed,
+            "breaches": found.breaches.tolist(),
+        }
+    )
+
+
+@shown
+@planned
+def contraction(flags: dict[str, Any], screen: Screen) -> None:
+    """Refit on nested subsamples and show each bound against the number of records.
+
+    Example: hedgerow contraction payroll.csv --formula "payroll ~ employees"
+    """
+    from hedgerow.trials import contract
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(2) as tell:
+        rows = contract(plan, progress=tell)
+    screen.table(f"ε of one copy by number of records. {_CONFIDENTIAL}", rows)
+    screen.result({"confidential": True, "sizes": rows})
 
 
 @shown
