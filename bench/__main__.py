@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.machine import describe
 from bench.result import Options, table
 
-SUBJECTS = ("kernels", "procedure")  # modules of this package; add a name to add a benchmark
+SUBJECTS = ("kernels", "procedure", "paper")  # modules of this package; add a name to add a benchmark
 RESULTS = Path(__file__).parent / "results"
 
 
