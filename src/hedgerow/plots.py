@@ -146,23 +146,29 @@ def draw_violins(
     axes.set_ylabel(ylabel)
     axes.margins(y=0.08)
     if log:
-        _round_ticks(axes)
+        round_ticks(axes)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.4, alpha=0.5)
 
 
-def _round_ticks(axes: "Axes") -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, for values whose logarithms are drawn."""
+def round_ticks(axes: "Axes") -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, for values whose logarithms are drawn.
+
+    Where axes are shared, again once all of them are drawn: the limits move until then.
+    """
     low, high = axes.get_ylim()
-    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    steps = (1, 2, 5) if high - low < 3.2 else (1,)
     powers = range(int(np.floor(low)), int(np.ceil(high)) + 1)
     ticks = [step * 10.0**power for power in powers for step in steps]
     shown = [tick for tick in ticks if low <= np.log10(tick) <= high]
     if len(shown) > 1:
-        axes.set_yticks([float(np.log10(tick)) for tick in shown], [f"{tick:,.6g}" for tick in shown])
-        axes.set_ylim(low, high)
+        axes.set_yticks([float(np.log10(tick)) for tick in shown], [_round(tick) for tick in shown])
     else:
         axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.6g}")
+
+
+def _round(tick: float) -> str:
+    return f"{tick:,.0f}" if tick >= 1 else f"{tick:g}"
 
 
 def _synthesizers(source: Source) -> Mapping[str, Synthesizer]:

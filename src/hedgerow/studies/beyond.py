@@ -37,7 +37,7 @@ def pictures(study: str, tables: Tables) -> list[Picture]:
     else:
         for prior in application.PRIORS:
             records = tables["records"][tables["records"]["prior"] == prior]
-            what = f"Figure 15, {prior} prior"
+            what = f"Figure 15, {'authors’' if prior == application.AUTHORS else 'default'} prior"
             found += _set(f"fig15-app-Lbounds-{prior}", what, records, "record", "largest")
         for picture in figures.fatigue(tables, application.DEFAULT):
             found.append(_renamed(picture, f"{picture.name}-default-prior"))

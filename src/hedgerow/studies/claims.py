@@ -90,13 +90,12 @@ def as_markdown(claims: Sequence[Claim], settings: Mapping[str, object]) -> str:
     for claim in claims:
         lines += ["", f"## {claim.id}", "", f"{claim.statement} *({claim.location})*", ""]
         lines += [f"**{claim.verdict[0].upper()}{claim.verdict[1:]}.** Statistic: {claim.statistic}.", ""]
-        condition = None
-        for check in claim.checks:
-            if check.condition != condition and check.condition:
-                lines.append(f"- {check.condition}:")
-            condition = check.condition
-            indent = "  " if check.condition else ""
-            lines.append(f"{indent}- {'agrees' if check.agrees else 'disagrees'}: {check}")
+        for condition in dict.fromkeys(check.condition for check in claim.checks):
+            lines += [f"- {condition}:"] if condition else []
+            for check in claim.checks:
+                if check.condition == condition:
+                    word = "agrees" if check.agrees else "disagrees"
+                    lines.append(f"{'  ' if condition else ''}- {word}: {check}")
     return "\n".join(lines) + "\n"
 
 

@@ -178,7 +178,7 @@ def _many_samples(prices: pd.DataFrame, narrower: pd.DataFrame) -> list[Claim]:
             "Averaging improves privacy strongly, truncation more modestly.",
             "share of Weighted's ε that is saved, truncated minus averaged",
             tuple(
-                lower(shares, trunc, avg, what="share of ε saved by")
+                lower(shares, trunc, avg, what="saving")
                 for avg, trunc in ((WIDE_AVG, WIDE_TRUNC), (NARROW_AVG, NARROW_TRUNC))
             ),
         ),

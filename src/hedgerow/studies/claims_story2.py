@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from hedgerow.studies.evidence import Check, Claim, in_both_forms, lower, near, relative_error, wide
+from hedgerow.studies.evidence import Check, Claim, in_both_forms, lower, near, relative_error, steadier, wide
 from hedgerow.studies.plan import Tables
 from hedgerow.studies.setup import COMMON, NARROW_TRUNC, UNWEIGHTED, WEIGHTED, WIDE_TRUNC
 
@@ -89,14 +89,20 @@ def _utility_claim(number: int, name: str, words: str, utility: pd.DataFrame, on
     # In the one sample the copies are the replicates; their common random numbers make them pairs.
     copies = one[one["statistic"] == name].assign(replicate=lambda rows: rows["copy"].astype(int))
     truth = float(copies["original"].iloc[0])
-    within = (wide(copies, "synthetic") - truth).abs() / truth
+    level = wide(copies, "synthetic")
+    within = (level - truth).abs() / truth
     return Claim(
         f"fig{number}-utility-order-{name}",
         f"section 4.2, Figure {number}",
         f"By the {words}, (0.6, 1.2) trunc has the highest utility, then (0.4, 1.8) trunc, then Weighted.",
-        f"paired difference of the relative error of the {words}: over copies of one sample, over samples",
+        f"paired difference of the relative error of the {words}: over copies of one sample, over "
+        "samples; ratio of the copies' standard deviations",
         (
             *(lower(within, *pair, what="error").under("one sample, over its copies") for pair in pairs),
             *(lower(over_samples, *pair, what="error").under("many samples") for pair in pairs),
+            *(
+                steadier(level, *pair, what=words).under("spread over the copies, not level")
+                for pair in pairs
+            ),
         ),
     )

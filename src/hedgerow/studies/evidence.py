@@ -39,9 +39,9 @@ class Check:
         return Check(self.quantity, self.estimate, self.error, self.agrees, joined, self.detail)
 
     def __str__(self) -> str:
-        error = "" if self.error is None else f" ± {self.error:.2g}"
+        error = "" if self.error is None else f" ± {_readable(self.error, 2)}"
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.quantity} {self.estimate:.4g}{error}{detail}"
+        return f"{self.quantity} {_readable(self.estimate, 4)}{error}{detail}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,26 @@ def lower_once(wide: pd.DataFrame, first: str, second: str, *, what: str = "ε")
         spread,
         bool(gap[0] < 0),
         detail=f"below in {int((gap < 0).sum())} of {len(gap)} samples; ± is the spread over samples",
+    )
+
+
+def steadier(wide: pd.DataFrame, first: str, second: str, *, what: str) -> Check:
+    """That the first spreads less over its copies than the second; error by leaving out single copies."""
+    pairs = wide[[first, second]].to_numpy(dtype=np.float64)
+
+    def ratio(rows: Array) -> float:
+        spread = rows.std(axis=0, ddof=1)
+        return float(np.log(spread[0] / spread[1]))
+
+    count = len(pairs)
+    left_out = np.array([ratio(np.delete(pairs, copy, axis=0)) for copy in range(count)])
+    error = float(np.sqrt((count - 1) / count * ((left_out - left_out.mean()) ** 2).sum()))
+    found = ratio(pairs)
+    return Check(
+        f"log ratio of the copies' spread of the {what}, {first} over {second}:",
+        found,
+        error,
+        bool(found + ERRORS * error < 0),
     )
 
 
@@ -169,3 +189,8 @@ def _gap(wide: pd.DataFrame, first: str, second: str) -> Array:
 def _mean(values: Array) -> tuple[float, float]:
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
     return float(values.mean()), error
+
+
+def _readable(value: float, digits: int) -> str:
+    """A number with so many significant digits, never in powers of ten when it is large."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"

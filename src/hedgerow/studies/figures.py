@@ -121,7 +121,7 @@ def story3(tables: Tables) -> list[Picture]:
         found.append(
             Picture(
                 f"fig{number:02d}-sim-{slug}-top-comparison",
-                f"Figure {number}. {label} {over}, wider range for the top",
+                f"Figure {number}. {label[0].upper()}{label[1:]} {over}, wider range for the top",
                 label,
                 statistic(utility, name, data=True),
                 line=_middle(utility, name),

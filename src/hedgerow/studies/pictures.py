@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.axes import Array
-from hedgerow.plots import DATA, draw_violins, violins
+from hedgerow.plots import DATA, draw_violins, round_ticks, violins
 from hedgerow.studies import setup
 from hedgerow.studies.store import write
 
@@ -64,6 +64,8 @@ def draw(picture: Picture) -> "Figure":
             draw_violins(axes, _groups(part), picture.ylabel, log=picture.log, note=note, colours=colours)
             axes.set_title(f"{picture.panel} = {value}", fontsize=10, loc="left")
             axes.label_outer()
+        if picture.log:
+            round_ticks(grid[0, 0])
         figure.suptitle(picture.title, fontsize=11)
     for axes in figure.axes:
         _mark_withheld(axes, labels)
@@ -119,4 +121,4 @@ def _mark_withheld(axes: object, labels: list[str]) -> None:
 
 
 def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
