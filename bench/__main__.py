@@ -10,7 +10,12 @@ from pathlib import Path
 from bench.machine import describe
 from bench.result import Options, table
 
-SUBJECTS = ("kernels", "procedure", "release")  # modules of this package; add a name to add a benchmark
+SUBJECTS = (
+    "kernels",
+    "procedure",
+    "release",
+    "paper",
+)  # modules of this package; add a name to add a benchmark
 RESULTS = Path(__file__).parent / "results"
 
 

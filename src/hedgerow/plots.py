@@ -13,6 +13,7 @@ from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
@@ -112,16 +113,31 @@ def violins(
     *,
     log: bool = False,
     notes: Mapping[str, str] | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> "Figure":
-    """A violin a group with its median marked and printed; few or equal values become dots."""
+    """A violin a group with its median marked; few or equal values become dots."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(4.0, 1.35 * len(groups) + 1.2), 4.2), layout="constrained")
-    axes = figure.subplots()
-    colours = iter(PALETTE * (1 + len(groups) // len(PALETTE)))
+    draw_violins(figure.subplots(), groups, ylabel, log=log, notes=notes, colours=colours)
+    return figure
+
+
+def draw_violins(
+    axes: "Axes",
+    groups: Mapping[str, Array],
+    ylabel: str,
+    *,
+    log: bool = False,
+    notes: Mapping[str, str] | None = None,
+    colours: Mapping[str, str] | None = None,
+) -> None:
+    """The same on given axes. Groups that `colours` does not name take the palette in turn."""
+    palette = iter(PALETTE * (1 + len(groups) // len(PALETTE)))
+    given = colours or {}
     for place, (label, raw) in enumerate(groups.items()):
         values = np.log10(raw) if log else np.asarray(raw, dtype=np.float64)
-        colour = "#444444" if label == DATA else next(colours)
+        colour = "#444444" if label == DATA else given.get(label) or next(palette)
         if len(values) >= 10 and np.ptp(values) > 1e-9 * max(1.0, float(np.abs(values).max())):
             body = axes.violinplot(values, positions=[place], widths=0.85, showextrema=False, points=200)
             for patch in body["bodies"]:  # type: ignore[attr-defined]  # a list, typed as one artist
@@ -140,10 +156,29 @@ def violins(
     axes.set_ylabel(ylabel)
     axes.margins(y=0.08)
     if log:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.6g}")
+        round_ticks(axes)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.4, alpha=0.5)
-    return figure
+
+
+def round_ticks(axes: "Axes") -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, for values whose logarithms are drawn.
+
+    Where axes are shared, again once all of them are drawn: the limits move until then.
+    """
+    low, high = axes.get_ylim()
+    steps = (1, 2, 5) if high - low < 3.2 else (1,)
+    powers = range(int(np.floor(low)), int(np.ceil(high)) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    shown = [tick for tick in ticks if low <= np.log10(tick) <= high]
+    if len(shown) > 1:
+        axes.set_yticks([float(np.log10(tick)) for tick in shown], [_round(tick) for tick in shown])
+    else:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.6g}")
+
+
+def _round(tick: float) -> str:
+    return f"{tick:,.0f}" if tick >= 1 else f"{tick:g}"
 
 
 def _synthesizers(source: Source) -> Mapping[str, Synthesizer]:

@@ -150,6 +150,14 @@ class Results:
         return self._need().outcome.pricing.sensitivity
 
     @property
+    def prices_(self) -> dict[str, PerRecord]:
+        """By record and bound, then with x_i withheld (names that start with `withheld_`)."""
+        pricing = self._need().outcome.pricing
+        own = {bound: pricing.by_record(bound) for bound in BOUNDS if pricing.has(bound)}
+        withheld = pricing.withheld
+        return own | {f"withheld_{b}": withheld.by_record(b) for b in BOUNDS if withheld.has(b)}
+
+    @property
     def scale_(self) -> float:
         """The factor on the weights that calibration found; 1 without a target."""
         return self._need().scale

@@ -16,6 +16,7 @@ from hedgerow.cli import ledgers, plans, releases, trials
 from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
+from hedgerow.studies import cli as studies
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
 _EPILOG = (
@@ -37,6 +38,7 @@ for command in (
     trials.compare,
     trials.audit,
     trials.contraction,
+    studies.reproduce,
     plans.init,
     plans.schema,
     plans.datasets,
