@@ -27,9 +27,10 @@ from hedgerow.places import ledger_path, open_ledger
 from hedgerow.plan import Plan
 from hedgerow.preparing import Prepared, prepare
 from hedgerow.release import Release
+from hedgerow.strict import Strict
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.weights import moves_with_everyone
-from hedgerow.wording import Assumption, assumed_ranges
+from hedgerow.wording import NO_REASON, Assumption, assumed_ranges
 
 Progress = Callable[[str], None]
 
@@ -181,6 +182,8 @@ def _copy(file: Written) -> Copy:
 def _assumed(prepared: Prepared) -> list[Assumption]:
     plan, kind = prepared.plan, prepared.table.schema.field(prepared.outcome).type
     found = list(assumed_ranges(plan.standard.range, prepared.outcome, plan.reasons)) if plan.ranged else []
+    if isinstance(plan.standard, Strict):
+        found.append(Assumption(plan.standard.described(), plan.standard.reason or NO_REASON))
     found.append(
         Assumption(
             "who is in the table, in which order, how many records there are, and all columns but "

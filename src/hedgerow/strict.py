@@ -76,9 +76,13 @@ class Strict(Standard):
     def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
         return alpha * log_lik
 
-    def assumption(self) -> str:
+    def described(self) -> str:
+        """The box in words."""
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.box.items())
-        return f"parameters lie in the box {sides}; reason: {self.reason or 'none given'}"
+        return f"parameters lie in the box {sides}"
+
+    def assumption(self) -> str:
+        return f"{self.described()}; reason: {self.reason or 'none given'}"
 
     def restrict(self, model: Model, *, default_prior: bool) -> "Boxed":
         """The model on the box; its default prior is centred on the box, which is public."""

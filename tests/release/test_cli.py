@@ -343,3 +343,18 @@ def test_audit_and_contraction_print_what_they_found(hedgerow):
         hedgerow("contraction", "sim.csv", "--formula", "x ~ z", "--draws", "100", "--json").out
     )
     assert [row["n"] for row in rows["sizes"]] == [10, 20, 40, 80, 160]
+
+
+def test_a_strict_release(hedgerow):
+    hr.datasets.lognormal(300, seed=1).to_csv("sim.csv", index=False)
+    box = "{Intercept: [0, 2], z: [0.5, 1.5], sigma: [0.6, 1.6]}"
+    made = hedgerow(
+        "synthesize", "sim.csv", "--formula", "x ~ z", "--epsilon", "2", "--draws", "200", "--out", "release",
+        "--standard", f"{{kind: strict, box: {box}, reason: published tables}}",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    certificate = json.loads(Path("release/public/certificate.json").read_text())
+    assert "ε-differentially private with ε = 2" in certificate["claim"]
+    assert not any("not differential privacy" in caveat for caveat in certificate["not_covered"])
+    assert "published tables" in Path("release/public/certificate.md").read_text()
+    assert hedgerow("verify", "release").code == 0

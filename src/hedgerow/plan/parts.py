@@ -25,6 +25,7 @@ from hedgerow.models.families import FAMILIES
 from hedgerow.price import BOUNDS
 from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Tail, Where
 from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
+from hedgerow.strict import Strict
 from hedgerow.weights import (
     CapWeights,
     IdentificationWeights,
@@ -91,6 +92,13 @@ STANDARD = Kinds(
         "range-averaged": Kind(RangeAveraged, _WITH_RANGE),
         "range-truncated": Kind(
             RangeTruncated, _WITH_RANGE | {"public_weight": Key(Choice(("alpha", "one")), "docs/maths.md")}
+        ),
+        "strict": Kind(
+            Strict,
+            {
+                "box": _needed(Named(_PAIR), "a lower and an upper end for every coefficient and for sigma."),
+                "reason": Key(_TEXT, "why the box may be known without the data"),
+            },
         ),
     },
 )
