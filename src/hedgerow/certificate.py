@@ -37,7 +37,7 @@ FIELDS = Record(
         date=Text("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
         standard=Text(),
         neighbour=Text(),
-        bound=Choice(BOUNDS),
+        bound=Choice((*BOUNDS, "strict")),
         family=Text(),
         epsilon=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
         delta=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
@@ -140,7 +140,9 @@ class Certificate:
             bound=guarantee.bound,
             family=guarantee.family,
             epsilon=None if claimed is None else Price(claimed / m, claimed),
-            delta=None if claimed is None else Price(guarantee.delta, m * guarantee.delta),
+            delta=None
+            if claimed is None or guarantee.bound == "strict"
+            else Price(guarantee.delta, m * guarantee.delta),
             confidence=guarantee.confidence,
             draws=guarantee.draws,
             independent_draws=guarantee.independent,
@@ -209,17 +211,20 @@ class Certificate:
             ("copies", str(len(self.copies))),
             ("records", str(self.records)),
         ]
-        if self.epsilon is not None and self.delta is not None:
-            kind = "independent" if self.independent_draws else "effective"
+        if self.epsilon is None:
+            found += [("target ε", "none: nothing is claimed")]
+        else:
             found += [
                 ("target ε for one copy", f"{self.epsilon.per_copy:.6g}"),
                 ("target ε in total", f"{self.epsilon.total:.6g}"),
+            ]
+        if self.delta is not None:
+            kind = "independent" if self.independent_draws else "effective"
+            found += [
                 ("δ for one copy", f"{self.delta.per_copy:.2g}"),
                 ("δ in total", f"{self.delta.total:.2g}"),
                 ("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws"),
             ]
-        else:
-            found += [("target ε", "none: nothing is claimed")]
         found += [
             ("protected column", self.protected),
             ("columns passed through unchanged", ", ".join(self.unchanged) or "none"),
