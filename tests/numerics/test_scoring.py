@@ -40,7 +40,6 @@ def example(n=700, draws=37, columns=2, seed=0, spread=0.05, sigma=1.0, kinds=KI
 
 @pytest.fixture(params=["numba", "jax"])
 def either_backend(request, monkeypatch):
-    pytest.importorskip(request.param)
     monkeypatch.setenv("HEDGEROW_BACKEND", request.param)
 
 

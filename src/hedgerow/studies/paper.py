@@ -11,7 +11,7 @@ from hedgerow.studies.progress import Bars
 from hedgerow.studies.store import Store, sweep
 from hedgerow.studies.work import each, processors, run
 
-SEED = 2025
+SEED = 1
 
 
 @dataclass(frozen=True)
