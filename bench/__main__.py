@@ -15,7 +15,7 @@ SUBJECTS = (
     "procedure",
     "release",
     "paper",
-)  # modules of this package; add a name to add a benchmark
+)  # modules of this package
 RESULTS = Path(__file__).parent / "results"
 
 
