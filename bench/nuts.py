@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,21 +221,29 @@ def peer(name: str, interpreter: str, design: object, power: np.ndarray, z: np.n
     return Result(label, design.records, seconds, built, effective(fits))
 
 
-def run(quick: bool, peers: dict[str, str] | None = None) -> list[Result]:
-    """All contenders at n = 2,000 and, unless quick, 100,000; what is missing is printed."""
+def run(
+    quick: bool, peers: dict[str, str] | None = None, sizes: tuple[int, ...] = (), skip: tuple[str, ...] = ()
+) -> list[Result]:
+    """All contenders at n = 2,000 and, unless quick, 100,000; results are told as they come."""
     warnings.simplefilter("ignore")  # ArviZ announces its next version on import
     named = peers or {}
     results = []
-    for records in (2000,) if quick else (2000, 100_000):
+    for records in sizes or ((2000,) if quick else (2000, 100_000)):
         design, power, z = prepare(records)
-        results += [own(design, power, "nutpie"), own(design, power, "numpyro"), exact(design, power)]
+        contenders: dict[str, Callable[[], Result | str]] = {
+            "nutpie": lambda design=design, power=power: own(design, power, "nutpie"),
+            "exact": lambda design=design, power=power: exact(design, power),
+            "numpyro": lambda design=design, power=power: own(design, power, "numpyro"),
+        }
         for name in ("pymc", "pystan", "rscript"):
             interpreter = named.get(name) or os.environ.get(f"HEDGEROW_PEER_{name.upper()}", "")
-            found = peer(name, interpreter, design, power, z)
-            if isinstance(found, str):
-                print(f"missing: {found}", file=sys.stderr)
-            else:
-                results.append(found)
+            contenders[name] = lambda name=name, interpreter=interpreter, design=design, power=power, z=z: (
+                peer(name, interpreter, design, power, z)
+            )
+        for name, contend in contenders.items():
+            found = f"{name}: skipped as asked" if name in skip else contend()
+            print(f"missing: {found}" if isinstance(found, str) else found, file=sys.stderr, flush=True)
+            results += [] if isinstance(found, str) else [found]
     return results
 
 
@@ -259,7 +268,10 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[], help="numbers of records")
+    parser.add_argument("--skip", nargs="*", default=[], help="nutpie exact numpyro pymc pystan rscript")
     for peer_name in ("pymc", "pystan", "rscript"):
         parser.add_argument(f"--{peer_name}", default="")
     given = vars(parser.parse_args())
-    print(table(run(given.pop("quick"), given)))
+    sizes, skip = tuple(given.pop("sizes")), tuple(given.pop("skip"))
+    print(table(run(given.pop("quick"), given, sizes, skip)))
