@@ -129,9 +129,9 @@ decides the single-sample figures and claims; those over many samples rest on al
   evaluation in which these three claims did not hold. By level, which is what the paper speaks of, they
   still do not.
 - The allowance for Monte Carlo error in the claims on printed table values came after the same look. It
-  turned the one on the 90 % quantile from "does not hold" to "holds only under the authors' prior".
+  then turned the one on the 90 % quantile from "does not hold" to "holds only under the authors' prior".
 
-Without them, four more claims would not hold.
+Without them, more claims would not hold.
 
 ## Story 1: a range lowers the price
 
@@ -152,7 +152,7 @@ record of weight zero is still charged −log γ. Every sentence on the order of
 therefore {run.verdict("fig2-finite-range-lowers")}.
 
 **Amplification is not a theorem.** The expectation that truncation never costs more holds at the
-paper's two ranges, and fails for very narrow ones: ε minus that of Weighted is
+paper's two ranges, and need not hold for very narrow ones: ε minus that of Weighted is
 {run.check("sec3-truncated-expected-below", "(0.97, 1.03) trunc")} at (0.97, 1.03) and
 {run.check("sec3-truncated-expected-below", "(0.99, 1.01) trunc")} at (0.99, 1.01).
 
@@ -165,7 +165,7 @@ Averaged synthesizers lose least of the weighted ones; Unweighted loses less sti
 truncated copies are the same copies. That a shorter range improves utility
 {run.verdict("fig3-shorter-improves")}: for truncated ranges it cannot, since the range does not enter
 the mechanism. By the 90 % quantile the gain of (0.6, 1.2) avg over (0.4, 1.8) avg is
-{run.check("fig4-shorter-improves", "averaged")} of the value, within two standard errors.
+{run.check("fig4-shorter-improves", "averaged")} of the value.
 
 ## Growing samples
 
