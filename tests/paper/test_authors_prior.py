@@ -65,35 +65,47 @@ def test_power_zero_gives_back_the_prior(design):
     assert np.median(sample["beta"], axis=0) == pytest.approx(0, abs=0.08)
 
 
-@pytest.mark.slow
-def test_agrees_with_nuts(design):
-    """β is heavy-tailed, so its middle is compared; NUTS diverges on a few per cent of these draws."""
+def test_agrees_with_importance_sampling(design):
+    """Hyperparameters and σ from their prior by other means, β in closed form, weighted by its evidence.
+
+    Quartiles in units of their standard errors, taken from 20 batches of each sample: nine of them beyond
+    4.5 by chance have p < 3e-3 with the t distribution of 19 degrees of freedom. NUTS is no reference: on
+    a tenth of its draws it diverges, and it misses the heavy tail of the intercept.
+    """
     import jax
-    import numpyro
     from numpyro import distributions as dist
-    from numpyro.infer import MCMC, NUTS
 
-    jax.config.update("jax_enable_x64", True)
-    power = np.linspace(0.2, 1, 19)
+    power, count = np.linspace(0.2, 1, 19), 600_000
+    random = np.random.default_rng(11)
+    scale, sigma = np.abs(random.standard_t(3, (count, 3))), np.abs(random.standard_t(3, count))
+    root = np.asarray(dist.LKJCholesky(3, 6.0).sample(jax.random.PRNGKey(4), (count,)), dtype=np.float64)
+    factor = scale[:, :, None] * root
+    covariance = factor @ factor.transpose(0, 2, 1)
+    Z, y = design.matrix, np.log(design.values)
+    gram, cross = (Z * power[:, None]).T @ Z, (Z * power[:, None]).T @ y
+    precision = np.linalg.inv(covariance) + gram / sigma[:, None, None] ** 2
+    mean = np.linalg.solve(precision, (cross / sigma[:, None] ** 2)[:, :, None])[:, :, 0]
+    evidence = (
+        -power.sum() * np.log(sigma)
+        + (mean @ cross - power @ y**2) / (2 * sigma**2)
+        - (np.linalg.slogdet(precision)[1] + np.linalg.slogdet(covariance)[1]) / 2
+    )
+    weight = np.where(np.isfinite(evidence), np.exp(evidence - np.nanmax(evidence)), 0.0)
+    assert weight.sum() ** 2 / (weight**2).sum() > 10_000
+    chosen = np.concatenate(
+        [
+            part[random.choice(len(part), 1000, p=weight[part] / weight[part].sum())]
+            for part in np.array_split(np.arange(count), 20)
+        ]
+    )
+    spread = np.linalg.cholesky(np.linalg.inv(precision[chosen]))
+    theirs = mean[chosen] + (spread @ random.normal(size=(20_000, 3, 1)))[:, :, 0]
+    ours = AuthorsLognormal().sample(design, power, draws=20_000, key=Key.from_seed(3)).parameters
+    assert np.median(ours["sigma"]) == pytest.approx(np.median(sigma[chosen]), rel=0.02)
 
-    def program():
-        half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
-        scale = numpyro.sample("scale", half_t.expand([3]).to_event(1))
-        root = numpyro.sample("root", dist.LKJCholesky(3, 6.0))
-        raw = numpyro.sample("raw", dist.Normal().expand([3]).to_event(1))
-        beta = numpyro.deterministic("beta", scale * (root @ raw))
-        sigma = numpyro.sample("sigma", half_t)
-        likelihood = dist.Normal(design.matrix @ beta, sigma).log_prob(np.log(design.values))
-        numpyro.factor("weighted", (power * likelihood).sum())
+    def quartiles(draws):
+        batches = np.quantile(draws.reshape(20, 1000, 3), [0.25, 0.5, 0.75], axis=1)
+        return batches.mean(axis=1), batches.std(axis=1, ddof=1) / np.sqrt(20)
 
-    chain = MCMC(NUTS(program, target_accept_prob=0.95), num_warmup=800, num_samples=3000, progress_bar=False)
-    chain.run(jax.random.PRNGKey(0))
-    theirs = {name: np.asarray(value) for name, value in chain.get_samples().items()}
-    ours = AuthorsLognormal().sample(design, power, draws=4000, key=Key.from_seed(3)).parameters
-    assert np.median(ours["sigma"]) == pytest.approx(np.median(theirs["sigma"]), rel=0.06)
-    for j in range(3):
-        low, middle, high = np.quantile(theirs["beta"][:, j], [0.25, 0.5, 0.75])
-        assert abs(np.median(ours["beta"][:, j]) - middle) < 0.2 * (high - low)
-        assert np.subtract(*np.quantile(ours["beta"][:, j], [0.75, 0.25])) == pytest.approx(
-            high - low, rel=0.25
-        )
+    (want, error), (got, own_error) = quartiles(theirs), quartiles(ours["beta"])
+    assert (np.abs(got - want) < 4.5 * np.hypot(error, own_error)).all()
