@@ -253,7 +253,7 @@ def _alpha(weights: Weights, risk: Risk, standard: Standard) -> PerRecord:
         )
 
     missing = np.full_like(risk.low, np.nan)  # the outcome is not known here
-    evidence = Evidence(risk, missing, _NoTable(), no_refit)  # type: ignore[arg-type]
+    evidence = Evidence(risk, missing, _NoTable(), no_refit)  # type: ignore[arg-type]  # refuses every use
     return checked_alpha(weights, evidence)
 
 

@@ -57,11 +57,11 @@ class ArrayMatrix(DrawMatrix):
     label: str
 
     @property
-    def draws(self) -> int:  # type: ignore[override]
+    def draws(self) -> int:  # type: ignore[override]  # a property for an attribute
         return int(self.values.shape[0])
 
     @property
-    def records(self) -> int:  # type: ignore[override]
+    def records(self) -> int:  # type: ignore[override]  # likewise
         return int(self.values.shape[1])
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
@@ -87,13 +87,13 @@ class ParquetMatrix(DrawMatrix):
         return [name for name in pq.read_schema(self.path).names if not name.startswith(".")]
 
     @property
-    def draws(self) -> int:  # type: ignore[override]
+    def draws(self) -> int:  # type: ignore[override]  # a property for an attribute
         import pyarrow.parquet as pq
 
         return int(pq.read_metadata(self.path).num_rows)
 
     @property
-    def records(self) -> int:  # type: ignore[override]
+    def records(self) -> int:  # type: ignore[override]  # likewise
         return len(self._columns)
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
@@ -120,11 +120,11 @@ class XarrayMatrix(DrawMatrix):
         return int(self.values.sizes["chain"])
 
     @property
-    def draws(self) -> int:  # type: ignore[override]
+    def draws(self) -> int:  # type: ignore[override]  # a property for an attribute
         return self._chains * int(self.values.sizes["draw"])
 
     @property
-    def records(self) -> int:  # type: ignore[override]
+    def records(self) -> int:  # type: ignore[override]  # likewise
         return int(np.prod(self.values.shape[2:]))
 
     def blocks(self) -> Iterator[tuple[int, Array]]:

@@ -134,7 +134,7 @@ def _extended(run: Command, command: Command, flags: dict[str, Any], *, without:
     parameters = (
         sorted([*more, *first], key=lambda p: p.name != "data") if "data" in flags else [*first, *more]
     )
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__  # type: ignore[attr-defined]  # set by functools.wraps
     return run

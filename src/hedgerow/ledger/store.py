@@ -151,7 +151,7 @@ class Store:
             **{**optional, "note": "", **values},
         )
         entry = replace(open_entry, hash=self._hash(open_entry))
-        self.connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608
+        self.connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608 - constants
         self.connection.execute(
             "INSERT INTO head VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET count = excluded.count, "
             "hash = excluded.hash, seal = excluded.seal",
@@ -163,7 +163,7 @@ class Store:
     def rows(self) -> list[Entry]:
         """Every row in its order."""
         try:
-            found = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608
+            found = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
             return [Entry(*row) for row in found]
         except sqlite3.Error as error:
             raise told(self.path, error, self.timeout) from None
