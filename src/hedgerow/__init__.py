@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.certificate import Certificate
     from hedgerow.comparison import Comparison, compare
     from hedgerow.making import Made, make_release
+    from hedgerow.models.family import Family
     from hedgerow.models.prior import Prior
     from hedgerow.models.program import Codes, Levels, Program
     from hedgerow.models.regression import Lognormal, Normal
@@ -49,6 +50,7 @@ _WHERE = {
     "assessment": ("Assessment", "assess"),
     "certificate": ("Certificate",),
     "comparison": ("Comparison", "compare"),
+    "models.family": ("Family",),
     "models.prior": ("Prior",),
     "models.program": ("Codes", "Levels", "Program"),
     "models.regression": ("Lognormal", "Normal"),
@@ -85,6 +87,7 @@ __all__ = [
     "Codes",
     "Comparison",
     "Everywhere",
+    "Family",
     "Guarantee",
     "HedgerowError",
     "HedgerowWarning",

@@ -106,7 +106,7 @@ def compare(
         for label, standard in chosen.items()
     }
     table = Table.of(data)
-    design = designs.build(formula, table, model.columns)
+    design = designs.build(formula, table, model.columns, model.classes)
     table.require(left_out)
     check_columns(table, design, left_out)
     key = Key.from_seed(seed)

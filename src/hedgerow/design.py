@@ -7,7 +7,7 @@ before anything is parsed, so that the tree that is checked is the tree that is 
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,7 @@ class Design:
     spec: Any  # formulaic's ModelSpec: replays the encoding on new data, under the aliases
     aliases: Mapping[str, str] = field(default_factory=dict)  # column name → name it has in spec
     public: Mapping[str, Column] = field(default_factory=dict)  # further columns the model asked for
+    levels: tuple[Any, ...] | None = None  # labels of the outcome, of which values are the places
 
     @property
     def records(self) -> int:
@@ -65,22 +66,32 @@ class Design:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 
 
-def build(formula: str, table: Table, also: Sequence[str] = ()) -> Design:
-    """Check the formula, then encode the table; `also` names public columns that the model reads itself."""
+def build(
+    formula: str,
+    table: Table,
+    also: Sequence[str] = (),
+    classes: Callable[[Table, str], tuple[Any, ...] | None] | None = None,
+) -> Design:
+    """Check the formula, then encode the table.
+
+    `also` names public columns that the model reads itself; `classes` says which labels an outcome that is
+    not numbers may have, in order: its values are then their places from 0 up.
+    """
     outcome, predictors, parsed, aliases = _checked(formula, table)
     if outcome in also:
         raise FormulaError(
             f"The model asks for the outcome '{outcome}' as a predictor. Predictors are released unchanged, "
             "so this would publish it. Give it another column."
         )
-    values = table.numbers(outcome)
+    levels = classes(table, outcome) if classes is not None else None
+    values = table.numbers(outcome) if levels is None else table.places(outcome, levels)
     table.complete(predictors)
     matrix, encoded, spec = _encode(formula, parsed, table.renamed(aliases))
     columns = tuple(_restored(name, aliases) for name in encoded)
     _check_rank(matrix, columns)
     public = {name: _column(table, name) for name in also}
     used = tuple(dict.fromkeys([*predictors, *also]))
-    return Design(outcome, values, matrix, columns, used, spec, aliases, public)
+    return Design(outcome, values, matrix, columns, used, spec, aliases, public, levels)
 
 
 def _column(table: Table, name: str) -> Column:

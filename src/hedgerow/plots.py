@@ -10,7 +10,6 @@ from hedgerow.comparison import Comparison
 from hedgerow.errors import SettingError
 from hedgerow.ranges import Everywhere
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +64,7 @@ def data(source: Source) -> "Figure":
     first = next(iter(synthesizers.values()))
     groups = {DATA: first.outcome_}
     for label, synth in synthesizers.items():
-        copies = [Table.of(copy).numbers(synth.outcome_name) for copy in synth.sample().tables]
+        copies = synth.copied_outcomes()
         groups[label] = np.concatenate(copies)
     positive = all((values > 0).all() for values in groups.values())
     return violins(groups, first.outcome_name, log=positive)

@@ -164,7 +164,9 @@ class Brackets(Range):
         place = np.where(values == edges[-1], len(edges) - 2, place)
         valid = (place >= 0) & (place <= len(edges) - 2)
         at = np.clip(place, 0, len(edges) - 2)
-        return np.where(valid, edges[at], np.nan), np.where(valid, edges[at + 1], np.nan)
+        # The upper edge belongs to the next class, which matters where it has a probability of its own.
+        upper = np.where(at == len(edges) - 2, edges[at + 1], np.nextafter(edges[at + 1], -np.inf))
+        return np.where(valid, edges[at], np.nan), np.where(valid, upper, np.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -62,8 +62,7 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         design = self._need().start.design
-        synthetic = [Table.of(copy).numbers(design.outcome) for copy in self.sample().tables]
-        return compare_copies(design.values, synthetic)
+        return compare_copies(design.values, self.copied_outcomes())
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
@@ -186,6 +185,11 @@ class Results:
     def outcome_name(self) -> str:
         """The protected column."""
         return self._need().start.design.outcome
+
+    def copied_outcomes(self) -> list[PerRecord]:
+        """The copies of the protected column as numbers, or the places of its labels."""
+        design = self._need().start.design
+        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.sample().tables]
 
     @property
     def outcome_(self) -> PerRecord:

@@ -40,7 +40,7 @@ class Synthesizer(Results):
     formula
         "outcome ~ terms" in the language of R, with a fixed list of transforms.
     family
-        "normal" or "lognormal", or a model object.
+        A name, for instance "lognormal", "gamma" or "poisson" (docs/families.md), or a model object.
     standard
         Which exponent the mechanism uses and what of it is sensitive.
     weights
@@ -169,7 +169,7 @@ class Synthesizer(Results):
         `left_out` names columns that may be read but are not in the copies, such as bounds by record.
         """
         table = Table.of(data)
-        design = designs.build(self.formula, table, self.model.columns)
+        design = designs.build(self.formula, table, self.model.columns, self.model.classes)
         table.require(left_out)
         check_columns(table, design, left_out)
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
@@ -202,7 +202,7 @@ class Synthesizer(Results):
         fitted = self._need()
         design, table = fitted.start.design, fitted.start.table
         tables = [
-            table.without(fitted.left_out, table.with_column(design.outcome, values))
+            table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels))
             for values in self._copies()
         ]
         return Release(tables, self._guarantee())

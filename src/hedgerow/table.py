@@ -105,6 +105,37 @@ class Table:
         self.complete([name])
         return self._floats(name)
 
+    def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
+        """A protected column as numbers: its own, or the places of its labels."""
+        return self.numbers(name) if levels is None else self.places(name, levels)
+
+    def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
+        """A column of labels as their places among the levels, from 0 up."""
+        self.complete([name])
+        series = self.frame[name]
+        if series.dtype == nw.Boolean and tuple(levels) == (False, True):
+            return series.to_numpy().astype(np.float64)
+        words = series.cast(nw.String).to_numpy().astype(str)
+        order = {str(level): place for place, level in enumerate(levels)}
+        found = np.array([order.get(word, -1) for word in words.tolist()], dtype=np.float64)
+        missed = int((found < 0).sum())
+        if missed:
+            raise DataError(
+                f"Column '{name}' has {missed} values in {self.rows} rows that are none of the "
+                f"{len(levels)} declared levels. Declare every level that may occur, in order."
+            )
+        return found
+
+    def categories(self, name: str) -> tuple[str, ...]:
+        """The levels of an ordered category, in order, as its type has them; empty for other columns."""
+        dtype = self.frame[name].dtype
+        return tuple(str(level) for level in dtype.categories) if isinstance(dtype, nw.Enum) else ()
+
+    def is_boolean(self, name: str) -> bool:
+        """Whether a column holds true and false."""
+        self.require([name])
+        return bool(self.frame[name].dtype == nw.Boolean)
+
     def bounds(self, name: str) -> PerRecord:
         """A numeric column in which ±inf may stand for "no bound"."""
         self.require([name])
@@ -188,18 +219,21 @@ class Table:
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))
 
-    def with_column(self, name: str, values: PerRecord) -> Any:
-        """The native table with one numeric column replaced, its type kept.
+    def with_column(self, name: str, values: PerRecord, levels: Sequence[Any] | None = None) -> Any:
+        """The native table with one column replaced, its type kept; with levels, values are their places.
 
         Whole-number types are rounded; values beyond the type's range become its ends.
         """
         series = self.frame[name]
         dtype = series.dtype
-        if dtype.is_integer():
+        if levels is not None:
+            words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
+            kept: NDArray[Any] = words[values.astype(np.int64)]
+        elif dtype.is_integer():
             limits = np.iinfo(cast(Any, str(dtype).lower()))
             # The largest int64 is not a float64: step inside, so that the cast cannot wrap.
             top = np.nextafter(float(limits.max), 0.0) if limits.bits == 64 else float(limits.max)
-            kept: NDArray[Any] = np.clip(np.rint(values), float(limits.min), top).astype(limits.dtype)
+            kept = np.clip(np.rint(values), float(limits.min), top).astype(limits.dtype)
         elif dtype == nw.Float32:
             limit = float(np.finfo(np.float32).max)
             kept = np.clip(values, -limit, limit).astype(np.float32)

@@ -28,7 +28,9 @@ PLAN_FLAGS: dict[str, Any] = {
     "data": Annotated[Path | None, typer.Argument(help="The confidential file.", show_default=False)],
     "plan": _option(Path, "--plan", help="A plan file; flags beside it replace what it says."),
     "formula": _option(str, "--formula", help='Protected column and predictors: "payroll ~ employees".'),
-    "family": _option(str, "--family", help="Distribution: lognormal (default) or normal."),
+    "family": _option(
+        str, "--family", help='lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".'
+    ),
     "standard": _option(
         str, "--standard", help="unweighted, adp (default), range-averaged or range-truncated."
     ),

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,13 +110,16 @@ def datasets(
     """
     from hedgerow import datasets as tables
     from hedgerow import formats
+    from hedgerow.models.families import FAMILIES
 
-    known = {"payroll": tables.payroll, "lognormal": tables.lognormal}
+    known: dict[str, Callable[..., Any]] = {"payroll": tables.payroll, "lognormal": tables.lognormal}
     if name is None:
         about = [{"dataset": k, "about": (make.__doc__ or "").split("\n")[0]} for k, make in known.items()]
+        about.append({"dataset": "gamma, poisson, …", "about": "Simulated data of any family, by its name."})
         screen.facts([(row["dataset"], row["about"]) for row in about])
         screen.result({"datasets": about})
         return
+    known = {family: partial(tables.family, family) for family in FAMILIES} | known
     if name not in known:
         raise SettingError(f"dataset {name!r} is not one of {', '.join(known)}.")
     if out is None:

@@ -22,7 +22,7 @@ def ask(flags: dict[str, Any]) -> dict[str, Any]:
     outcome = typer.prompt("Column to protect")
     predictors = typer.prompt("Public columns that explain it, with + between them", default="1")
     found["formula"] = f"{_quoted(outcome)} ~ {predictors}"
-    _fill(found, "family", "Distribution (lognormal or normal)", "lognormal")
+    _fill(found, "family", "Distribution (lognormal, gamma, poisson, …)", "lognormal")
     _fill(found, "standard", "Standard (adp, range-averaged, range-truncated, unweighted)", "adp")
     if found["standard"] in _RANGE_STANDARDS:
         if not any(found[name] for name in ("radius", "brackets", "bounds", "range")):

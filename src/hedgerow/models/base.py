@@ -6,6 +6,7 @@ Parameters are a mapping from names to arrays whose first axis is the draw, for 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.risk import Risk
 from hedgerow.sensitive import Sensitive
+from hedgerow.table import Table
 
 Parameters = Mapping[str, Array]
 
@@ -84,6 +86,10 @@ class Model(ABC):
     def columns(self) -> tuple[str, ...]:
         """Public columns the model reads beside the design matrix."""
         return ()
+
+    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
+        return None
 
     @abstractmethod
     def check(self, design: Design) -> None:

@@ -1,15 +1,23 @@
 """Models by name."""
 
+from dataclasses import replace
+
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Model
+from hedgerow.models.family import NAMES as FAMILIES
+from hedgerow.models.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.models.regression import Lognormal, Normal
 
-FAMILIES = {"normal": Normal, "lognormal": Lognormal}
+__all__ = ["FAMILIES", "model_named"]
+
+_EXACT = {"normal": Normal, "lognormal": Lognormal}
 
 
 def model_named(family: str | Model, prior: Prior | None) -> Model:
     """The model a family name stands for."""
+    if isinstance(family, Family) and family.prior is None:
+        return replace(family, prior=prior)
     if isinstance(family, Model):
         if prior is not None:
             raise SettingError("prior goes with a family name; a model object brings its own prior.")
@@ -18,4 +26,6 @@ def model_named(family: str | Model, prior: Prior | None) -> Model:
         raise SettingError(f"family must be one of {', '.join(FAMILIES)}, got {family!r}.")
     if prior is not None and not isinstance(prior, Prior):
         raise SettingError(f"prior must be a Prior, got {type(prior).__name__}.")
-    return FAMILIES[family](prior=prior if prior is not None else Prior())
+    if family in _EXACT:
+        return _EXACT[family](prior=prior if prior is not None else Prior())
+    return Family(family, prior)

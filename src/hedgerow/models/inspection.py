@@ -47,6 +47,24 @@ def read(function: Callable[..., Any], response: str, shapes: Shapes, fixed: Fix
     return Traced(function, response, fixed, name, discrete, latents)
 
 
+@lru_cache(maxsize=64)
+def read_own(function: Callable[..., Any], response: str, shapes: tuple[Any, ...]) -> Traced:
+    """The sites of one of hedgerow's own programs, which need no checking."""
+
+    def argument(shape: Any) -> Any:
+        if shape and isinstance(shape[0], tuple):
+            return tuple(argument(one) for one in shape)
+        return jax.ShapeDtypeStruct(shape, "float64")
+
+    with x64(True):
+        arrays = {name: argument(shape) for name, shape in shapes}
+        found = _sites(function, {"y": None}, arrays, "y=None")
+        inner = [site for name, site in found.items() if name != response]
+        latents = tuple(_latent(site) for site in inner if _is_latent(site))
+        discrete = bool(found[response]["fn"].support.is_discrete)
+    return Traced(function, "y", (), response, discrete, latents)
+
+
 def check(traced: Traced, arrays: Arrays, values: Array, outcome: str) -> None:
     """Numbers at two test points: the outcome may be used at the response site only."""
 

@@ -23,7 +23,7 @@ from hedgerow.axes import Array
 from hedgerow.errors import SettingError
 
 x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
-Arrays = Mapping[str, Any]  # argument name -> one row per record
+Arrays = Mapping[str, Any]  # argument name -> arrays, most with one row per record
 Latents = dict[str, Any]  # site name -> value
 
 _WRAPPERS = (dist.Independent, dist.ExpandedDistribution)
@@ -158,7 +158,7 @@ class Potential:
     def of(cls, traced: Traced, arrays: Arrays, values: Array, power: Array) -> "Potential":
         """Put the data where the compiled code runs, once per fit."""
         with x64(True):
-            placed = {name: jnp.asarray(value) for name, value in arrays.items()}
+            placed = jax.tree.map(jnp.asarray, dict(arrays))
             return cls(compiled(traced), placed, jnp.asarray(values), jnp.asarray(power))
 
     @property

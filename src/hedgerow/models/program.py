@@ -5,28 +5,19 @@ own that are filled from public columns, and has one observed site. hedgerow put
 site, samples with NUTS, scores and predicts from it. docs/programs.md tells the rest.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.axes import Array, LogLik, LogMass, PerRecord
 from hedgerow.design import Design
-from hedgerow.errors import DataError, HealthError, SettingError
-from hedgerow.keys import Key
-from hedgerow.models.base import Model, Parameters, Sample, block_rows
-from hedgerow.numerics.scoring import Extremes
-from hedgerow.progress import report
-from hedgerow.ranges import Interval
-from hedgerow.sensitive import Linear, Sensitive
+from hedgerow.errors import DataError, SettingError
+from hedgerow.models.sampled import Sampled
 
 if TYPE_CHECKING:
-    from hedgerow.models.nuts import Chains, SamplerName, Settings
-    from hedgerow.models.potential import Potential, Traced
-
-_LEAST_DRAWS = 400
+    from hedgerow.models.potential import Traced
 
 
 @dataclass(frozen=True)
@@ -44,7 +35,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Program(Model):
+class Program(Sampled):
     """A NumPyro program with one observed site.
 
     Parameters
@@ -57,13 +48,8 @@ class Program(Model):
     response, matrix
         Names of the arguments that receive the outcome and the formula's design matrix. A program without
         the second does not get it. The matrix has a column of ones unless the formula says `0 +`.
-    sampler, chains, warmup, target_accept, thin
-        How NUTS runs: "nutpie" or "numpyro"; warm-up counts draws per chain; of every `thin` draws after it
-        one is kept, and only kept draws count.
-    minimum_ess
-        Effective draws every accepted fit must have, and the number of draws its statement rests on.
-    allow_unhealthy
-        Go on with draws that failed the health checks. The guarantee then says "not certified".
+    sampler, chains, warmup, target_accept, thin, minimum_ess, allow_unhealthy
+        How the chains run and what is asked of them: see `hedgerow.models.sampled.Sampled`.
 
     Formal guarantees
     -----------------
@@ -75,31 +61,12 @@ class Program(Model):
     data: Mapping[str, str | Codes | Levels] = field(default_factory=dict)
     response: str = "y"
     matrix: str = "X"
-    sampler: "SamplerName" = "nutpie"
-    chains: int = 4
-    warmup: int = 400
-    target_accept: float = 0.8
-    thin: int = 2
-    minimum_ess: int = _LEAST_DRAWS
-    allow_unhealthy: bool = False
     name: str = "program"
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise SettingError(f"Program: function must be callable, got {type(self.function).__name__}.")
-        if self.sampler not in ("nutpie", "numpyro"):
-            raise SettingError(f"Program: sampler must be 'nutpie' or 'numpyro', got {self.sampler!r}.")
-        least = {"chains": 2, "warmup": 50, "thin": 1, "minimum_ess": _LEAST_DRAWS}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-                raise SettingError(
-                    f"Program: {name} must be a whole number from {smallest} up, got {value!r}."
-                )
-        if not 0.5 <= self.target_accept < 1:
-            raise SettingError(
-                f"Program: target_accept must be at least 0.5 and below 1, got {self.target_accept!r}."
-            )
+        self._check_sampler()
         for name, source in self.data.items():
             if not isinstance(source, str | Codes | Levels):
                 raise SettingError(
@@ -125,110 +92,7 @@ class Program(Model):
                     f"Column '{design.outcome}' has {broken} values in {design.records} rows that are not "
                     "whole numbers, but the program's response is a count or class. Round them, or change it."
                 )
-        inspection.check(traced, self._arrays(design), _values(traced, design), design.outcome)
-
-    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
-        from hedgerow.models.nuts import Settings
-        from hedgerow.models.potential import Potential
-
-        if draws < self.minimum_ess and not self.allow_unhealthy:
-            raise SettingError(
-                f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
-                "Use draws=1000 or more."
-            )
-        traced = self._traced(design)
-        potential = Potential.of(traced, self._arrays(design), _values(traced, design), power)
-        settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(potential, settings, draws, key)
-
-    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        parts = [block[:, records] for _, block in self._log_lik(design, parameters)]
-        return np.concatenate(parts)
-
-    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        parts = [block[:, records] for _, block in self._log_mass(design, parameters, interval)]
-        return np.concatenate(parts)
-
-    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
-        from hedgerow.models import scores
-
-        return scores.predict(self._traced(design), dict(parameters), self._arrays(design), uniforms)
-
-    def extremes(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> Extremes:
-        if not isinstance(sensitive, Linear):
-            return super().extremes(design, parameters, sensitive, interval)
-        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
-        every = slice(None)
-        masses = self._log_mass(design, parameters, interval) if sensitive.mass.any() else None
-        for _, log_lik in self._log_lik(design, parameters):
-            log_mass = log_lik if masses is None else next(masses)[1]
-            part = sensitive(every, log_lik, log_mass)
-            low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
-        return Extremes(low, high)
-
-    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        total, draws = np.zeros(design.records), 0
-        for _, block in self._log_mass(design, parameters, interval):
-            total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
-        return total / draws
-
-    def _gated(self, potential: "Potential", settings: "Settings", draws: int, key: Key) -> Sample:
-        from hedgerow.models import gate, nuts
-
-        per_chain = -(-draws // settings.chains)
-        for attempt, tried in enumerate((settings, settings.patient()), start=1):
-            chains = nuts.sample(potential, tried, draws=per_chain, key=key.child(f"attempt {attempt}"))
-            density = _densities(potential, chains)
-            found = gate.examine(chains, density, tried, needed=self.minimum_ess, attempts=attempt)
-            if not found.complaints:
-                break
-        if found.complaints and (found.hopeless or not self.allow_unhealthy):
-            raise HealthError(
-                f"The sampler's draws failed {found.health.attempts} times, last with "
-                f"{'; '.join(found.complaints)} (computed from the data: confidential). More draws raise the "
-                "ESS; warmup= and target_accept= cure divergences, as do tighter priors and non-centred "
-                "group effects. allow_unhealthy=True goes on, and the release says it is not certified."
-            )
-        # Draws of the chains alternate, so that any leading part of them holds all chains.
-        mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
-        return Sample(potential.constrain(mixed), found.health)
-
-    def _log_lik(self, design: Design, parameters: Parameters) -> Iterator[tuple[slice, LogLik]]:
-        from hedgerow.models import scores
-
-        traced = self._traced(design)
-        return self._scored(
-            scores.scores(traced).log_lik, design, parameters, self._arrays(design), _values(traced, design)
-        )
-
-    def _log_mass(
-        self, design: Design, parameters: Parameters, interval: Interval
-    ) -> Iterator[tuple[slice, LogMass]]:
-        from hedgerow.models import scores
-
-        traced = self._traced(design)
-        data = self._arrays(design), _values(traced, design), interval.lower, interval.upper
-        return self._scored(scores.scores(traced).log_mass, design, parameters, *data)
-
-    def _scored(
-        self, score: Callable[..., Any], design: Design, parameters: Parameters, *data: Any
-    ) -> Iterator[tuple[slice, Array]]:
-        from hedgerow.models import scores
-
-        draws = len(next(iter(parameters.values())))
-        for rows, block in scores.in_blocks(
-            score, dict(parameters), block_rows(design.records, draws), *data
-        ):
-            bad = int((~np.isfinite(block)).any(axis=0).sum())
-            if bad:
-                raise DataError(
-                    f"The program gives {bad} of {design.records} records a log density or a log probability "
-                    "of its range that is not finite. Widen the ranges, or use a heavier-tailed distribution."
-                )
-            report("scoring", rows.stop, draws)
-            yield rows, block
+        inspection.check(traced, self._arrays(design), self._values(design), design.outcome)
 
     def _traced(self, design: Design) -> "Traced":
         try:
@@ -289,12 +153,3 @@ def _accepted(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     return {p.name for p in named}, {p.name for p in named if p.default is p.empty}
-
-
-def _values(traced: "Traced", design: Design) -> Any:
-    return design.values.astype(np.int64) if traced.discrete else design.values
-
-
-def _densities(potential: "Potential", chains: "Chains") -> Array:
-    flat = chains.positions.reshape(-1, potential.dimensions)
-    return potential.log_densities(flat).reshape(chains.positions.shape[:2])

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError
 from hedgerow.formats import MISSING_WORDS
+from hedgerow.models.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.plan import text
 from hedgerow.plan.parts import (
@@ -69,7 +70,7 @@ class Plan:
     data: str | None = None
     read: Read = field(default_factory=Read)
     missing: str = "refuse"
-    family: str = "lognormal"
+    family: str | Family = "lognormal"
     prior: Prior | None = None
     standard: Standard = field(default_factory=ADP)
     reasons: Mapping[str, str | None] = field(default_factory=dict)  # place of a range: why it is public
@@ -125,6 +126,9 @@ class Plan:
         for name, make in (("read", Read), ("outputs", Outputs), ("prior", Prior)):
             if name in found:
                 found[name] = make(**found[name])
+        if isinstance(found.get("family"), Mapping):
+            settings = dict(found["family"])
+            found["family"] = Family(settings.pop("kind"), **settings)
         return cls(**found)
 
     @classmethod
@@ -163,6 +167,8 @@ class Plan:
             elif entry.name in ("read", "outputs"):
                 changed = _changed(value, READ if entry.name == "read" else OUTPUTS)
                 plain |= {entry.name: changed} if changed else {}
+            elif entry.name == "family":
+                plain["family"] = _family(value)
             elif entry.name == "prior":
                 plain |= {"prior": _changed(value, PRIOR)} if value is not None else {}
             elif entry.name != "reasons" and value is not None:
@@ -201,6 +207,19 @@ class Plan:
             return "withheld"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
         return f"{written['kind']} {_brief(written['range'])}{weight}"
+
+
+def _family(value: str | Family) -> Any:
+    """A family as a file holds it: its name, or a mapping with what was declared."""
+    if not isinstance(value, Family):
+        return value
+    if value != Family(value.name, **value.settings()):
+        raise FieldError(
+            "family: a plan holds a family's name and public settings; give its prior as the plan's own, and "
+            "leave the sampler's settings as they are."
+        )
+    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in value.settings().items()}
+    return {"kind": value.name, **settings} if settings else value.name
 
 
 def _brief(written: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from hedgerow.plan.parts import NO_TARGET, STANDARD, VERSION
 _PLAIN = (
     "data",
     "formula",
-    "family",
     "bound",
     "epsilon",
     "copies",
@@ -26,7 +25,7 @@ _PLAIN = (
     "ledger",
     "seed",
 )
-_WRITTEN = ("prior", "weights")
+_WRITTEN = ("family", "prior", "weights")
 _READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
          "missing_word": "missing", "text": "text"}  # fmt: skip
 _OUTPUTS = {"format": "format", "drop": "drop", "formulas": "formulas"}

@@ -122,6 +122,22 @@ WEIGHTS: Kinds = Kinds(
     },
 )
 
+FAMILY = Either(
+    (
+        Choice(tuple(FAMILIES)),
+        Record(
+            {
+                "kind": _needed(Choice(tuple(FAMILIES)), "the name of a family."),
+                "lower": Key(Number(finite=True), "public lower end of the support"),
+                "upper": Key(Number(finite=True), "public upper end of the support"),
+                "spike": Key(Number(finite=True), "where a zero_ family has its spike"),
+                "components": Key(Whole(least=2), "of a mixture"),
+                "levels": Key(Several(Either((_NUMBER, _TEXT)), least=2), "classes in order"),
+                "df": Key(Number(above=1, finite=True), "degrees of freedom of log_student"),
+            }
+        ),
+    )
+)
 PRIOR = Record(
     {
         "residual": Key(Number(above=0), "guess at the residual standard deviation"),
@@ -160,7 +176,7 @@ PLAN = Record(
             "assumes that which they are is public",
         ),
         "formula": _needed(_TEXT, 'the protected column and its predictors: "payroll ~ employees".'),
-        "family": Key(Choice(tuple(FAMILIES)), "distribution of the protected column"),
+        "family": Key(FAMILY, "distribution of the protected column: a word, or one with what is public"),
         "prior": Key(PRIOR, "chosen without looking at the protected column"),
         "standard": Key(Later("standard", lambda: STANDARD), "what the release is compared with"),
         "weights": Key(_WEIGHTS, "from risk to weight"),

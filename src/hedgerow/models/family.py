@@ -1,0 +1,333 @@
+"""The named families that have no closed form: one word, or `Family(word, ...)` with public settings.
+
+Each is a regression of one parameter (a mean, a scale, a logit) on the design matrix, written as a NumPyro
+program and sampled by NUTS. docs/families.md has a section for each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.axes import Array
+from hedgerow.checks import is_count, is_finite
+from hedgerow.design import Design
+from hedgerow.errors import DataError, SettingError
+from hedgerow.models.prior import Prior
+from hedgerow.models.sampled import Sampled
+from hedgerow.table import Table
+
+if TYPE_CHECKING:
+    from hedgerow.models.potential import Traced
+
+_MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
+_SPIKE = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
+_LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
+_LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
+_COUNTS = Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of a family before any data: public."""
+
+    values: str  # what its outcome may be, in words for errors
+    prior: Prior  # its default, on the scale of its regression
+    options: tuple[str, ...] = ("lower", "upper")
+    own_level: bool = False  # its locations or cut points stand in for the intercept
+    whole: bool = False  # whole numbers or classes
+    positive: bool = False
+
+
+_POSITIVE = Kind("positive numbers", _LOGS, positive=True)
+KINDS: Mapping[str, Kind] = {
+    "normal": Kind("numbers", Prior()),
+    "lognormal": _POSITIVE,
+    "gamma": _POSITIVE,
+    "weibull": _POSITIVE,
+    "log_student": Kind("positive numbers", _LOGS, ("lower", "upper", "df"), positive=True),
+    "lognormal_mixture": Kind(
+        "positive numbers", _LOGS, ("lower", "upper", "components"), own_level=True, positive=True
+    ),
+    "beta": Kind("numbers strictly between lower and upper", _LOGITS),
+    "poisson": Kind("whole numbers from 0 up", _COUNTS, whole=True),
+    "negative_binomial": Kind("whole numbers from 0 up", _COUNTS, whole=True),
+    "bernoulli": Kind("0 and 1, or two levels", _LOGITS, ("levels",), whole=True),
+    "ordinal": Kind("classes in order", _LOGITS, ("lower", "upper", "levels"), own_level=True, whole=True),
+}
+_SPIKED = tuple(name for name, kind in KINDS.items() if not kind.whole)
+NAMES = (*KINDS, *(f"zero_{name}" for name in _SPIKED))
+_COUNTED = ("poisson", "negative_binomial")
+OPTIONS = ("lower", "upper", "spike", "components", "levels", "df")
+_EXACT = ("normal", "lognormal")  # without further settings these have a closed form
+
+
+@dataclass(frozen=True)
+class Family(Sampled):
+    """A family by name, with what is publicly known about its outcome.
+
+    Parameters
+    ----------
+    name
+        One of docs/families.md, for instance "gamma", "zero_lognormal" or "ordinal".
+    prior
+        A `Prior` on the scale of the regression; its intercept is meant at the predictors' means.
+    lower, upper
+        Public ends of the support. The distribution is restricted to them; for "beta" they are its ends
+        (0 and 1 by default), for "ordinal" the first and last class.
+    spike
+        Where a `zero_` family has its point mass: 0 unless said otherwise.
+    components
+        How many lognormals "lognormal_mixture" has; 2 unless said otherwise.
+    levels
+        The classes of "ordinal" in order, or the two of "bernoulli": public, not read from the data.
+    df
+        Degrees of freedom of "log_student"; estimated unless given.
+
+    Formal guarantees
+    -----------------
+    Priors, supports and levels never look at the outcome. Draws are those of a Markov chain, so statements
+    about them are approximate.
+    """
+
+    name: str
+    prior: Prior | None = None
+    lower: float | None = field(default=None, kw_only=True)
+    upper: float | None = field(default=None, kw_only=True)
+    spike: float | None = field(default=None, kw_only=True)
+    components: int | None = field(default=None, kw_only=True)
+    levels: tuple[Any, ...] | None = field(default=None, kw_only=True)
+    df: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in NAMES:
+            raise SettingError(f"family must be one of {', '.join(NAMES)}, got {self.name!r}.")
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise SettingError(f"prior must be a Prior, got {type(self.prior).__name__}.")
+        allowed = (*self._kind.options, *(("spike",) if self._spiked else ()))
+        given = [name for name in OPTIONS if getattr(self, name) is not None]
+        wrong = [name for name in given if name not in allowed]
+        if wrong:
+            raise SettingError(
+                f"Family '{self.name}' has no setting {', '.join(wrong)}; it takes "
+                f"{', '.join(allowed) or 'none'}."
+            )
+        if self.name in _EXACT and not given:
+            raise SettingError(
+                f"Family('{self.name}') is for a declared lower= or upper=. Without them it has a closed "
+                f"form: say family='{self.name}'."
+            )
+        self._check_sampler()
+        self._check_ends()
+        self._check_numbers()
+        if self.levels is not None:
+            object.__setattr__(self, "levels", self._checked_levels())
+
+    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        if "levels" not in self._kind.options or table.is_numeric(outcome):
+            return None
+        if table.is_boolean(outcome) and self.levels is None:
+            return (False, True)
+        # The order of a category is part of a column's type, and so as public as its name.
+        levels = self.levels if self.levels is not None else table.categories(outcome)
+        if not levels:
+            raise SettingError(
+                f"family='{self.name}': column '{outcome}' holds labels. Declare them in order, for "
+                f'instance Family("{self.name}", levels=["low", "high"]): classes must be public, so they '
+                "are not read from the data."
+            )
+        return levels
+
+    def settings(self) -> dict[str, Any]:
+        """What was declared, by name: the part of a plan that goes with the family's name."""
+        return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+
+    def check(self, design: Design) -> None:
+        self._prior.moments(design if not self._kind.own_level else _centred(design))
+        values = design.values
+        if self._spiked:
+            values = values[values != self._spike]
+        bad, said = self._misfits(values, design)
+        if bad:
+            spike = f" apart from its spike at {self._spike:g}" if self._spiked else ""
+            raise DataError(
+                f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.name} "
+                f"family does not allow; it takes {said}{spike}. {self._remedy()}"
+            )
+
+    @property
+    def _base(self) -> str:
+        return self.name.removeprefix("zero_")
+
+    @property
+    def _spiked(self) -> bool:
+        return self.name.startswith("zero_")
+
+    @property
+    def _spike(self) -> float:
+        return 0.0 if self.spike is None else float(self.spike)
+
+    @property
+    def _kind(self) -> Kind:
+        return KINDS[self._base]
+
+    @property
+    def _prior(self) -> Prior:
+        return self._kind.prior if self.prior is None else self.prior
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The declared support; infinite where nothing was said."""
+        low = 0.0 if self._base in ("beta", *_COUNTED) else -np.inf
+        high = 1.0 if self._base == "beta" else np.inf
+        return (low if self.lower is None else self.lower), (high if self.upper is None else self.upper)
+
+    def _misfits(self, values: Array, design: Design) -> tuple[int, str]:
+        """How many values the family has no place for, and what it takes, in words."""
+        low, high = self._ends
+        said = self._kind.values
+        if "levels" in self._kind.options:
+            places = self._places(design)
+            return int((~np.isin(values, places)).sum()), f"{len(places)} declared classes"
+        if self._base == "beta":
+            return int(
+                ((values <= low) | (values >= high)).sum()
+            ), f"numbers strictly between {low:g} and {high:g}"
+        good = (values >= low) & (values <= high)
+        if self._kind.positive:
+            good &= values > 0
+        if self._kind.whole:
+            good &= (values >= 0) & (values == np.rint(values))
+        if np.isfinite(low) or np.isfinite(high):
+            said += f" from {low:g} to {high:g}"
+        return int((~good).sum()), said
+
+    def _remedy(self) -> str:
+        if self._base in ("bernoulli", "ordinal"):
+            return "Declare every class that may occur with levels=, in order."
+        if self._kind.whole:
+            return "Round them, or choose a family for continuous values."
+        spike = "" if self._spiked else f" zero_{self.name} has a spike for values that recur, such as zero."
+        return f"Declare other ends, lower= and upper=, if they are public, or choose another family.{spike}"
+
+    def _places(self, design: Design) -> tuple[float, ...]:
+        """Where the ordered classes lie on the scale of the outcome's values."""
+        if design.levels is not None:
+            return tuple(float(place) for place in range(len(design.levels)))
+        if self.levels is not None:
+            return tuple(float(level) for level in self.levels)
+        if self._base == "bernoulli":
+            return (0.0, 1.0)
+        if self.lower is None or self.upper is None:
+            raise SettingError(
+                f"family='{self.name}' needs its classes, in order: levels=[...], or lower= and upper= for "
+                "whole numbers. They must be public, so they are not read from the data."
+            )
+        return tuple(float(place) for place in range(int(self.lower), int(self.upper) + 1))
+
+    def _traced(self, design: Design) -> "Traced":
+        try:
+            from hedgerow.models import inspection
+            from hedgerow.models.family_program import RESPONSE, FamilyProgram
+        except ModuleNotFoundError as missing:
+            raise SettingError(
+                f"family='{self.name}' needs '{missing.name}', which is not installed. Install "
+                "hedgerow[programs]."
+            ) from None
+        prior = self._prior
+        program = FamilyProgram(
+            self._base,
+            prior.intercept,
+            prior.residual,
+            prior.residual_df,
+            None if self.lower is None else float(self.lower),
+            None if self.upper is None else float(self.upper),
+            self._spike if self._spiked else None,
+            2 if self.components is None else self.components,
+            self._places(design) if "levels" in self._kind.options else (),
+            None if self.df is None else float(self.df),
+        )
+        return inspection.read_own(program, RESPONSE, _shapes(self._arrays(design)))
+
+    def _arrays(self, design: Design) -> dict[str, Any]:
+        from hedgerow.models.family_program import coefficient_arrays
+
+        regressed = _centred(design) if self._kind.own_level else design
+        arrays: dict[str, Any] = {"X": regressed.matrix}
+        if regressed.columns:
+            arrays["beta"] = coefficient_arrays(self._prior, regressed)
+        if self._spiked:
+            arrays |= {"W": design.matrix, "spike": coefficient_arrays(_SPIKE, design)}
+        return arrays
+
+    def _values(self, design: Design) -> Array:
+        return design.values
+
+    def _check_ends(self) -> None:
+        for name in ("lower", "upper", "spike"):
+            value = getattr(self, name)
+            if value is not None and not is_finite(value):
+                raise SettingError(
+                    f"Family '{self.name}': {name} must be a finite number, got {value!r}. Leave it out "
+                    "where nothing is known."
+                )
+            if value is not None and name != "spike" and self._kind.whole and value != int(value):
+                raise SettingError(f"Family '{self.name}': {name} must be a whole number, got {value!r}.")
+        low, high = self._ends
+        if self._kind.positive and self.lower is not None and self.lower < 0:
+            raise SettingError(f"Family '{self.name}': lower must not be negative, got {self.lower!r}.")
+        if not low < high:
+            raise SettingError(f"Family '{self.name}': lower must be below upper, got {low:g} and {high:g}.")
+        if self._base in _COUNTED:
+            terms = high - low if np.isfinite(high) else low
+            if low < 0:
+                raise SettingError(f"Family '{self.name}': lower must be 0 or more, got {self.lower!r}.")
+            if terms > _MOST_TERMS:
+                raise SettingError(
+                    f"Family '{self.name}': lower and upper may span at most {_MOST_TERMS} whole numbers, "
+                    f"got {terms:g}. Leave upper out."
+                )
+
+    def _check_numbers(self) -> None:
+        if self.components is not None and (not is_count(self.components) or not 2 <= self.components <= 10):
+            raise SettingError(
+                f"Family '{self.name}': components must be a whole number from 2 to 10, got "
+                f"{self.components!r}. One component is family='lognormal'."
+            )
+        if self.df is not None and not (is_finite(self.df) and self.df > 1):
+            raise SettingError(f"Family '{self.name}': df must be a number above 1, got {self.df!r}.")
+
+    def _checked_levels(self) -> tuple[Any, ...]:
+        given = self.levels
+        levels = tuple(given) if isinstance(given, list | tuple) else ()
+        least, most = (2, 2) if self._base == "bernoulli" else (2, 100)
+        texts = all(isinstance(level, str) for level in levels)
+        numbers = all(is_finite(level) for level in levels)
+        if not least <= len(levels) <= most or len(set(levels)) < len(levels) or not (texts or numbers):
+            wanted = "two different" if most == 2 else f"{least} to {most} different"
+            raise SettingError(
+                f"Family '{self.name}': levels must be {wanted} words, or numbers, in order, got {given!r}."
+            )
+        if self.lower is not None or self.upper is not None:
+            raise SettingError(f"Family '{self.name}': give levels=, or lower= and upper=, not both.")
+        if numbers and list(levels) != sorted(levels):
+            raise SettingError(f"Family '{self.name}': numeric levels must increase, got {given!r}.")
+        return levels
+
+
+def _centred(design: Design) -> Design:
+    """The predictors about their means, without an intercept: for models with a level of their own."""
+    kept = [j for j, name in enumerate(design.columns) if name != "Intercept"]
+    matrix = design.matrix[:, kept]
+    return replace(
+        design, matrix=matrix - matrix.mean(axis=0), columns=tuple(design.columns[j] for j in kept)
+    )
+
+
+def _shapes(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Names and shapes of the arguments; a tuple of arrays has a tuple of shapes."""
+    return tuple(
+        (name, tuple(one.shape for one in value) if isinstance(value, tuple) else value.shape)
+        for name, value in arrays.items()
+    )

@@ -1,0 +1,278 @@
+"""The families' response distributions against SciPy, in both tails, and against themselves."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from scipy import stats
+
+from hedgerow.models import counts
+from hedgerow.models import distributions as shapes
+from hedgerow.models.potential import x64
+
+
+class LogOf:
+    """A SciPy distribution of the logarithm."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def logpdf(self, x):
+        return self.base.logpdf(np.log(x)) - np.log(x)
+
+    def cdf(self, x):
+        with np.errstate(divide="ignore"):
+            return self.base.cdf(np.log(np.maximum(x, 0)))
+
+    def sf(self, x):
+        with np.errstate(divide="ignore"):
+            return self.base.sf(np.log(x))
+
+
+class Mixed:
+    """Two SciPy distributions, the first with a share of 0.3."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def logpdf(self, x):
+        return np.log(0.3 * np.exp(self.parts[0].logpdf(x)) + 0.7 * np.exp(self.parts[1].logpdf(x)))
+
+    def cdf(self, x):
+        return 0.3 * self.parts[0].cdf(x) + 0.7 * self.parts[1].cdf(x)
+
+    def sf(self, x):
+        return 0.3 * self.parts[0].sf(x) + 0.7 * self.parts[1].sf(x)
+
+
+def mixture():
+    places, sigma = jnp.array([0.2, 1.5]), jnp.array([0.4, 0.9])
+    return shapes.Lognormal(places[None, :], sigma, jnp.log(jnp.array([0.3, 0.7])))
+
+
+CONTINUOUS = {
+    "normal": (lambda: shapes.Normal(0.3, 1.1), stats.norm(0.3, 1.1)),
+    "lognormal": (lambda: shapes.Lognormal(0.3, 1.1), stats.lognorm(1.1, scale=np.exp(0.3))),
+    "gamma": (lambda: shapes.Gamma(jnp.log(2.0), 1.7), stats.gamma(1.7, scale=2 / 1.7)),
+    "gamma, small shape": (lambda: shapes.Gamma(jnp.log(2.0), 0.2), stats.gamma(0.2, scale=10)),
+    "weibull": (lambda: shapes.Weibull(jnp.log(2.0), 1.7), stats.weibull_min(1.7, scale=2)),
+    "log_student": (lambda: shapes.LogStudent(0.3, 0.5, 3.0), LogOf(stats.t(3, 0.3, 0.5))),
+    "log_student, df 1.5": (lambda: shapes.LogStudent(0.3, 0.5, 1.5), LogOf(stats.t(1.5, 0.3, 0.5))),
+    "log_student, df 80": (lambda: shapes.LogStudent(0.3, 0.5, 80.0), LogOf(stats.t(80, 0.3, 0.5))),
+    "beta": (
+        lambda: shapes.Beta(0.5, 4.0, 0.0, 50.0),
+        stats.beta(4 / (1 + np.exp(-0.5)), 4 / (1 + np.exp(0.5)), scale=50),
+    ),
+    "lognormal_mixture": (
+        mixture,
+        Mixed(stats.lognorm(0.4, scale=np.exp(0.2)), stats.lognorm(0.9, scale=np.exp(1.5))),
+    ),
+}
+INTERVALS = [(0.5, 2.0), (1.9999, 2.0), (1e-9, 1e-3), (30.0, 45.0), (12.0, np.inf), (-np.inf, 3.0)]
+COUNTS = {
+    "poisson": (lambda: counts.Poisson(jnp.log(3.7)), stats.poisson(3.7)),
+    "poisson, large": (lambda: counts.Poisson(jnp.log(2000.0)), stats.poisson(2000)),
+    "negative_binomial": (
+        lambda: counts.NegativeBinomial(jnp.log(3.7), 1.3),
+        stats.nbinom(1.3, 1.3 / (1.3 + 3.7)),
+    ),
+    "negative_binomial, even": (
+        lambda: counts.NegativeBinomial(jnp.log(40.0), 1e6),
+        stats.nbinom(1e6, 1e6 / (1e6 + 40)),
+    ),
+}
+
+
+def run(function, *arrays):
+    """Compiled as a whole: operation by operation JAX compiles each of them apart."""
+    return np.asarray(jax.jit(function)(*(jnp.asarray(array, dtype=float) for array in arrays)))
+
+
+def masses(make, intervals):
+    """The log masses of several intervals."""
+    low, high = np.array(intervals, dtype=float).T
+    return run(lambda a, b: make().log_mass(a, b), low, high)
+
+
+def reference(oracle, low, high):
+    """SciPy's mass from whichever tail is the smaller."""
+    if oracle.cdf(low) > 0.5:
+        return np.log(oracle.sf(low) - oracle.sf(high))
+    return np.log(oracle.cdf(high) - oracle.cdf(low))
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_densities_and_masses_match_scipy(name):
+    make, oracle = CONTINUOUS[name]
+    x = np.array([0.01, 0.3, 1.0, 4.0, 30.0])
+    with x64(True):
+        scores, found = run(lambda v: make().log_prob(v), x), masses(make, INTERVALS)
+    np.testing.assert_allclose(scores, oracle.logpdf(x), rtol=1e-10, atol=1e-10)
+    # SciPy's own difference keeps about eight digits for the narrow interval.
+    np.testing.assert_allclose(found, [reference(oracle, *ends) for ends in INTERVALS], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_count_probabilities_and_masses_match_scipy(name):
+    make, oracle = COUNTS[name]
+    x = np.array([0.0, 1.0, 5.0, 30.0, 80.0])
+    ends = [(0, 0), (2, 5), (2, 4.999), (20, 40), (80, 90), (1900, 2100), (2000, 2000)]
+    with x64(True):
+        scores, found = run(lambda v: make().log_prob(v), x), masses(make, ends)
+        whole, tail = masses(make, [(-np.inf, np.inf), (3.0, np.inf)])
+    np.testing.assert_allclose(scores, oracle.logpmf(x), rtol=1e-7)
+    wanted = [np.logaddexp.reduce(oracle.logpmf(np.arange(np.ceil(a), np.floor(b) + 1))) for a, b in ends]
+    np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
+    assert whole == 0
+    np.testing.assert_allclose(tail, oracle.logsf(2), rtol=1e-8, atol=1e-12)
+
+
+def test_masses_hold_where_distribution_functions_underflow():
+    with x64(True):
+        # P(X > 5000) at mean 1 is e^-5000.
+        far = masses(lambda: shapes.Gamma(0.0, 1.0), [(5000.0, np.inf)])
+        np.testing.assert_allclose(far, [-5000], rtol=1e-12)
+        rare = masses(lambda: counts.Poisson(0.0), [(400.0, 420.0)])
+        wanted = np.logaddexp.reduce(stats.poisson(1).logpmf(np.arange(400, 421)))
+        np.testing.assert_allclose(rare, [wanted], rtol=1e-10)
+
+
+def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():
+    with x64(True):
+        shift = jnp.array([-30.0, -1.0, 0.0, 2.0, 40.0])
+        cuts, places = jnp.array([-1.0, 0.4, 3.0]), np.array([1.0, 2.0, 5.0, 9.0])
+        ours = counts.Ordered(shift, cuts, places)
+        scores = np.stack([ours.log_prob(jnp.full(5, place)) for place in places])
+        np.testing.assert_allclose(np.logaddexp.reduce(scores, axis=0), 0, atol=1e-12)
+        below = stats.logistic.cdf(np.asarray(cuts)[:, None] - np.asarray(shift))
+        np.testing.assert_allclose(np.exp(scores[0]), below[0], rtol=1e-12)
+        np.testing.assert_allclose(np.exp(scores[1])[1:4], (below[1] - below[0])[1:4], rtol=1e-10)
+        two = ours.log_mass(jnp.full(5, 1.5), jnp.full(5, 5.0))
+        np.testing.assert_allclose(two, np.logaddexp(scores[1], scores[2]), rtol=1e-12, atol=1e-12)
+        assert np.isneginf(ours.log_mass(jnp.full(5, 5.5), jnp.full(5, 8.0))).all()
+
+
+RESPONSES = {name: make for name, (make, _) in CONTINUOUS.items()} | {
+    "truncated gamma": lambda: shapes.Truncated(shapes.Gamma(0.5, 1.3), 0.2, 4.0),
+    "truncated normal": lambda: shapes.Truncated(shapes.Normal(0.5, 1.3), 0.0, jnp.inf),
+    "truncated log_student": lambda: shapes.Truncated(shapes.LogStudent(0.5, 1.3, 3.0), 0.0, 8.0),
+}
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_quantiles_invert_the_distribution_function(name):
+    with x64(True):
+        ours = RESPONSES[name]()
+        uniforms = jnp.asarray(np.r_[1e-4, np.linspace(0.01, 0.99, 41), 1 - 1e-4])
+        below = run(lambda u: ours.log_mass(jnp.full(43, -jnp.inf), ours.quantile(u)), uniforms)
+        np.testing.assert_allclose(np.exp(below), uniforms, rtol=1e-6)
+
+
+SPIKED = {
+    "at zero": lambda: shapes.Spiked(shapes.Lognormal(0.5, 1.0), jnp.array(-1.0), 0.0),
+    "inside": lambda: shapes.Spiked(shapes.Gamma(0.5, 2.0), jnp.array(-0.5), 1.5),
+    "below everything": lambda: shapes.Spiked(shapes.Beta(0.2, 3.0, 0.0, 1.0), jnp.array(0.3), -9.0),
+    "gamma at zero": lambda: shapes.Spiked(shapes.Gamma(0.5, 2.0), jnp.array(-0.5), 0.0),
+}
+WHOLE = {name: make for name, (make, _) in COUNTS.items()} | {
+    "between": lambda: counts.Between(counts.NegativeBinomial(1.0, 1.3), 1, 12),
+    "from one": lambda: counts.Between(counts.Poisson(0.3), 1, None),
+    "ordered": lambda: counts.Ordered(jnp.zeros(199), jnp.array([-1.0, 0.5]), np.array([1.0, 2.0, 4.0])),
+}
+
+
+@pytest.mark.parametrize("make", (SPIKED | WHOLE).values(), ids=SPIKED | WHOLE)
+def test_quantiles_are_the_smallest_values_that_reach_the_uniform(make):
+    with x64(True):
+        ours = make()
+        uniforms = jnp.asarray(np.linspace(0.0026, 0.9976, 199))
+        values = run(ours.quantile, uniforms)
+        everything = jnp.full(199, -jnp.inf)
+        below = jax.jit(lambda top: jnp.exp(ours.log_mass(everything, top)))
+        at, under = np.asarray(below(values)), np.asarray(below(values - 1e-12 * (1 + np.abs(values))))
+    assert (at >= np.asarray(uniforms) * (1 - 1e-9) - 1e-9).all()
+    assert (under <= np.asarray(uniforms) * (1 + 1e-9) + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["gamma", "log_student", "weibull", "lognormal_mixture"])
+def test_predictions_pass_a_goodness_of_fit_test_against_scipy(name):
+    """Kolmogorov–Smirnov with 4000 values; false-alarm rate 1e-3 for each of the four."""
+    make, oracle = CONTINUOUS[name]
+    uniforms = np.random.default_rng(8).uniform(size=4000)
+    with x64(True):
+        values = run(lambda u: make().quantile(u), uniforms)
+    assert stats.kstest(values, oracle.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+def test_predicted_counts_pass_a_chi_square_test_against_scipy(name):
+    """False-alarm rate 1e-3 each; counts from 12 up are one class."""
+    make, oracle = COUNTS[name]
+    uniforms = np.random.default_rng(9).uniform(size=4000)
+    with x64(True):
+        values = np.minimum(run(lambda u: make().quantile(u), uniforms), 12).astype(int)
+    shares = np.append(oracle.pmf(np.arange(12)), oracle.sf(11))
+    assert stats.chisquare(np.bincount(values, minlength=13), 4000 * shares).pvalue > 1e-3
+
+
+FINITE_GRADIENTS = {
+    "gamma": lambda p: shapes.Truncated(shapes.Gamma(p[0], jnp.exp(p[1])), 0.0, 5.0),
+    "gamma far away": lambda p: shapes.Truncated(shapes.Gamma(p[0], jnp.exp(p[1])), 1000.0, jnp.inf),
+    "weibull": lambda p: shapes.Truncated(shapes.Weibull(p[0], jnp.exp(p[1])), 0.5, jnp.inf),
+    "normal": lambda p: shapes.Truncated(shapes.Normal(p[0], jnp.exp(p[1])), 0.0, jnp.inf),
+    "lognormal": lambda p: shapes.Truncated(shapes.Lognormal(p[0], jnp.exp(p[1])), 0.0, 4.0),
+    "log_student": lambda p: shapes.Truncated(shapes.LogStudent(p[0], 0.7, jnp.exp(p[1])), 0.0, 4.0),
+    "counts": lambda p: counts.Between(counts.NegativeBinomial(p[0], jnp.exp(p[1])), 1, 9),
+    "spike": lambda p: shapes.Spiked(shapes.Gamma(p[0], jnp.exp(p[1])), p[0], 2.0),
+}
+
+
+@pytest.mark.parametrize("make", FINITE_GRADIENTS.values(), ids=FINITE_GRADIENTS)
+def test_gradients_of_restricted_densities_match_differences(make):
+    value = 1200.0 if make is FINITE_GRADIENTS["gamma far away"] else 2.0
+    with x64(True):
+        point = jnp.array([0.3, 0.2])
+
+        def score(p):
+            return jnp.sum(make(p).log_prob(jnp.array(value)))
+
+        slope, compiled = run(jax.grad(score), point), jax.jit(score)
+        steps = [jnp.array([1e-6, 0.0]), jnp.array([0.0, 1e-6])]
+        wanted = [float(compiled(point + step) - compiled(point - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(slope, wanted, rtol=2e-5, atol=1e-6)
+
+
+def _compiled(response):
+    def both(parameters, value, low, high):
+        ours = response(parameters)
+        return ours.log_prob(value), ours.log_mass(low, high)
+
+    return jax.jit(both)
+
+
+DISCRETE = {
+    "poisson": _compiled(lambda p: counts.Poisson(p[0])),
+    "negative_binomial": _compiled(lambda p: counts.NegativeBinomial(p[0], jnp.exp(p[1]))),
+    "ordinal": _compiled(lambda p: counts.Ordered(p[0], jnp.array([-1.0, 0.5]), np.array([0.0, 1.0, 2.0]))),
+}
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+@given(
+    eta=some.floats(-6, 8),
+    log_size=some.floats(-3, 8),
+    value=some.integers(0, 400),
+    under=some.integers(0, 50),
+    over=some.integers(0, 50),
+)
+def test_a_value_is_never_likelier_than_its_class(name, eta, log_size, value, under, over):
+    """So that |f − log γ| ≤ |f|: knowing a class never raises the Lipschitz price of a discrete outcome."""
+    value = value % 3 if name == "ordinal" else value
+    with x64(True):
+        at, of = DISCRETE[name](
+            jnp.array([eta, log_size]), float(value), float(value - under), value + over + 0.5
+        )
+    assert float(at) <= float(of) + 1e-9 * (1 + abs(float(at)))
+    assert float(of) <= 0
