@@ -20,6 +20,7 @@ import numpy as np
 from hedgerow.axes import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.fit import Fit
+from hedgerow.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
@@ -116,6 +117,11 @@ class Pricing:
     def influence(self) -> Influence | None:
         """What each record does to the fit, for exact models."""
         return None if self.fit.influence is None else self.fit.influence()
+
+    @cached_property
+    def importance(self) -> Importance:
+        """The fit without each record's outcome, estimated by importance weights."""
+        return importance_of(self.fit)
 
     def has(self, bound: Bound) -> bool:
         """Whether this bound can be computed for the standard's own neighbour."""

@@ -69,8 +69,12 @@ class Results:
         """A dataframe of the kind that was fitted."""
         return self._need().start.table.like(columns)
 
-    def audit(self, *, riskiest: int = 20, sample: int = 10) -> "Audit":
-        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`)."""
+    def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> "Audit":
+        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`).
+
+        Exact for the exact models. For others an estimate by importance weights, which cannot certify;
+        weights are then recomputed only for as many records as asked for, since each takes a Markov chain.
+        """
         from hedgerow.audit import audit
 
         fitted = self._need()
@@ -227,7 +231,14 @@ class Results:
         pricing = self._need().outcome.pricing
         rows = np.flatnonzero(self._untrusted())
         columns: dict[str, Any] = {"record": rows}
-        if pricing.influence is not None:
+        if self._need().recipe.bound == "strict":
+            return self.like(columns)
+        if pricing.influence is None:
+            columns |= {
+                "pareto_k": pricing.importance.pareto_k[rows],
+                "oscillation": pricing.withheld.by_record("oscillation")[rows],
+            }
+        else:
             columns |= {
                 "leverage": pricing.influence.leverage[rows],
                 "oscillation": pricing.withheld.by_record("oscillation")[rows],
@@ -237,8 +248,10 @@ class Results:
 
     def _untrusted(self) -> Mask:
         pricing = self._need().outcome.pricing
-        if pricing.influence is None:
+        if self._need().recipe.bound == "strict":  # rests on no draws
             return np.zeros(len(self.power_), dtype=np.bool_)
+        if pricing.influence is None:
+            return pricing.importance.untrusted
         leverage, pull = pricing.influence.leverage, pricing.influence.pull
         flagged = leverage > _HIGH_LEVERAGE
         if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():

@@ -86,7 +86,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
     return rows
 
 
-def audit_plan(plan: Plan, *, riskiest: int, sample: int, progress: Progress) -> Audit:
+def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
     """Fit the plan, then withhold outcomes one by one and see what changes."""
     progress("reading")
     prepared = prepare(plan)

@@ -67,8 +67,12 @@ def calibrate(
 def audit(
     flags: dict[str, Any],
     screen: Screen,
-    riskiest: Annotated[int, typer.Option(help="Records of the largest risk or loss to withhold.")] = 20,
-    sample: Annotated[int, typer.Option(help="Further records, picked at random.")] = 10,
+    riskiest: Annotated[
+        int | None, typer.Option(help="Riskiest records to recompute weights for (20; 0 for Markov chains).")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Further records, picked at random (10; 0 for Markov chains).")
+    ] = None,
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
 
@@ -83,6 +87,7 @@ def audit(
     screen.result(
         {
             "confidential": True,
+            "kind": found.kind,
             "epsilon": found.epsilon,
             "largest_fixed": found.largest_fixed,
             "largest_recomputed": found.largest_recomputed,
