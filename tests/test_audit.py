@@ -89,6 +89,20 @@ def test_the_singleton_category_is_a_breach_with_weights_fixed():
     assert 199 in found.breaches
 
 
+def test_the_picture_shows_both_kinds_of_loss_and_the_price(small):
+    _, found = audited(small[["x", "z"]], "oscillation", riskiest=4, sample=2)
+    axes = found.plot().axes[0]
+    fixed, again, price = axes.get_lines()
+    assert sorted(fixed.get_ydata()) == sorted(found.fixed)
+    np.testing.assert_array_equal(again.get_ydata(), found.recomputed)
+    assert set(price.get_ydata()) == {found.epsilon}
+    height = dict(zip(found.chosen, found.recomputed, strict=True))
+    named = [int(text.get_text()) for text in axes.texts]
+    assert max(height, key=height.get) in named
+    assert "confidential" in axes.get_title(loc="left")
+    assert hr.plot.audit(audited(small[["x", "z"]], riskiest=0, sample=0)[1]).axes
+
+
 def test_columns_and_repr(small):
     _, found = audited(small[["x", "z"]], riskiest=4, sample=2)
     columns = found.columns()

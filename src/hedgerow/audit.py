@@ -11,7 +11,7 @@ A loss above the stated price is a finding, and is reported as one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from hedgerow.price import extremes_of_log_lik
 from hedgerow.ranges import Everywhere
 from hedgerow.risk import risk_from
 from hedgerow.weights import Evidence, checked_alpha
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXACT = "exact"
 ESTIMATE = "estimate, cannot certify"
@@ -93,6 +96,12 @@ class Audit:
         if self.importance is not None:
             found |= {"pareto_k": self.importance.pareto_k, "effective_draws": self.importance.effective}
         return found
+
+    def plot(self) -> "Figure":
+        """Losses against the stated price, by record; confidential."""
+        from hedgerow import plots
+
+        return plots.audit(self)
 
     def __str__(self) -> str:
         found, again = len(self.breaches), self.largest_recomputed

@@ -1,4 +1,4 @@
-"""The paper's violins, from a synthesizer or a comparison. Confidential: they show by-record values."""
+"""The paper's violins and the audit's losses. Confidential: they show by-record values."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from hedgerow.table import Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hedgerow.audit import Audit
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#F0E442")
@@ -91,6 +93,48 @@ def utility(source: Source, statistic: str = "ecdf_max") -> "Figure":
     figure = violins(groups, STATISTICS.get(statistic, statistic))
     figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
     return figure
+
+
+def audit(found: "Audit") -> "Figure":
+    """Losses with weights fixed and recomputed, the largest first, against the stated price."""
+    from matplotlib.figure import Figure
+
+    order = np.argsort(-found.fixed, kind="stable")
+    place = np.empty(len(order))
+    place[order] = np.arange(1, len(order) + 1)
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    axes = figure.subplots()
+    label = f"weights fixed ({len(order)} records)"
+    axes.plot(place[order], found.fixed[order], ".", color=PALETTE[3], markersize=4, label=label)
+    if len(found.chosen):
+        label = f"weights recomputed ({len(found.chosen)})"
+        again = place[found.chosen], found.recomputed
+        axes.vlines(again[0], found.fixed[found.chosen], again[1], color=PALETTE[1], linewidth=0.8)
+        axes.plot(*again, "D", color=PALETTE[1], markeredgecolor="black", markersize=5, label=label)
+    axes.axhline(found.epsilon, color="black", linewidth=1, linestyle="--", label="stated price of one copy")
+    for record, height in _largest(found):
+        colour = PALETTE[6] if height > found.epsilon else "black"
+        axes.annotate(
+            f"{record}", (place[record], height), xytext=(5, 3), textcoords="offset points", fontsize=8,
+            rotation=40, color=colour,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.12 * max(found.epsilon, *(height for _, height in _largest(found))))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlabel("record, by its loss with weights fixed")
+    axes.set_ylabel("largest |privacy loss|, outcome withheld")
+    axes.set_title(f"Audit (confidential): {found.kind}; a lower bound on the loss", fontsize=9, loc="left")
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+    return figure
+
+
+def _largest(found: "Audit", count: int = 5) -> list[tuple[int, float]]:
+    """The records to name in a picture: those of the largest loss of either kind."""
+    height = found.fixed.copy()
+    height[found.chosen] = np.maximum(height[found.chosen], found.recomputed)
+    return [(int(record), float(height[record])) for record in np.argsort(-height, kind="stable")[:count]]
 
 
 def named(what: str) -> Callable[[Source], "Figure"]:

@@ -339,6 +339,11 @@ def test_audit_and_contraction_print_what_they_found(hedgerow):
     assert found["largest_fixed"] < found["epsilon"]
     said = hedgerow("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--riskiest", "2").out
     assert "bounds the loss from below" in said
+    drawn = ("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--picture", "audit.png")
+    assert "confidential" in hedgerow(*drawn).out
+    assert Path("audit.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("audit.png").stat().st_mode & 0o077 == 0
+    assert hedgerow(*drawn).code == 3
     rows = json.loads(
         hedgerow("contraction", "sim.csv", "--formula", "x ~ z", "--draws", "100", "--json").out
     )

@@ -3,14 +3,19 @@
 Everything these commands print is computed from the confidential data and is confidential.
 """
 
-from typing import Annotated, Any
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedgerow.cli.options import planned, shown
 from hedgerow.cli.plans import plan_from
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.errors import CalibrationError, FileError, SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
@@ -73,6 +78,9 @@ def audit(
     sample: Annotated[
         int | None, typer.Option(help="Further records, picked at random (10; 0 for Markov chains).")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the losses into this new PNG file; it is confidential.")
+    ] = None,
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
 
@@ -84,6 +92,9 @@ def audit(
     with screen.progress(3) as tell:
         found = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
     screen.say(str(found))
+    if picture is not None:
+        _draw(found.plot(), picture)
+        screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
     screen.result(
         {
             "confidential": True,
@@ -135,6 +146,17 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
     screen.facts(facts)
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
     screen.result({"confidential": True, "facts": dict(facts), "prices": found.prices})
+
+
+def _draw(figure: "Figure", out: Path) -> None:
+    """Writes a picture that only its owner may read into a file that does not exist yet."""
+    try:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            figure.savefig(file, format="png", dpi=110)
+    except FileExistsError:
+        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
+    except OSError as error:
+        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None
 
 
 def _ranged(flags: dict[str, Any]) -> dict[str, Any]:
