@@ -11,7 +11,7 @@ from hedgerow.errors import NotFittedError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start
 from hedgerow.models.base import Health
-from hedgerow.price import BOUNDS
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
 from hedgerow.table import Table
 from hedgerow.utility import compare_copies
@@ -231,7 +231,7 @@ class Results:
         pricing = self._need().outcome.pricing
         rows = np.flatnonzero(self._untrusted())
         columns: dict[str, Any] = {"record": rows}
-        if self._need().recipe.bound == "strict":
+        if self._need().recipe.bound in SUPREMA:
             return self.like(columns)
         if pricing.influence is None:
             columns |= {
@@ -248,7 +248,7 @@ class Results:
 
     def _untrusted(self) -> Mask:
         pricing = self._need().outcome.pricing
-        if self._need().recipe.bound == "strict":  # rests on no draws
+        if self._need().recipe.bound in SUPREMA:  # rests on no draws
             return np.zeros(len(self.power_), dtype=np.bool_)
         if pricing.influence is None:
             return pricing.importance.untrusted
