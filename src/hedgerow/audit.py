@@ -256,9 +256,13 @@ def _excess(loss: PerDraw, epsilon: float) -> float:
 
 
 def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key) -> NDArray[np.int64]:
-    """The records with the largest risk, the largest fixed loss, and a random sample of the rest."""
+    """The records with the largest risk or fixed loss, the least risky one, and a random sample of the rest.
+
+    The least risky record is there because normalised weights hang on both ends: inverse weights on it alone.
+    """
     records = start.design.records
-    by_risk = np.argsort(-start.risk.lipschitz, kind="stable")[: (riskiest + 1) // 2]
+    order = np.argsort(-start.risk.lipschitz, kind="stable")
+    by_risk = np.concatenate([order[: (riskiest + 1) // 2], order[-1:] if riskiest > 1 else order[:0]])
     by_loss = np.argsort(-fixed, kind="stable")[: riskiest // 2]
     order = np.argsort(key.child("sample").stream().uniform(records))[:sample]
     return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)

@@ -13,6 +13,7 @@ from hedgerow.mechanism import Outcome, Recipe, Start
 from hedgerow.models.base import Health
 from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
+from hedgerow.strict import Boxed
 from hedgerow.table import Table
 from hedgerow.utility import compare_copies
 
@@ -137,6 +138,25 @@ class Results:
     def certified_epsilon_(self) -> float:
         """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
         return self._need().outcome.certified
+
+    @property
+    def acceptance_(self) -> float:
+        """Under `Strict`: the share of proposals that fell into the box."""
+        fitted, model = self._need(), self._boxed("acceptance_")
+        key = fitted.key.child("acceptance")
+        return model.acceptance(fitted.start.design, fitted.outcome.fit.power, key=key)
+
+    @property
+    def edge_mass_(self) -> float:
+        """Under `Strict`: the share of draws at the edge of the box. Near 1 the box decides, not the data."""
+        fitted, model = self._need(), self._boxed("edge_mass_")
+        return model.edge_mass(fitted.outcome.fit.parameters, fitted.start.design)
+
+    def _boxed(self, name: str) -> Boxed:
+        model = self._need().recipe.model
+        if not isinstance(model, Boxed):
+            raise AttributeError(f"{name}: only a fit under Strict has a box.")
+        return model
 
     @property
     def health_(self) -> Health:

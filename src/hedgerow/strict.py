@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerDraw, PerRecord
+from hedgerow.checks import is_real
 from hedgerow.design import Design
 from hedgerow.errors import DataError, SettingError
 from hedgerow.keys import Key
@@ -76,6 +77,8 @@ class Strict(Bounded):
     def __post_init__(self) -> None:
         ends: dict[str, tuple[float, float]] = {}
         for name, pair in dict(self.box).items():
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
             low, high = (float(end) for end in pair)
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise SettingError(

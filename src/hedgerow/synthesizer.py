@@ -22,13 +22,14 @@ from hedgerow.price import BOUNDS, SUPREMA, Bound
 from hedgerow.release import Guarantee, Release
 from hedgerow.results import Fitted, Results
 from hedgerow.standards import ADP, Standard
-from hedgerow.strict import Bounded, StrictWeights
+from hedgerow.strict import Bounded, Boxed, StrictWeights
 from hedgerow.table import Table, listed
 from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
 }
+_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
@@ -196,6 +197,7 @@ class Synthesizer(Results):
             recipe, self.epsilon, self.copies, seeded, tuple(left_out), key, start, outcome, scale
         )
         self._warn_about_leverage()
+        self._warn_about_edge()
         return self
 
     def sample(self) -> Release:
@@ -271,6 +273,14 @@ class Synthesizer(Results):
                 "Some records decide so much of their own fit that draws cannot bound the loss about them: "
                 "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
                 "(confidential). Merge rare categories, or use bound='exact' where there is one."
+            )
+
+    def _warn_about_edge(self) -> None:
+        if isinstance(self.model, Boxed) and self.edge_mass_ > _EDGE:
+            _warn(
+                "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
+                "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
+                "knowledge supports better."
             )
 
     def __repr__(self) -> str:

@@ -363,3 +363,27 @@ def test_a_strict_release(hedgerow):
     assert not any("not differential privacy" in caveat for caveat in certificate["not_covered"])
     assert "published tables" in Path("release/public/certificate.md").read_text()
     assert hedgerow("verify", "release").code == 0
+    summary = json.loads(Path("release/confidential/summary.json").read_text())
+    assert 0 < summary["acceptance"] <= 1
+    assert 0 <= summary["edge_mass"] < 0.5
+    assert "edge_mass" in hedgerow("inspect", "release", "--confidential").out
+    assert "edge_mass" not in made.text + hedgerow("inspect", "release").text
+    command = hedgerow("init", "--plan", "release/public/plan.yaml", "--command").out
+    assert "box: {Intercept: [0, 2]" in command
+
+
+def test_a_box_from_public_statements(hedgerow):
+    data = hr.datasets.lognormal(300, seed=1)
+    data[["z"]].to_csv("public.csv", index=False)
+    data.to_csv("sim.csv", index=False)
+    points = ("--at", "{z: 0, median: [1.5, 5]}", "--at", "{z: 4, median: [80, 250]}", "--spread", "2,6")
+    asked = ("box", "public.csv", "--formula", "x ~ z", *points, "--epsilon", 2)
+    found = json.loads(hedgerow(*asked, "--json").out)
+    assert [row["factor"] for row in found["cost"]] == [1.0, 1.5, 2.0, 3.0]
+    assert found["box"]["Intercept"][0] < 1 < found["box"]["Intercept"][1]
+    line = hedgerow(*asked).out.splitlines()[0].removeprefix("--standard '").removesuffix("'")
+    assert hedgerow("cost", "sim.csv", "--formula", "x ~ z", "--epsilon", 2, "--standard", line).code == 0
+    priced = hedgerow("box", "public.csv", "--formula", "x ~ z", "--box", json.dumps(found["box"]), "--json")
+    assert json.loads(priced.out)["cost"][0]["mean_weight"] < 1
+    for wrong in (points[:4], points[4:], ("--box", "{z: 1}"), (*points, "--box", "{}"), ("--at", "[1]")):
+        assert hedgerow("box", "public.csv", "--formula", "x ~ z", *wrong).code == 2

@@ -30,7 +30,7 @@ PLAN_FLAGS: dict[str, Any] = {
     "formula": _option(str, "--formula", help='Protected column and predictors: "payroll ~ employees".'),
     "family": _option(str, "--family", help="Distribution: lognormal (default) or normal."),
     "standard": _option(
-        str, "--standard", help="unweighted, adp (default), range-averaged or range-truncated."
+        str, "--standard", help="unweighted, adp (default), range-averaged, range-truncated or strict."
     ),
     "epsilon": _option(float, "--epsilon", help="Target ε over all copies."),
     "no_target": Annotated[bool, typer.Option("--no-target", help="Claim no ε at all.")],
