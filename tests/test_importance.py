@@ -6,7 +6,7 @@ import programs
 import pytest
 
 import hedgerow as hr
-from hedgerow.audit import ESTIMATE, _estimated_again, _exact_again, _without
+from hedgerow.audit import ESTIMATE, _estimated_again, _exact_again, without
 from hedgerow.importance import importance, importance_of
 from hedgerow.keys import Key
 from hedgerow.numerics.pareto import tail_shape
@@ -55,7 +55,7 @@ def test_recomputed_weights_by_importance_are_the_exact_ones(exact):
     """On the very draws of the exact audit only the constant differs, by a Monte Carlo error below 0.05."""
     fitted = exact._fitted
     for record in (3, 17, 40):
-        power = _without(exact.recipe, fitted.start, record, 1.0, fitted.key)
+        power = without(exact.recipe, fitted.start, record, 1.0, fitted.key)
         closed = _exact_again(exact.model, fitted.outcome, power, 0.1, Key.from_seed(1))
         weighed = _estimated_again(fitted.outcome, power, 0.1)
         assert weighed[0] == pytest.approx(closed[0], abs=0.05)

@@ -183,7 +183,7 @@ def audit(
     chosen = _choose(start, fixed, first, others, key.child("audit"))
     found = []
     for record in chosen:
-        power = _without(recipe, start, int(record), scale, key)
+        power = without(recipe, start, int(record), scale, key)
         if isinstance(recipe.model, Regression):
             found.append(
                 _exact_again(recipe.model, outcome, power, epsilon, key.child("audit").child(int(record)))
@@ -268,7 +268,7 @@ def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key
     return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)
 
 
-def _without(recipe: Recipe, start: Start, record: int, scale: float, key: Key) -> PerRecord:
+def without(recipe: Recipe, start: Start, record: int, scale: float, key: Key) -> PerRecord:
     """The powers of the whole procedure without one outcome, at the same scale of the weights."""
     model, design = recipe.model, start.design
     present = np.arange(design.records) != record

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.axes import Mask, PerRecord
-from hedgerow.errors import NotFittedError
+from hedgerow.checks import is_count
+from hedgerow.errors import NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start
 from hedgerow.models.base import Health
 from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
+from hedgerow.standards import WITHHELD
 from hedgerow.strict import Boxed
 from hedgerow.table import Table
 from hedgerow.utility import compare_copies
 
 if TYPE_CHECKING:
+    from hedgerow.attack import Attack
     from hedgerow.audit import Audit
     from hedgerow.outlook import Outlook
 
@@ -88,6 +91,39 @@ class Results:
             key=fitted.key,
             riskiest=riskiest,
             sample=sample,
+        )
+
+    def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> "Attack":
+        """A membership attack on one outcome through single copies, for exact models (`hedgerow.attack`).
+
+        `record` is the one of the largest oscillation by default. The table without its outcome is put
+        through the whole procedure, weights included. ε is held against the target of one copy or, without a
+        target and for range standards, against the price with the outcome withheld.
+        """
+        from hedgerow.attack import attack
+        from hedgerow.audit import without
+
+        fitted = self._need()
+        recipe, outcome = fitted.recipe, fitted.outcome
+        withheld = outcome.pricing.withheld
+        chosen = int(np.argmax(withheld.by_record("oscillation"))) if record is None else record
+        if not is_count(chosen) or not 0 <= chosen < fitted.start.design.records:
+            raise SettingError(f"record must be a row between 0 and {fitted.start.design.records - 1}.")
+        own = fitted.epsilon is not None and recipe.standard.neighbour == WITHHELD
+        claimed = withheld.epsilon("lipschitz" if recipe.bound in SUPREMA else recipe.bound)
+        if own and fitted.epsilon is not None:
+            claimed = fitted.epsilon / fitted.copies
+        alone = fitted.start.fit is None  # each weight depends on its own record: the others stay
+        return attack(
+            recipe.model,
+            fitted.start.design,
+            outcome.fit.power,
+            chosen,
+            claimed=claimed,
+            key=fitted.key.child("attack"),
+            trials=trials,
+            confidence=confidence,
+            without=None if alone else without(recipe, fitted.start, chosen, fitted.scale, fitted.key),
         )
 
     def outlook(self) -> "Outlook":

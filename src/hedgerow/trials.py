@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.attack import Attack
 from hedgerow.audit import Audit
 from hedgerow.comparison import compare
 from hedgerow.errors import CalibrationError
@@ -94,6 +95,16 @@ def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress
     synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
     progress("withholding outcomes")
     return synth.audit(riskiest=riskiest, sample=sample)
+
+
+def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
+    """Fit the plan, then try to tell from copies whether one outcome was used."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    progress("attacking")
+    return synth.attack(record, trials=trials)
 
 
 def contract(plan: Plan, *, progress: Progress) -> list[Row]:

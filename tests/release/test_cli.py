@@ -350,6 +350,14 @@ def test_audit_and_contraction_print_what_they_found(hedgerow):
     assert [row["n"] for row in rows["sizes"]] == [10, 20, 40, 80, 160]
 
 
+def test_attack_prints_a_lower_bound(hedgerow):
+    hr.datasets.lognormal(60, seed=1).to_csv("sim.csv", index=False)
+    asked = ("attack", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--trials", "300")
+    found = json.loads(hedgerow(*asked, "--json").out)
+    assert (found["confidential"], found["breach"], found["trials"]) == (True, False, 300)
+    assert "bounds ε from below" in hedgerow(*asked, "--record", 3).out
+
+
 def test_a_strict_release(hedgerow):
     hr.datasets.lognormal(300, seed=1).to_csv("sim.csv", index=False)
     box = "{Intercept: [0, 2], z: [0.5, 1.5], sigma: [0.6, 1.6]}"

@@ -37,6 +37,7 @@ for command in (
     trials.calibrate,
     trials.compare,
     trials.audit,
+    trials.attack,
     trials.contraction,
     boxes.box,
     studies.reproduce,

@@ -1,9 +1,10 @@
-"""compare, calibrate, cost, audit, contraction: what a release would cost, before anything is written.
+"""compare, calibrate, cost, audit, attack, contraction: what a release would cost, before it is made.
 
 Everything these commands print is computed from the confidential data and is confidential.
 """
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,6 +106,29 @@ def audit(
             "breaches": found.breaches.tolist(),
         }
     )
+
+
+@shown
+@planned
+def attack(
+    flags: dict[str, Any],
+    screen: Screen,
+    record: Annotated[
+        int | None, typer.Option(help="Row to attack, from 0 up; the most exposed one by default.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Copies made from each of the two tables.")] = 2000,
+) -> None:
+    """Try to tell from copies whether one outcome was used: a lower bound on ε next to the claimed one.
+
+    Example: hedgerow attack payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    """
+    from hedgerow.trials import attack_plan
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(3) as tell:
+        found = attack_plan(plan, record=record, trials=trials, progress=tell)
+    screen.say(str(found))
+    screen.result({"confidential": True, **asdict(found), "breach": found.breach})
 
 
 @shown
