@@ -44,8 +44,9 @@ _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit t
 class Audit:
     """Losses about records, x_i withheld; confidential.
 
-    `fixed` holds max_s |L_i| for every record with weights fixed and `delta` the matching δ_i(ε). `chosen`
-    names the records for which weights were recomputed, `recomputed` and `recomputed_delta` their losses.
+    `fixed` holds max_s |L_i| over the fit's draws for every record with weights fixed and `delta` the
+    matching δ_i(ε). `chosen` names the records for which weights were recomputed, `recomputed` and
+    `recomputed_delta` their losses; the exact ones over draws of both posteriors.
     `importance` is there where the model has no closed form: all losses are then estimates.
     """
 
@@ -220,14 +221,18 @@ def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
 def _exact_again(
     model: Regression, outcome: Outcome, power: PerRecord, epsilon: float, key: Key
 ) -> tuple[float, float, float]:
-    """max |L| and δ(ε) against the posterior with these powers, both densities in closed form."""
+    """max |L| and δ(ε) against the posterior with these powers, both densities in closed form.
+
+    Over draws of both: either table may be the real one, and far draws of one are seldom draws of the other.
+    """
     fit = outcome.fit
     draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
     posterior, other = model.posterior(fit.design, fit.power), model.posterior(fit.design, power)
     here = posterior.log_density(draws) - other.log_density(draws)
     fresh = other.draw(len(draws), key)
     there = posterior.log_density(fresh) - other.log_density(fresh)
-    return float(np.abs(here).max()), max(_excess(here, epsilon), _excess(-there, epsilon)), np.nan
+    largest = float(max(np.abs(here).max(), np.abs(there).max()))
+    return largest, max(_excess(here, epsilon), _excess(-there, epsilon)), np.nan
 
 
 def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:

@@ -9,14 +9,16 @@ import numpy as np
 from hedgerow.attack import Attack
 from hedgerow.audit import Audit
 from hedgerow.comparison import compare
+from hedgerow.elicit import box_cost
 from hedgerow.errors import CalibrationError
 from hedgerow.ledger import Balance, Ledger
 from hedgerow.outlook import contraction
 from hedgerow.places import ledger_path
 from hedgerow.plan import Plan
-from hedgerow.preparing import prepare
-from hedgerow.price import BOUNDS
+from hedgerow.preparing import Prepared, prepare
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+from hedgerow.strict import Boxed, Strict
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 
@@ -31,6 +33,8 @@ class Cost:
     account: str  # the dataset's name, or what it is called without one
     balance: Balance | None  # None: nothing was recorded for this data under this relation
     prices: list[Row]
+    advice: str  # whether more draws would raise the price, or how well a box fits
+    wider: list[Row]  # what wider boxes would cost, for a strict plan
 
 
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
@@ -141,7 +145,22 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
         }
         for bound in BOUNDS
     ]
-    return Cost(account, balance, prices)
+    if synth.bound in SUPREMA:  # what it is really charged for: a supremum over parameters, not over draws
+        prices.insert(0, {"bound": synth.bound, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
+    if isinstance(synth.model, Boxed):
+        advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
+        return Cost(account, balance, prices, advice, _wider(prepared))
+    return Cost(account, balance, prices, synth.outlook().advice(), [])
+
+
+def _wider(prepared: Prepared) -> list[Row]:
+    """What wider boxes would cost the plan, on a simulated outcome: public."""
+    plan = prepared.plan
+    if not isinstance(plan.standard, Strict) or plan.epsilon is None:
+        return []
+    target = plan.epsilon / plan.copies
+    columns = box_cost(plan.formula, prepared.table, plan.standard.box, epsilon=target, family=plan.family)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _largest_gap(synth: Synthesizer) -> float:

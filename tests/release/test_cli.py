@@ -390,7 +390,14 @@ def test_a_box_from_public_statements(hedgerow):
     assert [row["factor"] for row in found["cost"]] == [1.0, 1.5, 2.0, 3.0]
     assert found["box"]["Intercept"][0] < 1 < found["box"]["Intercept"][1]
     line = hedgerow(*asked).out.splitlines()[0].removeprefix("--standard '").removesuffix("'")
-    assert hedgerow("cost", "sim.csv", "--formula", "x ~ z", "--epsilon", 2, "--standard", line).code == 0
+    cost = ("cost", "sim.csv", "--formula", "x ~ z", "--epsilon", 2, "--standard", line)
+    shown = json.loads(hedgerow(*cost, "--json").out)
+    assert shown["advice"].startswith("Acceptance")
+    assert shown["prices"][0]["bound"] == "strict"
+    assert shown["prices"][0]["epsilon"] == pytest.approx(2.0, rel=1e-6)
+    assert shown["wider_boxes"][0]["mean_weight"] == pytest.approx(found["cost"][0]["mean_weight"], rel=1e-4)
+    assert "effective_records" in hedgerow(*cost).out
+    assert "settled" in hedgerow("cost", "sim.csv", "--formula", "x ~ z").out
     priced = hedgerow("box", "public.csv", "--formula", "x ~ z", "--box", json.dumps(found["box"]), "--json")
     assert json.loads(priced.out)["cost"][0]["mean_weight"] < 1
     for wrong in (points[:4], points[4:], ("--box", "{z: 1}"), (*points, "--box", "{}"), ("--at", "[1]")):

@@ -169,7 +169,10 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
         facts += [("budget", "none is set for this account")]
     screen.facts(facts)
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
-    screen.result({"confidential": True, "facts": dict(facts), "prices": found.prices})
+    screen.say(found.advice)
+    screen.table("What wider boxes would leave of the records, on a simulated outcome", found.wider)
+    result = {"confidential": True, "facts": dict(facts), "prices": found.prices, "advice": found.advice}
+    screen.result(result | ({"wider_boxes": found.wider} if found.wider else {}))
 
 
 def _draw(figure: "Figure", out: Path) -> None:
