@@ -46,7 +46,8 @@ class Audit:
 
     `fixed` holds max_s |L_i| over the fit's draws for every record with weights fixed and `delta` the
     matching δ_i(ε). `chosen` names the records for which weights were recomputed, `recomputed` and
-    `recomputed_delta` their losses; the exact ones over draws of both posteriors.
+    `recomputed_delta` their losses. `reverse` holds those losses over draws of the posterior without the
+    record: either table may be the real one, but no draw-based statement covers that direction.
     `importance` is there where the model has no closed form: all losses are then estimates.
     """
 
@@ -56,6 +57,7 @@ class Audit:
     chosen: NDArray[np.int64]
     recomputed: PerRecord
     recomputed_delta: PerRecord
+    reverse: PerRecord  # NaN for estimates: importance weights cannot see where no draw is
     importance: Importance | None = None
     recomputed_k: PerRecord | None = None  # Pareto k̂ of the estimates with weights recomputed
     own_weights: bool = False  # each weight depends on its own record alone: recomputing changes nothing
@@ -81,10 +83,16 @@ class Audit:
         fixed = np.flatnonzero(self.fixed > self.epsilon)
         return np.union1d(fixed, self.chosen[self.recomputed > self.epsilon])
 
+    @property
+    def reverse_breaches(self) -> NDArray[np.int64]:
+        """Further records whose loss exceeded it only at draws of the posterior without them."""
+        return np.setdiff1d(self.chosen[self.reverse > self.epsilon], self.breaches)
+
     def columns(self) -> dict[str, Any]:
         """Tidy columns, a row a record: losses and δ; NaN where weights were not recomputed."""
-        again, again_delta = np.full(len(self.fixed), np.nan), np.full(len(self.fixed), np.nan)
+        again, again_delta, reverse = (np.full(len(self.fixed), np.nan) for _ in range(3))
         again[self.chosen], again_delta[self.chosen] = self.recomputed, self.recomputed_delta
+        reverse[self.chosen] = self.reverse
         found = {
             "record": np.arange(len(self.fixed)),
             "kind": [self.kind] * len(self.fixed),
@@ -92,6 +100,7 @@ class Audit:
             "delta_fixed": self.delta,
             "loss_recomputed": again,
             "delta_recomputed": again_delta,
+            "loss_reverse": reverse,
             "breach": (self.fixed > self.epsilon) | (again > self.epsilon),
         }
         if self.importance is not None:
@@ -105,7 +114,7 @@ class Audit:
         return plots.audit(self)
 
     def __str__(self) -> str:
-        found, again = len(self.breaches), self.largest_recomputed
+        found, again, more = len(self.breaches), self.largest_recomputed, len(self.reverse_breaches)
         lines = [
             f"hedgerow audit (confidential): {self.kind}",
             "",
@@ -118,6 +127,14 @@ class Audit:
             f"Finding: the loss about {found} records exceeds the stated price."
             if found
             else "No loss above the stated price was found.",
+            *(
+                [
+                    f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
+                    "direction that no draw-based statement covers."
+                ]
+                if more
+                else []
+            ),
             "An audit bounds the loss from below: other records, draws or data may show a larger one.",
         ]
         return "\n".join([*lines, *self._doubts()])
@@ -191,7 +208,7 @@ def audit(
             )
         else:
             found.append(_estimated_again(outcome, power, epsilon))
-    losses, deltas, shapes = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    losses, deltas, last = np.array(found, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,
         fixed,
@@ -199,8 +216,9 @@ def audit(
         chosen,
         losses,
         deltas,
+        last if closed else np.full(len(chosen), np.nan),
         importance=None if closed else outcome.pricing.importance,
-        recomputed_k=None if closed else shapes,
+        recomputed_k=None if closed else last,
         own_weights=own_weights,
     )
 
@@ -221,18 +239,15 @@ def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
 def _exact_again(
     model: Regression, outcome: Outcome, power: PerRecord, epsilon: float, key: Key
 ) -> tuple[float, float, float]:
-    """max |L| and δ(ε) against the posterior with these powers, both densities in closed form.
-
-    Over draws of both: either table may be the real one, and far draws of one are seldom draws of the other.
-    """
+    """max |L|, δ(ε) and the reverse max |L| against the posterior with these powers, in closed form."""
     fit = outcome.fit
     draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
     posterior, other = model.posterior(fit.design, fit.power), model.posterior(fit.design, power)
     here = posterior.log_density(draws) - other.log_density(draws)
     fresh = other.draw(len(draws), key)
     there = posterior.log_density(fresh) - other.log_density(fresh)
-    largest = float(max(np.abs(here).max(), np.abs(there).max()))
-    return largest, max(_excess(here, epsilon), _excess(-there, epsilon)), np.nan
+    delta = max(_excess(here, epsilon), _excess(-there, epsilon))
+    return float(np.abs(here).max()), delta, float(np.abs(there).max())
 
 
 def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:

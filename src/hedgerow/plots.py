@@ -112,6 +112,9 @@ def audit(found: "Audit") -> "Figure":
         again = place[found.chosen], found.recomputed
         axes.vlines(again[0], found.fixed[found.chosen], again[1], color=PALETTE[1], linewidth=0.8)
         axes.plot(*again, "D", color=PALETTE[1], markeredgecolor="black", markersize=5, label=label)
+        if np.isfinite(found.reverse).any():
+            label = "the same, at draws of the posterior without the record"
+            axes.plot(again[0], found.reverse, "_", color=PALETTE[6], markersize=7, label=label)
     axes.axhline(found.epsilon, color="black", linewidth=1, linestyle="--", label="stated price of one copy")
     for record, height in _largest(found):
         colour = PALETTE[6] if height > found.epsilon else "black"
@@ -120,7 +123,8 @@ def audit(found: "Audit") -> "Figure":
             rotation=40, color=colour,
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_ylim(0, 1.12 * max(found.epsilon, *(height for _, height in _largest(found))))
+    tops = [found.epsilon, *(height for _, height in _largest(found)), *found.reverse]
+    axes.set_ylim(0, 1.12 * float(np.nanmax(tops)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel("record, by its loss with weights fixed")
     axes.set_ylabel("largest |privacy loss|, outcome withheld")

@@ -104,6 +104,7 @@ def audit(
             "largest_fixed": found.largest_fixed,
             "largest_recomputed": found.largest_recomputed,
             "breaches": found.breaches.tolist(),
+            "reverse_breaches": found.reverse_breaches.tolist(),
         }
     )
 
