@@ -61,6 +61,33 @@ def test_a_planted_leak_is_found():
     assert "refutes the claim" in str(found)
 
 
+def test_a_build_with_the_weights_switched_off_is_found():
+    """The strict mechanism with every weight at 1, and ε claimed as if it had its own."""
+    synth = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=0.5, seed=1, draws=100).fit(outlying(1))
+    design = synth._fitted.start.design
+    key = Key.from_seed(3)
+    sound = attack(synth.model, design, synth.power_, 0, claimed=0.5, key=key, trials=1500)
+    leaking = attack(synth.model, design, np.ones(30), 0, claimed=0.5, key=key, trials=1500)
+    assert not sound.breach
+    assert leaking.breach
+    assert leaking.lower <= leaking.estimate <= leaking.upper
+
+
+def test_the_front_door(small):
+    """Weights are recomputed without the record; the target of one copy is what is refuted or not."""
+    synth = hr.Synthesizer("x ~ z", epsilon=12.0, copies=2, seed=1, draws=200).fit(small[["x", "z"]])
+    found = synth.attack(trials=400)
+    assert found.claimed == 6.0
+    assert not found.breach
+    strict = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=1.0, seed=1, draws=100)
+    assert not strict.fit(outlying(2)).attack(0, trials=400).breach
+    with pytest.raises(hr.HedgerowError, match="between 0 and 59"):
+        synth.attack(60)
+    ranged = hr.Synthesizer("x ~ z", standard=hr.RangeAveraged(hr.Radius(0.4, 1.8)), epsilon=6.0, seed=1)
+    ranged.fit(small[["x", "z"]])
+    assert ranged.attack(trials=200).claimed == ranged.withheld_epsilon_["lipschitz"]
+
+
 def test_an_ignored_record_cannot_be_found():
     """At power 0 both tables give the same posterior, and the interval must hold 0."""
     design = designs.build("x ~ z", Table.of(outlying(1)))

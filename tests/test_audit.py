@@ -1,10 +1,12 @@
 """The audit against brute force, and the breaches it must find."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.audit import audit, summary
+from hedgerow.audit import audit, summary, without
 from hedgerow.keys import Key
 from hedgerow.numerics.scoring import Draws
 
@@ -48,13 +50,34 @@ def test_fixed_losses_are_the_exact_withheld_price(small):
     synth, found = audited(small[["x", "z"]], riskiest=4, sample=2)
     assert found.largest_fixed == pytest.approx(synth.withheld_epsilon_["exact"])
     assert found.fixed.shape == (60,)
-    assert 4 <= len(found.chosen) <= 6
+    assert 4 <= len(found.chosen) <= 7  # four by risk or loss, the least risky one, two at random
 
 
 def test_weights_that_depend_on_nothing_lose_the_same_recomputed(small):
     """Under one weight for all, recomputing changes nothing but the record itself."""
-    _, found = audited(small[["x", "z"]], weights=hr.ScalarWeights(0.5), riskiest=6, sample=4)
+    synth, found = audited(small[["x", "z"]], weights=hr.ScalarWeights(0.5), riskiest=6, sample=4)
     np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-8)
+    for record in found.chosen:
+        power = without(synth.recipe, synth._fitted.start, int(record), 1.0, synth._fitted.key)
+        np.testing.assert_array_equal(power, np.where(np.arange(60) == record, 0.0, synth.power_))
+
+
+def test_the_reverse_is_over_draws_without_the_record(small):
+    """By brute force, with the log densities of both posteriors at the draws of both."""
+    synth, found = audited(small[["x", "z"]], riskiest=3, sample=0)
+    fitted = synth._fitted
+    fit = fitted.outcome.fit
+    here = Draws(fit.parameters["beta"], fit.parameters["sigma"])
+    for record, loss, reverse in zip(found.chosen, found.recomputed, found.reverse, strict=True):
+        power = without(synth.recipe, fitted.start, int(record), 1.0, fitted.key)
+        one, two = synth.model.posterior(fit.design, fit.power), synth.model.posterior(fit.design, power)
+        there = two.draw(300, fitted.key.child("audit").child(int(record)))
+        ratios = [np.abs(one.log_density(d) - two.log_density(d)).max() for d in (here, there)]
+        assert [loss, reverse] == ratios
+    tight = dataclasses.replace(found, epsilon=(found.recomputed.max() + found.reverse.max()) / 2)
+    assert (len(tight.reverse_breaches) > 0) == (found.reverse.max() > found.recomputed.max())
+    assert ("no draw-based statement covers" in str(tight)) == (len(tight.reverse_breaches) > 0)
+    assert not set(tight.breaches) & set(tight.reverse_breaches)
 
 
 def test_delta_is_zero_where_no_loss_exceeds_and_one_sided_otherwise(small):
@@ -87,6 +110,21 @@ def test_the_singleton_category_is_a_breach_with_weights_fixed():
         key=Key.from_seed(1), riskiest=2, sample=0,
     )  # fmt: skip
     assert 199 in found.breaches
+
+
+def test_the_picture_shows_both_kinds_of_loss_and_the_price(small):
+    _, found = audited(small[["x", "z"]], "oscillation", riskiest=4, sample=2)
+    axes = found.plot().axes[0]
+    fixed, again, reverse, price = axes.get_lines()
+    np.testing.assert_array_equal(reverse.get_ydata(), found.reverse)
+    assert sorted(fixed.get_ydata()) == sorted(found.fixed)
+    np.testing.assert_array_equal(again.get_ydata(), found.recomputed)
+    assert set(price.get_ydata()) == {found.epsilon}
+    height = dict(zip(found.chosen, found.recomputed, strict=True))
+    named = [int(text.get_text()) for text in axes.texts]
+    assert max(height, key=height.get) in named
+    assert "confidential" in axes.get_title(loc="left")
+    assert hr.plot.audit(audited(small[["x", "z"]], riskiest=0, sample=0)[1]).axes
 
 
 def test_columns_and_repr(small):

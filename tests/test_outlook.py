@@ -1,5 +1,7 @@
 """More draws, more records."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,26 @@ def test_maxima_are_the_brute_force_ones(small):
         found = outlook(pricing)
         np.testing.assert_allclose(found.maxima, np.abs(d).max(axis=1), rtol=1e-12)
         assert 2 * found.maxima.max() == pytest.approx(synth.lipschitz_epsilon_, rel=1e-9)
+
+
+def test_maxima_are_the_same_without_a_closed_form(small):
+    """The path of models that score whole tables, on draws of one that need not."""
+    synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), seed=1, draws=150)
+    pricing = synth.fit(small[["x", "z"]])._fitted.outcome.pricing
+    other = replace(pricing, fit=replace(pricing.fit, influence=None))
+    np.testing.assert_allclose(outlook(other).maxima, outlook(pricing).maxima, rtol=1e-12)
+
+
+def test_pictures(small):
+    synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), seed=1, draws=150)
+    found = synth.fit(small[["x", "z"]]).outlook()
+    seen, foretold = found.plot().axes[0].get_lines()[:2]
+    assert seen.get_ydata()[-1] == pytest.approx(2 * found.maxima.max())
+    assert len(foretold.get_ydata()) == 60
+    columns = contraction(
+        lambda: hr.Synthesizer("x ~ z", seed=1, draws=100), small[["x", "z"]], sizes=[30, 60]
+    )
+    assert len(hr.plot.contraction(columns).axes[0].get_lines()) == 3
 
 
 def test_a_known_tail_is_extrapolated():

@@ -138,8 +138,40 @@ def test_price_and_words(payroll):
     assert "not differential privacy" in str(
         hr.Synthesizer("x ~ z", epsilon=9.0, seed=1).fit(payroll).sample().guarantee
     )
-    assert synth.model.acceptance(synth._fitted.start.design, synth.power_, key=Key.from_seed(1)) > 0.5
-    assert synth.model.edge_mass(synth._fitted.outcome.fit.parameters, synth._fitted.start.design) < 0.1
+    assert synth.acceptance_ > 0.5
+    assert synth.edge_mass_ < 0.1
+
+
+def test_only_a_box_has_an_edge(payroll):
+    synth = hr.Synthesizer("x ~ z", seed=1, draws=100).fit(payroll)
+    for name in ("acceptance_", "edge_mass_"):
+        with pytest.raises(AttributeError, match="only a fit under Strict"):
+            getattr(synth, name)
+
+
+def test_a_box_that_the_data_contradict_is_warned_about(payroll):
+    """The slope is 1; a side that ends at 0.9 holds only the tail of its posterior."""
+    narrow = {"Intercept": (0.0, 2.0), "z": (0.4, 0.9), "sigma": (0.6, 1.6)}
+    with pytest.warns(hr.HedgerowWarning, match="at the edge of the box") as caught:
+        synth = strict(payroll, epsilon=20.0, box=narrow)
+    assert synth.edge_mass_ > 0.5
+    assert f"{synth.edge_mass_:.2f}" not in str(caught[0].message)
+
+
+def test_acceptance_and_edge_are_shares_of_draws():
+    """Under a tiny ε the prior decides: normal of half a side about the centre, for each coefficient."""
+    data = hr.datasets.lognormal(50, seed=1)
+    synth = strict(data, epsilon=1e-9, draws=4000)
+    inside = synth._fitted.outcome.fit.parameters
+    low, high = np.array(list(BOX.values())).T
+    place = (np.column_stack([inside["beta"], inside["sigma"]]) - low) / (high - low)
+    assert synth.edge_mass_ == np.mean(((place < 0.02) | (place > 0.98)).any(axis=1))
+    posterior = synth.model._centred(synth._fitted.start.design)
+    some = posterior.posterior(synth._fitted.start.design, synth.power_).draw(40_000, Key.from_seed(7))
+    points = np.column_stack([some.beta, some.sigma])
+    share = ((points >= low) & (points <= high)).all(axis=1).mean()
+    # A share of 4000 proposals; four standard errors, false alarm 1e-4.
+    assert synth.acceptance_ == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 4000))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +181,8 @@ def test_price_and_words(payroll):
         (lambda: hr.Strict({"z": (1, 0), "sigma": (1, 2)}), "in order for 'z'"),
         (lambda: hr.Strict({"z": (0, np.inf), "sigma": (1, 2)}), "finite"),
         (lambda: hr.Strict({"sigma": (0, 2)}), "positive"),
+        (lambda: hr.Strict({"z": 1, "sigma": (1, 2)}), "a lower and an upper end for 'z'"),
+        (lambda: hr.Strict({"z": ("a", 2), "sigma": (1, 2)}), "a lower and an upper end for 'z'"),
         (lambda: hr.Synthesizer("x ~ z", standard=hr.Strict(BOX)), "needs a target"),
         (
             lambda: hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=1, bound="exact"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hedgerow import datasets, utility
     from hedgerow import plots as plot
     from hedgerow.assessment import Assessment, assess
+    from hedgerow.censored import Censored
     from hedgerow.certificate import Certificate
     from hedgerow.comparison import Comparison, compare
     from hedgerow.making import Made, make_release
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "assessment": ("Assessment", "assess"),
+    "censored": ("Censored",),
     "certificate": ("Certificate",),
     "comparison": ("Comparison", "compare"),
     "models.family": ("Family",),
@@ -83,6 +85,7 @@ __all__ = [
     "Bounds",
     "Brackets",
     "CapWeights",
+    "Censored",
     "Certificate",
     "Codes",
     "Comparison",

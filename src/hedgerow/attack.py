@@ -22,11 +22,16 @@ from hedgerow.strict import Boxed
 
 @dataclass(frozen=True)
 class Attack:
-    """What the attack found; confidential. `lower` holds with the stated confidence."""
+    """What the attack found; confidential. `lower` and `upper` hold with the stated confidence each.
+
+    `lower` is a lower bound on ε. `upper` bounds the log ratio of this test's two rates from above, and
+    nothing else: another test may do better.
+    """
 
     claimed: float
     estimate: float
     lower: float
+    upper: float
     confidence: float
     trials: int
 
@@ -39,8 +44,9 @@ class Attack:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
         return (
             f"Membership attack (confidential): {self.trials} copies from each table; empirical ε "
-            f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence, against "
-            f"{self.claimed:.3f} claimed: {verdict}. An attack bounds ε from below."
+            f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence (this "
+            f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
+            "attack bounds ε from below."
         )
 
 
@@ -134,11 +140,18 @@ def _decide(present: PerDraw, absent: PerDraw, claimed: float, trials: int, conf
     rest = trials - half
     error = 1 - confidence
     # One-sided Clopper–Pearson bounds, half the error each: the ratio's lower bound holds with `confidence`.
-    low = float(beta_distribution.ppf(error / 2, hits, rest - hits + 1)) if hits else 0.0
-    high = float(beta_distribution.ppf(1 - error / 2, misses + 1, rest - misses)) if misses < rest else 1.0
-    lower = float(np.log(low / high)) if low > 0 else 0.0
+    used, withheld = _interval(hits, rest, error / 2), _interval(misses, rest, error / 2)
+    lower = float(np.log(used[0] / withheld[1])) if used[0] > 0 else 0.0
+    upper = float(np.log(used[1] / withheld[0])) if withheld[0] > 0 else float("inf")
     estimate = float(np.log((hits + 0.5) / (misses + 0.5)))
-    return Attack(claimed, max(estimate, 0.0), max(lower, 0.0), confidence, trials)
+    return Attack(claimed, max(estimate, 0.0), max(lower, 0.0), max(upper, 0.0), confidence, trials)
+
+
+def _interval(count: int, trials: int, error: float) -> tuple[float, float]:
+    """Clopper–Pearson: each end misses the true rate with probability at most `error`."""
+    low = float(beta_distribution.ppf(error, count, trials - count + 1)) if count else 0.0
+    high = float(beta_distribution.ppf(1 - error, count + 1, trials - count)) if count < trials else 1.0
+    return low, high
 
 
 def _rates(present: PerDraw, absent: PerDraw, cut: float, upward: bool) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError
 from hedgerow.fields import Choice, Either, Flag, Key, Named, Nothing, Number, Record, Several, Text, Whole
-from hedgerow.price import BOUNDS
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Guarantee
 from hedgerow.wording import Assumption
 
@@ -37,7 +37,7 @@ FIELDS = Record(
         date=Text("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
         standard=Text(),
         neighbour=Text(),
-        bound=Choice((*BOUNDS, "strict")),
+        bound=Choice((*BOUNDS, *SUPREMA)),
         family=Text(),
         epsilon=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
         delta=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
@@ -141,7 +141,7 @@ class Certificate:
             family=guarantee.family,
             epsilon=None if claimed is None else Price(claimed / m, claimed),
             delta=None
-            if claimed is None or guarantee.bound == "strict"
+            if claimed is None or guarantee.bound in SUPREMA
             else Price(guarantee.delta, m * guarantee.delta),
             confidence=guarantee.confidence,
             draws=guarantee.draws,

@@ -9,6 +9,7 @@ from hedgerow import formats
 from hedgerow.folder import CONFIDENTIAL, Draft
 from hedgerow.preparing import Prepared
 from hedgerow.price import BOUNDS
+from hedgerow.strict import Boxed
 from hedgerow.synthesizer import Synthesizer
 
 _README = """Nothing in this folder may be published: it says what was achieved on the data at hand, which the
@@ -47,6 +48,7 @@ def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         "scale": synth.scale_,
         "mean_alpha": float(synth.alpha_.mean()),
         "flagged_records": len(synth.flagged_),
+        **_box(synth),
         "health": {
             "sampler": fit.health.sampler,
             "independent": fit.health.independent,
@@ -61,6 +63,13 @@ def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         },
         "reading": list(prepared.source.notes),
     }
+
+
+def _box(synth: Synthesizer) -> dict[str, float]:
+    """How well the box of a strict release fits the data."""
+    if not isinstance(synth.model, Boxed):
+        return {}
+    return {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
 
 
 def _draws(synth: Synthesizer) -> pa.Table:

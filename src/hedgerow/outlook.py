@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import genpareto
@@ -11,11 +11,14 @@ from hedgerow.axes import PerDraw, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.fit import Fit
 from hedgerow.keys import Key
-from hedgerow.models.base import blocks
+from hedgerow.models.base import block_rows, blocks
 from hedgerow.price import Pricing
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Sensitive
 from hedgerow.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _TAIL = 0.2  # the share of per-draw maxima that the tail is fitted to
 _SETTLED = 0.05  # a price that grows by less when draws are ten times as many has settled
@@ -60,6 +63,12 @@ class Outlook:
         counts = [multiple * len(self.maxima) for multiple in multiples]
         return {"draws": [float(n) for n in counts], "price": [self.price_at(n) for n in counts]}
 
+    def plot(self) -> "Figure":
+        """The price against the number of draws, seen and foretold; confidential."""
+        from hedgerow import plots
+
+        return plots.outlook(self)
+
     def __repr__(self) -> str:
         return f"Outlook({len(self.maxima)} draws, confidential)"
 
@@ -86,6 +95,8 @@ def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
 
 def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord) -> PerDraw:
     """max_i |d_i − centre_i| for every draw, over the records that can decide it."""
+    if fit.influence is None:
+        return _streamed(fit, part, interval, centre)
     order = np.argsort(-largest, kind="stable")
     found = np.zeros(fit.draws)
     for chunk in blocks(len(order), fit.draws):
@@ -100,6 +111,19 @@ def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, la
             np.maximum(found, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=found)
             if largest[row] <= found.min():
                 return found
+    return found
+
+
+def _streamed(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord) -> PerDraw:
+    """The same for models that score whole tables, a few draws at a time."""
+    every = slice(None)
+    uses_mass = not hasattr(part, "mass") or bool(part.mass.any())
+    found, step = np.empty(fit.draws), block_rows(fit.design.records, fit.draws)
+    for start in range(0, fit.draws, step):
+        some = fit.part(slice(start, start + step))
+        log_lik = some.log_lik()
+        log_mass = some.log_mass(interval) if uses_mass else np.zeros_like(log_lik)
+        found[start : start + step] = np.abs(part(every, log_lik, log_mass) - centre).max(axis=1)
     return found
 
 

@@ -1,6 +1,6 @@
-"""The paper's violins, from a synthesizer or a comparison. Confidential: they show by-record values."""
+"""The paper's violins, the audit's losses, prices by draws and by records: all of them confidential."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,9 @@ from hedgerow.synthesizer import Synthesizer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hedgerow.audit import Audit
+    from hedgerow.outlook import Outlook
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#F0E442")
@@ -90,6 +93,104 @@ def utility(source: Source, statistic: str = "ecdf_max") -> "Figure":
     figure = violins(groups, STATISTICS.get(statistic, statistic))
     figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
     return figure
+
+
+def audit(found: "Audit") -> "Figure":
+    """Losses with weights fixed and recomputed, the largest first, against the stated price."""
+    from matplotlib.figure import Figure
+
+    order = np.argsort(-found.fixed, kind="stable")
+    place = np.empty(len(order))
+    place[order] = np.arange(1, len(order) + 1)
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    axes = figure.subplots()
+    label = f"weights fixed ({len(order)} records)"
+    axes.plot(place[order], found.fixed[order], ".", color=PALETTE[3], markersize=4, label=label)
+    if len(found.chosen):
+        label = f"weights recomputed ({len(found.chosen)})"
+        again = place[found.chosen], found.recomputed
+        axes.vlines(again[0], found.fixed[found.chosen], again[1], color=PALETTE[1], linewidth=0.8)
+        axes.plot(*again, "D", color=PALETTE[1], markeredgecolor="black", markersize=5, label=label)
+        if np.isfinite(found.reverse).any():
+            label = "the same, at draws of the posterior without the record"
+            axes.plot(again[0], found.reverse, "_", color=PALETTE[6], markersize=7, label=label)
+    axes.axhline(found.epsilon, color="black", linewidth=1, linestyle="--", label="stated price of one copy")
+    for record, height in _largest(found):
+        colour = PALETTE[6] if height > found.epsilon else "black"
+        axes.annotate(
+            f"{record}", (place[record], height), xytext=(5, 3), textcoords="offset points", fontsize=8,
+            rotation=40, color=colour,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    tops = [found.epsilon, *(height for _, height in _largest(found)), *found.reverse]
+    axes.set_ylim(0, 1.12 * float(np.nanmax(tops)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlabel("record, by its loss with weights fixed")
+    axes.set_ylabel("largest |privacy loss|, outcome withheld")
+    axes.set_title(f"Audit (confidential): {found.kind}; a lower bound on the loss", fontsize=9, loc="left")
+    _plain(axes)
+    return figure
+
+
+def outlook(found: "Outlook") -> "Figure":
+    """The price as draws were added, in the order they were made, and what its tail foretells beyond them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    axes = figure.subplots()
+    seen = found.factor * np.maximum.accumulate(found.maxima)
+    counts = np.arange(1, len(seen) + 1)
+    axes.step(counts[9:], seen[9:], where="post", color=PALETTE[3], label="these draws")
+    many = np.geomspace(max(10, len(seen) // 10), 100 * len(seen), 60)
+    foretold = [found.price_at(int(count)) for count in many]
+    axes.plot(many, foretold, color=PALETTE[1], label="expected, from a generalised Pareto tail")
+    axes.axvline(len(seen), color="black", linewidth=0.6, linestyle=":")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlabel("draws")
+    axes.set_ylabel("price of one copy, ε")
+    verdict = "has settled" if found.settled else "has not settled"
+    axes.set_title(f"Draws (confidential): the price {verdict}", fontsize=9, loc="left")
+    _plain(axes)
+    return figure
+
+
+def contraction(columns: Mapping[str, Sequence[float]]) -> "Figure":
+    """Each bound against the number of records, from `hedgerow.outlook.contraction`; dashed: x withheld."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for bound, colour in zip(("lipschitz", "oscillation", "exact"), PALETTE[1:], strict=False):
+        own, withheld = np.asarray(columns[bound]), np.asarray(columns[f"withheld_{bound}"])
+        if np.isfinite(own).any():
+            axes.plot(columns["n"], own, "o-", color=colour, label=bound)
+        if np.isfinite(withheld).any() and not np.allclose(own, withheld):
+            axes.plot(columns["n"], withheld, "o--", color=colour, label=f"{bound}, withheld")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+        axis.set_minor_formatter(lambda value, _: f"{value:,.4g}" if f"{value:e}"[0] in "25" else "")
+    axes.tick_params(which="both", labelsize=9, pad=4)
+    axes.set_xlabel("records")
+    axes.set_ylabel("price of one copy, ε")
+    axes.set_title("Contraction (confidential)", fontsize=9, loc="left")
+    _plain(axes)
+    return figure
+
+
+def _plain(axes: "Axes") -> None:
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+
+
+def _largest(found: "Audit", count: int = 5) -> list[tuple[int, float]]:
+    """The records to name in a picture: those of the largest loss of either kind."""
+    height = found.fixed.copy()
+    height[found.chosen] = np.maximum(height[found.chosen], found.recomputed)
+    return [(int(record), float(height[record])) for record in np.argsort(-height, kind="stable")[:count]]
 
 
 def named(what: str) -> Callable[[Source], "Figure"]:

@@ -13,7 +13,7 @@ from hedgerow.errors import DataError, SettingError
 from hedgerow.formats import Format, Source
 from hedgerow.plan import Plan
 from hedgerow.ranges import Bounds, Range, Tail, Where
-from hedgerow.strict import Strict
+from hedgerow.strict import Bounded
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 from hedgerow.weights import IdentificationWeights, Reweighted, Weights
@@ -51,7 +51,7 @@ class Prepared:
             "prior": plan.prior,
             "seed": plan.seed,
         }
-        if isinstance(plan.standard, Strict):  # brings its own bound and weights
+        if isinstance(plan.standard, Bounded):  # brings its own bound and weights
             settings = {name: value for name, value in settings.items() if name not in ("weights", "bound")}
         return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
 

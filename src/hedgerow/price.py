@@ -20,13 +20,15 @@ import numpy as np
 from hedgerow.axes import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.fit import Fit
+from hedgerow.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Linear, Sensitive, withheld_part
 
-Bound = Literal["lipschitz", "oscillation", "exact", "strict"]
-BOUNDS: tuple[Bound, ...] = ("lipschitz", "oscillation", "exact")  # strict comes with its standard
+Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
+BOUNDS: tuple[Bound, ...] = ("lipschitz", "oscillation", "exact")
+SUPREMA: tuple[Bound, ...] = ("strict", "censored")  # over all parameters; each comes with its standard
 CONFIDENCE = 0.95
 
 
@@ -117,10 +119,15 @@ class Pricing:
         """What each record does to the fit, for exact models."""
         return None if self.fit.influence is None else self.fit.influence()
 
+    @cached_property
+    def importance(self) -> Importance:
+        """The fit without each record's outcome, estimated by importance weights."""
+        return importance_of(self.fit)
+
     def has(self, bound: Bound) -> bool:
         """Whether this bound can be computed for the standard's own neighbour."""
-        if bound == "strict":
-            return self.fit.model.public_risk(self.fit.design) is not None
+        if bound in SUPREMA:
+            return self.fit.model.bound == bound
         return bound != "exact" or (self._has_closed_form and self.influence is not None)
 
     def epsilon(self, bound: Bound) -> float:
@@ -129,10 +136,10 @@ class Pricing:
 
     def by_record(self, bound: Bound) -> PerRecord:
         """The price of each record under one bound."""
-        if bound == "strict":
+        if bound in SUPREMA:
             risk = self.fit.model.public_risk(self.fit.design)
-            if risk is None:
-                raise SettingError("Only the Strict standard has a strict price.")
+            if risk is None or not self.has(bound):
+                raise SettingError(f"This fit has no {bound} price; that comes with the standard.")
             return self.fit.power * risk.oscillation
         return 2 * self.sensitivity if bound == "lipschitz" else self.own.by_record(bound)
 
@@ -172,7 +179,7 @@ def statement(bound: Bound, fit: Fit, *, tries: int = 1) -> Statement:
     For a Markov chain S is the tail ESS that the health gate demands of every fit, not the one measured:
     that is at least as large, but δ is published and must not depend on the confidential data.
     """
-    if bound == "strict":
+    if bound in SUPREMA:
         return Statement(bound, fit.draws, 0.0, 1.0, fit.health.independent)
     error = (1 - CONFIDENCE) / tries
     effective = min(float(fit.draws), fit.health.stated_draws)

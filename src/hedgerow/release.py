@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from hedgerow.price import Bound
+from hedgerow.price import SUPREMA, Bound
 
 _NOT_COVERED = (
     "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
@@ -30,6 +30,16 @@ _STRICT_NOT_COVERED = (
     "Who is in the table, the number and order of the records, the index and every other column are not "
     "protected.",
     "That a run ended without a release, because too few draws fell into the box, is not covered.",
+)
+_CENSORED_NOT_COVERED = (
+    "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, and "
+    "nothing known bounds how far its draws are from the posterior the statement is about.",
+    "It rests on the model, its prior and with them the censoring having been chosen without the "
+    "confidential outcome.",
+    "Who is in the table, the number and order of the records, the index and every other column are not "
+    "protected.",
+    "That a run ended without a release, because the model or the sampler refused, is not covered.",
+    "Arithmetic is in floating point; what the last digits of a copy may tell is not covered.",
 )
 
 
@@ -82,6 +92,19 @@ class Guarantee:
                 "is pure differential privacy over the declared box of parameters, up to floating-point "
                 "arithmetic."
             )
+        if self.bound == "censored":
+            total = (
+                f"; {self.copies} independent draws compose to {self.epsilon:g} and {2 * self.epsilon:g}"
+                if self.copies > 1
+                else ""
+            )
+            return (
+                "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood "
+                f"would be ε-differentially private with ε = {_up(self.epsilon / self.copies, 6)} for one "
+                f"outcome withheld, and with 2ε for one outcome replaced by any other value{total}. The "
+                "copies come from a Markov chain that approximates this posterior; how far its draws are "
+                "from it is not known."
+            )
         delta = _up(self.delta, 2)
         sure = f"{self.confidence:.0%} confidence over {self.draws} {self._draws_kind()} draws"
         price = f"ε = {_up(self.epsilon / self.copies, 6)} for one copy"
@@ -110,7 +133,7 @@ class Guarantee:
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        if self.known and self.bound != "strict":
+        if self.known and self.bound not in SUPREMA:
             return (
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."
@@ -119,7 +142,8 @@ class Guarantee:
 
     def caveats(self) -> tuple[str, ...]:
         """What the claim does not cover."""
-        found = list(_STRICT_NOT_COVERED if self.bound == "strict" else _NOT_COVERED)
+        own = {"strict": _STRICT_NOT_COVERED, "censored": _CENSORED_NOT_COVERED}
+        found = list(own.get(self.bound, _NOT_COVERED))
         if self.bound in ("lipschitz", "oscillation"):
             found.append(_LEVERAGE)
         if self.left_open:
@@ -134,11 +158,11 @@ class Guarantee:
                 "Records whose outcome lies outside its range are taken as public: they are not protected at "
                 "all, and which records these are is not protected either."
             )
-        if self.epsilon is not None and self.bound != "strict":
+        if self.epsilon is not None and self.bound not in SUPREMA:
             found.append(
                 "The confidence holds if the run was made once, not repeated until it met the target."
             )
-        if not self.independent:
+        if not self.independent and self.bound not in SUPREMA:
             found.append("The draws come from a Markov chain, so that δ and the confidence are approximate.")
         if self.seeded:
             found.append(

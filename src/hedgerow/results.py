@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.axes import Mask, PerRecord
-from hedgerow.errors import NotFittedError
+from hedgerow.checks import is_count
+from hedgerow.errors import NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start
 from hedgerow.models.base import Health
-from hedgerow.price import BOUNDS
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
+from hedgerow.standards import WITHHELD
+from hedgerow.strict import Boxed
 from hedgerow.table import Table
 from hedgerow.utility import compare_copies
 
 if TYPE_CHECKING:
+    from hedgerow.attack import Attack
     from hedgerow.audit import Audit
     from hedgerow.outlook import Outlook
 
@@ -68,8 +72,12 @@ class Results:
         """A dataframe of the kind that was fitted."""
         return self._need().start.table.like(columns)
 
-    def audit(self, *, riskiest: int = 20, sample: int = 10) -> "Audit":
-        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`)."""
+    def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> "Audit":
+        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`).
+
+        Exact for the exact models. For others an estimate by importance weights, which cannot certify;
+        weights are then recomputed only for as many records as asked for, since each takes a Markov chain.
+        """
         from hedgerow.audit import audit
 
         fitted = self._need()
@@ -82,6 +90,39 @@ class Results:
             key=fitted.key,
             riskiest=riskiest,
             sample=sample,
+        )
+
+    def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> "Attack":
+        """A membership attack on one outcome through single copies, for exact models (`hedgerow.attack`).
+
+        `record` is the one of the largest oscillation by default. The table without its outcome is put
+        through the whole procedure, weights included. ε is held against the target of one copy or, without a
+        target and for range standards, against the price with the outcome withheld.
+        """
+        from hedgerow.attack import attack
+        from hedgerow.audit import without
+
+        fitted = self._need()
+        recipe, outcome = fitted.recipe, fitted.outcome
+        withheld = outcome.pricing.withheld
+        chosen = int(np.argmax(withheld.by_record("oscillation"))) if record is None else record
+        if not is_count(chosen) or not 0 <= chosen < fitted.start.design.records:
+            raise SettingError(f"record must be a row between 0 and {fitted.start.design.records - 1}.")
+        own = fitted.epsilon is not None and recipe.standard.neighbour == WITHHELD
+        claimed = withheld.epsilon("lipschitz" if recipe.bound in SUPREMA else recipe.bound)
+        if own and fitted.epsilon is not None:
+            claimed = fitted.epsilon / fitted.copies
+        alone = fitted.start.fit is None  # each weight depends on its own record: the others stay
+        return attack(
+            recipe.model,
+            fitted.start.design,
+            outcome.fit.power,
+            chosen,
+            claimed=claimed,
+            key=fitted.key.child("attack"),
+            trials=trials,
+            confidence=confidence,
+            without=None if alone else without(recipe, fitted.start, chosen, fitted.scale, fitted.key),
         )
 
     def outlook(self) -> "Outlook":
@@ -132,6 +173,25 @@ class Results:
     def certified_epsilon_(self) -> float:
         """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
         return self._need().outcome.certified
+
+    @property
+    def acceptance_(self) -> float:
+        """Under `Strict`: the share of proposals that fell into the box."""
+        fitted, model = self._need(), self._boxed("acceptance_")
+        key = fitted.key.child("acceptance")
+        return model.acceptance(fitted.start.design, fitted.outcome.fit.power, key=key)
+
+    @property
+    def edge_mass_(self) -> float:
+        """Under `Strict`: the share of draws at the edge of the box. Near 1 the box decides, not the data."""
+        fitted, model = self._need(), self._boxed("edge_mass_")
+        return model.edge_mass(fitted.outcome.fit.parameters, fitted.start.design)
+
+    def _boxed(self, name: str) -> Boxed:
+        model = self._need().recipe.model
+        if not isinstance(model, Boxed):
+            raise AttributeError(f"{name}: only a fit under Strict has a box.")
+        return model
 
     @property
     def health_(self) -> Health:
@@ -231,7 +291,14 @@ class Results:
         pricing = self._need().outcome.pricing
         rows = np.flatnonzero(self._untrusted())
         columns: dict[str, Any] = {"record": rows}
-        if pricing.influence is not None:
+        if self._need().recipe.bound in SUPREMA:
+            return self.like(columns)
+        if pricing.influence is None:
+            columns |= {
+                "pareto_k": pricing.importance.pareto_k[rows],
+                "oscillation": pricing.withheld.by_record("oscillation")[rows],
+            }
+        else:
             columns |= {
                 "leverage": pricing.influence.leverage[rows],
                 "oscillation": pricing.withheld.by_record("oscillation")[rows],
@@ -241,8 +308,10 @@ class Results:
 
     def _untrusted(self) -> Mask:
         pricing = self._need().outcome.pricing
-        if pricing.influence is None:
+        if self._need().recipe.bound in SUPREMA:  # rests on no draws
             return np.zeros(len(self.power_), dtype=np.bool_)
+        if pricing.influence is None:
+            return pricing.importance.untrusted
         leverage, pull = pricing.influence.leverage, pricing.influence.pull
         flagged = leverage > _HIGH_LEVERAGE
         if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():

@@ -7,6 +7,7 @@ are: pure ε-differential privacy for x_i withheld, 2ε for x_i replaced, with n
 fixed weights in the argument.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerDraw, PerRecord
+from hedgerow.checks import is_real
 from hedgerow.design import Design
 from hedgerow.errors import DataError, SettingError
 from hedgerow.keys import Key
@@ -22,19 +24,37 @@ from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.prior import Prior
 from hedgerow.models.regression import Regression
 from hedgerow.numerics.scoring import Draws, Extremes
+from hedgerow.price import Bound
 from hedgerow.ranges import Interval
 from hedgerow.risk import Risk
 from hedgerow.sensitive import Sensitive
 from hedgerow.standards import WITHHELD, Standard
 from hedgerow.weights import Evidence, Weights
 
-_OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
+OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
 _PROPOSALS = 2_000_000  # draws proposed before the box is said to be too far from the posterior
 _EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
 
 
+class Bounded(Standard):
+    """A standard that brings its own weights, min(1, ε/o_i), and the bound they make: no factor exceeds ε."""
+
+    bound: ClassVar[Bound]
+    neighbour: ClassVar[str] = WITHHELD
+
+    @abstractmethod
+    def restrict(self, model: Model, *, default_prior: bool) -> Model:
+        """The model whose log likelihood of each record oscillates by a known o_i (`public_risk`)."""
+
+    def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
+        return alpha
+
+    def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
+        return alpha * log_lik
+
+
 @dataclass(frozen=True)
-class Strict(Standard):
+class Strict(Bounded):
     """Pure differential privacy over a public box of parameters.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
@@ -52,11 +72,13 @@ class Strict(Standard):
     box: Mapping[str, tuple[float, float]]
     reason: str = ""
     label: ClassVar[str] = "Strict"
-    neighbour: ClassVar[str] = WITHHELD
+    bound: ClassVar[Bound] = "strict"
 
     def __post_init__(self) -> None:
         ends: dict[str, tuple[float, float]] = {}
         for name, pair in dict(self.box).items():
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
             low, high = (float(end) for end in pair)
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise SettingError(
@@ -70,12 +92,6 @@ class Strict(Standard):
             )
         object.__setattr__(self, "box", MappingProxyType(ends))
 
-    def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
-        return alpha
-
-    def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
-        return alpha * log_lik
-
     def described(self) -> str:
         """The box in words."""
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.box.items())
@@ -88,7 +104,8 @@ class Strict(Standard):
         """The model on the box; its default prior is centred on the box, which is public."""
         if not isinstance(model, Regression):
             raise SettingError(
-                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}."
+                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For a "
+                "program use Censored(), which holds up to the sampler's error."
             )
         return Boxed(model, self.box, default_prior)
 
@@ -103,6 +120,7 @@ class Boxed(Model):
     base: Regression
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
+    bound: ClassVar[Bound] = "strict"
     name: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -131,7 +149,7 @@ class Boxed(Model):
         infimum = np.minimum(_kernel(largest, sigma_low), _kernel(largest, sigma_high))
         supremum = _kernel(smallest, np.clip(smallest, sigma_low, sigma_high))
         size = np.abs(infimum) + np.abs(supremum) + 1.0
-        return np.asarray(supremum - infimum + _OUTWARD * size, dtype=np.float64)
+        return np.asarray(supremum - infimum + OUTWARD * size, dtype=np.float64)
 
     def public_risk(self, design: Design) -> Risk:
         oscillation = self.oscillation(design)

@@ -18,17 +18,18 @@ from hedgerow.mechanism import Known, Recipe, Start, begin, run, weigh
 from hedgerow.models.base import Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.price import BOUNDS, Bound
+from hedgerow.price import BOUNDS, SUPREMA, Bound
 from hedgerow.release import Guarantee, Release
 from hedgerow.results import Fitted, Results
 from hedgerow.standards import ADP, Standard
-from hedgerow.strict import Strict, StrictWeights
+from hedgerow.strict import Bounded, Boxed, StrictWeights
 from hedgerow.table import Table, listed
 from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
 }
+_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
@@ -117,8 +118,8 @@ class Synthesizer(Results):
         self.copies = copies
         self.draws = settings["draws"]
         self.known: Known = settings["known"]
-        if isinstance(self.standard, Strict):
-            self._make_strict(self.standard, default_prior=prior is None)
+        if isinstance(self.standard, Bounded):
+            self._make_bounded(self.standard, default_prior=prior is None)
         Key.from_seed(seed)  # refuse a bad seed now
         self._seed = seed
         self._fitted: Fitted | None = None
@@ -130,7 +131,7 @@ class Synthesizer(Results):
                 f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
                 f"Standard of your own, got {type(self.standard).__name__}."
             )
-        if self.bound not in BOUNDS and not isinstance(self.standard, Strict):
+        if self.bound not in BOUNDS and not isinstance(self.standard, Bounded):
             raise SettingError(f"bound must be one of {', '.join(BOUNDS)}, got {self.bound!r}.")
         if self.known not in ("exact", "simulated"):
             raise SettingError(f"known must be 'exact' or 'simulated', got {self.known!r}.")
@@ -147,16 +148,17 @@ class Synthesizer(Results):
                 f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
             )
 
-    def _make_strict(self, standard: Strict, *, default_prior: bool) -> None:
+    def _make_bounded(self, standard: Bounded, *, default_prior: bool) -> None:
+        name = standard.label
         if self.epsilon is None:
-            raise SettingError("Strict needs a target: its weights are min(1, ε/oscillation). Give epsilon.")
+            raise SettingError(f"{name} needs a target: its weights are min(1, ε/oscillation). Give epsilon.")
         given = {"bound", "weights"} & self._given
         if given:
-            raise SettingError(f"Strict has its own bound and weights; leave out {', '.join(sorted(given))}.")
+            raise SettingError(f"{name} has its own bound and weights; leave out {', '.join(sorted(given))}.")
         self._check()
         self.model = standard.restrict(self.model, default_prior=default_prior)
         self.weights = StrictWeights(_per_copy(self.epsilon, self.copies))
-        self.bound = "strict"
+        self.bound = standard.bound
 
     @property
     def recipe(self) -> Recipe:
@@ -185,7 +187,7 @@ class Synthesizer(Results):
         recipe = self.recipe
         self._warn_about_weights(start)
         weighted = weigh(recipe, start, key=key)
-        if self.epsilon is None or self.bound == "strict":
+        if self.epsilon is None or self.bound in SUPREMA:
             outcome, scale = run(recipe, start, weighted, key=key.child("certify").child(1)), 1.0
         else:
             target = _per_copy(self.epsilon, self.copies)
@@ -195,6 +197,7 @@ class Synthesizer(Results):
             recipe, self.epsilon, self.copies, seeded, tuple(left_out), key, start, outcome, scale
         )
         self._warn_about_leverage()
+        self._warn_about_edge()
         return self
 
     def sample(self) -> Release:
@@ -270,6 +273,14 @@ class Synthesizer(Results):
                 "Some records decide so much of their own fit that draws cannot bound the loss about them: "
                 "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
                 "(confidential). Merge rare categories, or use bound='exact' where there is one."
+            )
+
+    def _warn_about_edge(self) -> None:
+        if isinstance(self.model, Boxed) and self.edge_mass_ > _EDGE:
+            _warn(
+                "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
+                "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
+                "knowledge supports better."
             )
 
     def __repr__(self) -> str:

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.attack import Attack
 from hedgerow.audit import Audit
 from hedgerow.comparison import compare
+from hedgerow.elicit import box_cost
 from hedgerow.errors import CalibrationError
 from hedgerow.ledger import Balance, Ledger
 from hedgerow.outlook import contraction
 from hedgerow.places import ledger_path
 from hedgerow.plan import Plan
-from hedgerow.preparing import prepare
-from hedgerow.price import BOUNDS
+from hedgerow.preparing import Prepared, prepare
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+from hedgerow.strict import Boxed, Strict
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 
@@ -30,6 +33,8 @@ class Cost:
     account: str  # the dataset's name, or what it is called without one
     balance: Balance | None  # None: nothing was recorded for this data under this relation
     prices: list[Row]
+    advice: str  # whether more draws would raise the price, or how well a box fits
+    wider: list[Row]  # what wider boxes would cost, for a strict plan
 
 
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
@@ -86,7 +91,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
     return rows
 
 
-def audit_plan(plan: Plan, *, riskiest: int, sample: int, progress: Progress) -> Audit:
+def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
     """Fit the plan, then withhold outcomes one by one and see what changes."""
     progress("reading")
     prepared = prepare(plan)
@@ -94,6 +99,16 @@ def audit_plan(plan: Plan, *, riskiest: int, sample: int, progress: Progress) ->
     synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
     progress("withholding outcomes")
     return synth.audit(riskiest=riskiest, sample=sample)
+
+
+def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
+    """Fit the plan, then try to tell from copies whether one outcome was used."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    progress("attacking")
+    return synth.attack(record, trials=trials)
 
 
 def contract(plan: Plan, *, progress: Progress) -> list[Row]:
@@ -130,7 +145,22 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
         }
         for bound in BOUNDS
     ]
-    return Cost(account, balance, prices)
+    if synth.bound in SUPREMA:  # what it is really charged for: a supremum over parameters, not over draws
+        prices.insert(0, {"bound": synth.bound, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
+    if isinstance(synth.model, Boxed):
+        advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
+        return Cost(account, balance, prices, advice, _wider(prepared))
+    return Cost(account, balance, prices, synth.outlook().advice(), [])
+
+
+def _wider(prepared: Prepared) -> list[Row]:
+    """What wider boxes would cost the plan, on a simulated outcome: public."""
+    plan = prepared.plan
+    if not isinstance(plan.standard, Strict) or plan.epsilon is None or not isinstance(plan.family, str):
+        return []
+    target = plan.epsilon / plan.copies
+    columns = box_cost(plan.formula, prepared.table, plan.standard.box, epsilon=target, family=plan.family)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _largest_gap(synth: Synthesizer) -> float:

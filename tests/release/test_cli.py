@@ -339,10 +339,23 @@ def test_audit_and_contraction_print_what_they_found(hedgerow):
     assert found["largest_fixed"] < found["epsilon"]
     said = hedgerow("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--riskiest", "2").out
     assert "bounds the loss from below" in said
+    drawn = ("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--picture", "audit.png")
+    assert "confidential" in hedgerow(*drawn).out
+    assert Path("audit.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("audit.png").stat().st_mode & 0o077 == 0
+    assert hedgerow(*drawn).code == 3
     rows = json.loads(
         hedgerow("contraction", "sim.csv", "--formula", "x ~ z", "--draws", "100", "--json").out
     )
     assert [row["n"] for row in rows["sizes"]] == [10, 20, 40, 80, 160]
+
+
+def test_attack_prints_a_lower_bound(hedgerow):
+    hr.datasets.lognormal(60, seed=1).to_csv("sim.csv", index=False)
+    asked = ("attack", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--trials", "300")
+    found = json.loads(hedgerow(*asked, "--json").out)
+    assert (found["confidential"], found["breach"], found["trials"]) == (True, False, 300)
+    assert "bounds ε from below" in hedgerow(*asked, "--record", 3).out
 
 
 def test_a_strict_release(hedgerow):
@@ -358,3 +371,34 @@ def test_a_strict_release(hedgerow):
     assert not any("not differential privacy" in caveat for caveat in certificate["not_covered"])
     assert "published tables" in Path("release/public/certificate.md").read_text()
     assert hedgerow("verify", "release").code == 0
+    summary = json.loads(Path("release/confidential/summary.json").read_text())
+    assert 0 < summary["acceptance"] <= 1
+    assert 0 <= summary["edge_mass"] < 0.5
+    assert "edge_mass" in hedgerow("inspect", "release", "--confidential").out
+    assert "edge_mass" not in made.text + hedgerow("inspect", "release").text
+    command = hedgerow("init", "--plan", "release/public/plan.yaml", "--command").out
+    assert "box: {Intercept: [0, 2]" in command
+
+
+def test_a_box_from_public_statements(hedgerow):
+    data = hr.datasets.lognormal(300, seed=1)
+    data[["z"]].to_csv("public.csv", index=False)
+    data.to_csv("sim.csv", index=False)
+    points = ("--at", "{z: 0, median: [1.5, 5]}", "--at", "{z: 4, median: [80, 250]}", "--spread", "2,6")
+    asked = ("box", "public.csv", "--formula", "x ~ z", *points, "--epsilon", 2)
+    found = json.loads(hedgerow(*asked, "--json").out)
+    assert [row["factor"] for row in found["cost"]] == [1.0, 1.5, 2.0, 3.0]
+    assert found["box"]["Intercept"][0] < 1 < found["box"]["Intercept"][1]
+    line = hedgerow(*asked).out.splitlines()[0].removeprefix("--standard '").removesuffix("'")
+    cost = ("cost", "sim.csv", "--formula", "x ~ z", "--epsilon", 2, "--standard", line)
+    shown = json.loads(hedgerow(*cost, "--json").out)
+    assert shown["advice"].startswith("Acceptance")
+    assert shown["prices"][0]["bound"] == "strict"
+    assert shown["prices"][0]["epsilon"] == pytest.approx(2.0, rel=1e-6)
+    assert shown["wider_boxes"][0]["mean_weight"] == pytest.approx(found["cost"][0]["mean_weight"], rel=1e-4)
+    assert "effective_records" in hedgerow(*cost).out
+    assert "settled" in hedgerow("cost", "sim.csv", "--formula", "x ~ z").out
+    priced = hedgerow("box", "public.csv", "--formula", "x ~ z", "--box", json.dumps(found["box"]), "--json")
+    assert json.loads(priced.out)["cost"][0]["mean_weight"] < 1
+    for wrong in (points[:4], points[4:], ("--box", "{z: 1}"), (*points, "--box", "{}"), ("--at", "[1]")):
+        assert hedgerow("box", "public.csv", "--formula", "x ~ z", *wrong).code == 2

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import ledgers, plans, releases, trials
+from hedgerow.cli import boxes, ledgers, plans, releases, trials
 from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
@@ -37,7 +37,9 @@ for command in (
     trials.calibrate,
     trials.compare,
     trials.audit,
+    trials.attack,
     trials.contraction,
+    boxes.box,
     studies.reproduce,
     plans.init,
     plans.schema,

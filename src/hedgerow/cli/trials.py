@@ -1,16 +1,22 @@
-"""compare, calibrate, cost, audit, contraction: what a release would cost, before anything is written.
+"""compare, calibrate, cost, audit, attack, contraction: what a release would cost, before it is made.
 
 Everything these commands print is computed from the confidential data and is confidential.
 """
 
-from typing import Annotated, Any
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hedgerow.cli.options import planned, shown
 from hedgerow.cli.plans import plan_from
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.errors import CalibrationError, FileError, SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
@@ -67,8 +73,15 @@ def calibrate(
 def audit(
     flags: dict[str, Any],
     screen: Screen,
-    riskiest: Annotated[int, typer.Option(help="Records of the largest risk or loss to withhold.")] = 20,
-    sample: Annotated[int, typer.Option(help="Further records, picked at random.")] = 10,
+    riskiest: Annotated[
+        int | None, typer.Option(help="Riskiest records to recompute weights for (20; 0 for Markov chains).")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Further records, picked at random (10; 0 for Markov chains).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the losses into this new PNG file; it is confidential.")
+    ] = None,
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
 
@@ -80,15 +93,43 @@ def audit(
     with screen.progress(3) as tell:
         found = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
     screen.say(str(found))
+    if picture is not None:
+        _draw(found.plot(), picture)
+        screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
     screen.result(
         {
             "confidential": True,
+            "kind": found.kind,
             "epsilon": found.epsilon,
             "largest_fixed": found.largest_fixed,
             "largest_recomputed": found.largest_recomputed,
             "breaches": found.breaches.tolist(),
+            "reverse_breaches": found.reverse_breaches.tolist(),
         }
     )
+
+
+@shown
+@planned
+def attack(
+    flags: dict[str, Any],
+    screen: Screen,
+    record: Annotated[
+        int | None, typer.Option(help="Row to attack, from 0 up; the most exposed one by default.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Copies made from each of the two tables.")] = 2000,
+) -> None:
+    """Try to tell from copies whether one outcome was used: a lower bound on ε next to the claimed one.
+
+    Example: hedgerow attack payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    """
+    from hedgerow.trials import attack_plan
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(3) as tell:
+        found = attack_plan(plan, record=record, trials=trials, progress=tell)
+    screen.say(str(found))
+    screen.result({"confidential": True, **asdict(found), "breach": found.breach})
 
 
 @shown
@@ -129,7 +170,21 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
         facts += [("budget", "none is set for this account")]
     screen.facts(facts)
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
-    screen.result({"confidential": True, "facts": dict(facts), "prices": found.prices})
+    screen.say(found.advice)
+    screen.table("What wider boxes would leave of the records, on a simulated outcome", found.wider)
+    result = {"confidential": True, "facts": dict(facts), "prices": found.prices, "advice": found.advice}
+    screen.result(result | ({"wider_boxes": found.wider} if found.wider else {}))
+
+
+def _draw(figure: "Figure", out: Path) -> None:
+    """Writes a picture that only its owner may read into a file that does not exist yet."""
+    try:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            figure.savefig(file, format="png", dpi=110)
+    except FileExistsError:
+        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
+    except OSError as error:
+        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None
 
 
 def _ranged(flags: dict[str, Any]) -> dict[str, Any]:

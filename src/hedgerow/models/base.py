@@ -6,7 +6,7 @@ Parameters are a mapping from names to arrays whose first axis is the draw, for 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -81,6 +81,7 @@ class Model(ABC):
     """A Bayesian regression of one outcome on public predictors."""
 
     name: str
+    bound: ClassVar[str] = ""  # the bound that `public_risk` makes over all parameters, where it does
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -68,11 +68,22 @@ class Traced:
         """Log prior and Jacobian terms at a flat unconstrained position."""
         return self._walk(position, arrays, placeholder)[0]
 
-    def log_density(self, position: Any, arrays: Arrays, values: Any, power: Any) -> Any:
-        """Log prior + Σ power_i log p(x_i) + Jacobian terms."""
+    def log_density(self, position: Any, arrays: Arrays, values: Any, power: Any, window: Any = None) -> Any:
+        """Log prior + Σ power_i log p(x_i) + Jacobian terms.
+
+        A window, a lower and an upper end per record, censors log p(x_i): what is below or is no number
+        counts as the lower end, what is above as the upper one.
+        """
         prior, _, response = self._walk(position, arrays)
         score = response.log_prob(values)
+        if window is not None:
+            score = jnp.where(jnp.isnan(score), window[0], jnp.clip(score, *window))
         return prior + jnp.sum(jnp.where(power > 0, power * score, 0.0))
+
+    def from_prior(self, key: Any, arrays: Arrays) -> Latents:
+        """Latent values drawn from the program's prior; factors on parameters are left out."""
+        trace = self._trace(handlers.seed(self.function, key), arrays)
+        return {site.name: trace[site.name]["value"] for site in self.latents}
 
     def distribution(self, latents: Latents, arrays: Arrays) -> Any:
         """The response's distribution at given latent values, one per record."""
@@ -138,6 +149,7 @@ class Compiled:
             lambda positions, *data: jax.lax.map(lambda one: traced.log_density(one, *data), positions)
         )
         self.constrain = jax.jit(jax.vmap(traced.constrain, in_axes=(0, None)))
+        self.from_prior = jax.jit(jax.vmap(traced.from_prior, in_axes=(0, None)))
 
 
 def _joined(found: tuple[Any, Any]) -> Any:
@@ -153,33 +165,46 @@ class Potential:
     arrays: Arrays
     values: Any
     power: Any
+    window: Any = None  # a lower and an upper end per record that its log density is censored to
 
     @classmethod
-    def of(cls, traced: Traced, arrays: Arrays, values: Array, power: Array) -> "Potential":
+    def of(
+        cls,
+        traced: Traced,
+        arrays: Arrays,
+        values: Array,
+        power: Array,
+        window: tuple[Array, Array] | None = None,
+    ) -> "Potential":
         """Put the data where the compiled code runs, once per fit."""
         with x64(True):
             placed = jax.tree.map(jnp.asarray, dict(arrays))
-            return cls(compiled(traced), placed, jnp.asarray(values), jnp.asarray(power))
+            ends = None if window is None else tuple(jnp.asarray(end) for end in window)
+            return cls(compiled(traced), placed, jnp.asarray(values), jnp.asarray(power), ends)
 
     @property
     def dimensions(self) -> int:
         """Number of unconstrained parameters."""
         return self.functions.traced.dimensions
 
+    @property
+    def _data(self) -> tuple[Any, ...]:
+        return self.arrays, self.values, self.power, self.window
+
     def __call__(self, position: Any) -> Any:
         """The potential energy, to be traced by a sampler."""
-        return -self.functions.log_density(position, self.arrays, self.values, self.power)
+        return -self.functions.log_density(position, *self._data)
 
     def value_and_grad(self, position: Array) -> tuple[float, Array]:
         """Log density and gradient on numbers; safe to call from any thread."""
         with x64(True):  # the setting belongs to a thread, and samplers bring their own
-            found = np.asarray(self.functions.value_and_grad(position, self.arrays, self.values, self.power))
+            found = np.asarray(self.functions.value_and_grad(position, *self._data))
         return float(found[0]), found[1:]
 
     def log_densities(self, positions: Array) -> Array:
         """Log density at a batch of flat positions."""
         with x64(True):
-            found = self.functions.log_densities(positions, self.arrays, self.values, self.power)
+            found = self.functions.log_densities(positions, *self._data)
             return np.asarray(found, dtype=np.float64)
 
     def constrain(self, positions: Array) -> dict[str, Array]:

@@ -74,7 +74,16 @@ class Sampled(Model):
                 f"{type(self).__name__}: target_accept must be at least 0.5 and below 1, got {accept!r}."
             )
 
-    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+    def sample(
+        self,
+        design: Design,
+        power: PerRecord,
+        *,
+        draws: int,
+        key: Key,
+        window: tuple[PerRecord, PerRecord] | None = None,
+    ) -> Sample:
+        """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
         from hedgerow.models.nuts import Settings
         from hedgerow.models.potential import Potential
 
@@ -83,13 +92,29 @@ class Sampled(Model):
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
-        potential = Potential.of(self._traced(design), self._arrays(design), self._values(design), power)
+        data = self._arrays(design), self._values(design)
+        potential = Potential.of(self._traced(design), *data, power, window)
         settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
         return self._gated(potential, settings, draws, key)
+
+    def from_prior(self, design: Design, *, draws: int, key: Key) -> Parameters:
+        """Draws from the program's prior: the outcome is not looked at."""
+        import jax
+
+        from hedgerow.models.potential import compiled, x64
+
+        with x64(True):
+            keys = jax.random.split(jax.random.key(key.integer()), draws)
+            found = compiled(self._traced(design)).from_prior(keys, self._arrays(design))
+            return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         parts = [block[:, records] for _, block in self._log_lik(design, parameters)]
         return np.concatenate(parts)
+
+    def log_lik_blocks(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
+        """f for a few draws at a time and all records; values need not be finite, as they do elsewhere."""
+        return (block for _, block in self._log_lik(design, parameters, finite=False))
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
         parts = [block[:, records] for _, block in self._log_mass(design, parameters, interval)]
@@ -141,13 +166,14 @@ class Sampled(Model):
         mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
         return Sample(potential.constrain(mixed), found.health)
 
-    def _log_lik(self, design: Design, parameters: Parameters) -> Iterator[tuple[slice, LogLik]]:
+    def _log_lik(
+        self, design: Design, parameters: Parameters, *, finite: bool = True
+    ) -> Iterator[tuple[slice, LogLik]]:
         from hedgerow.models import scores
 
         traced = self._traced(design)
-        return self._scored(
-            scores.scores(traced).log_lik, design, parameters, self._arrays(design), self._values(design)
-        )
+        data = self._arrays(design), self._values(design)
+        return self._scored(scores.scores(traced).log_lik, design, parameters, *data, finite=finite)
 
     def _log_mass(
         self, design: Design, parameters: Parameters, interval: Interval
@@ -159,7 +185,12 @@ class Sampled(Model):
         return self._scored(scores.scores(traced).log_mass, design, parameters, *data)
 
     def _scored(
-        self, score: Callable[..., Any], design: Design, parameters: Parameters, *data: Any
+        self,
+        score: Callable[..., Any],
+        design: Design,
+        parameters: Parameters,
+        *data: Any,
+        finite: bool = True,
     ) -> Iterator[tuple[slice, Array]]:
         from hedgerow.models import scores
 
@@ -168,7 +199,7 @@ class Sampled(Model):
             score, dict(parameters), block_rows(design.records, draws), *data
         ):
             bad = int((~np.isfinite(block)).any(axis=0).sum())
-            if bad:
+            if bad and finite:
                 raise DataError(
                     f"The program gives {bad} of {design.records} records a log density or a log probability "
                     "of its range that is not finite. Widen the ranges, or use a heavier-tailed distribution."

@@ -147,7 +147,8 @@ def to_flags(plan: Plan) -> list[str]:
             flag = name.replace("_", "-")
             found += [f"--{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     standard = plain["standard"]
-    found.append(f"--standard={standard['kind']}")
+    whole = "box" in standard  # parts without a flag of their own go along as YAML
+    found.append(f"--standard={text.dump_line(standard) if whole else standard['kind']}")
     if "range" in standard:
         known = dict(standard["range"])
         because = known.pop("because", None)
