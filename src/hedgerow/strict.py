@@ -30,6 +30,7 @@ from hedgerow.weights import Evidence, Weights
 
 _OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
 _PROPOSALS = 2_000_000  # draws proposed before the box is said to be too far from the posterior
+_CENTRE_DRAWS = 1000  # draws whose mean is the weighted estimate that a correction works with
 _EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
 
 
@@ -104,6 +105,8 @@ class Boxed(Model):
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
     name: str = field(init=False, default="")
+    correctable: ClassVar[bool] = True
+    scales: ClassVar[tuple[str, ...]] = ("sigma",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.base.name)
@@ -157,6 +160,19 @@ class Boxed(Model):
         beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Parameters:
+        """The mean over draws in the box; the box moves it away from the closed form."""
+        drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
+        return {"beta": drawn["beta"].mean(axis=0), "sigma": np.exp(np.log(drawn["sigma"]).mean())}
+
+    def chance(self, design: Design, truth: Parameters) -> Parameters | None:
+        return self.base.chance(design, truth)
+
+    def within(self, design: Design, parameters: Parameters) -> Parameters:
+        """Clipped into the box."""
+        sigma = np.asarray(np.clip(parameters["sigma"], *self.box["sigma"]))
+        return {"beta": np.clip(parameters["beta"], *self._ends(design)), "sigma": sigma}
 
     def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
         """The share of proposals that fall into the box; confidential."""

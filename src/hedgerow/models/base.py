@@ -6,11 +6,13 @@ Parameters are a mapping from names to arrays whose first axis is the draw, for 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerRecord
 from hedgerow.design import Design
+from hedgerow.errors import SettingError
 from hedgerow.keys import Key
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
@@ -79,6 +81,8 @@ class Model(ABC):
     """A Bayesian regression of one outcome on public predictors."""
 
     name: str
+    correctable: ClassVar[bool] = False  # True: `centre` is there, so that draws can be corrected
+    scales: ClassVar[tuple[str, ...]] = ()  # parameters above 0, which a correction multiplies
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -104,6 +108,22 @@ class Model(ABC):
     @abstractmethod
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         """One synthetic outcome per record at a single draw, by inverse distribution function."""
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Parameters:
+        """The weighted estimate that a draw of the weighted posterior scatters about (docs/bias.md)."""
+        raise SettingError(f"debias: the {self.name} model has no weighted estimate to correct with.")
+
+    def chance(self, design: Design, truth: Parameters) -> Parameters | None:
+        """How far chance alone moved an estimate on a table drawn at `truth`: of mean zero, exactly.
+
+        On the scale of a correction (logarithms for `scales`). Taken off the weighted estimates it spares
+        simulated tables; None: not known in closed form.
+        """
+        return None
+
+    def within(self, design: Design, parameters: Parameters) -> Parameters:
+        """The nearest parameters that the model allows."""
+        return parameters
 
     def public_risk(self, design: Design) -> Risk | None:
         """By-record risk that depends on the record and public things alone, where the model has one."""

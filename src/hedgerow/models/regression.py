@@ -6,6 +6,7 @@ exact. It is the oracle for every other model, and the only kind whose privacy l
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -96,6 +97,8 @@ class Regression(Model):
     """Linear regression of a transformed outcome with normal errors and a conjugate prior."""
 
     prior: Prior = field(default_factory=Prior)
+    correctable: ClassVar[bool] = True
+    scales: ClassVar[tuple[str, ...]] = ("sigma",)
 
     @abstractmethod
     def response(self, values: PerRecord) -> PerRecord:
@@ -136,6 +139,24 @@ class Regression(Model):
             health,
             influence=lambda: self._influence(design, power, posterior),
         )
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Parameters:
+        """The posterior mean of β and, on the log scale, of σ: E log σ² = log rate − ψ(shape)."""
+        posterior = self.posterior(design, power)
+        log_variance = np.log(posterior.rate) - psi(posterior.shape)
+        return {"beta": posterior.mean, "sigma": np.exp(np.asarray(log_variance, dtype=np.float64) / 2)}
+
+    def chance(self, design: Design, truth: Parameters) -> Parameters | None:
+        """Least squares: β̂ − β, and log σ̂ less its mean, which the χ² law of the residuals gives."""
+        free = design.records - len(design.columns)
+        if free < 1:
+            return None
+        factor = weighted_factor(design.matrix, self.response(design.values))
+        width = len(design.columns)
+        found = solve_triangular(factor[:width, :width], factor[:width, width])
+        log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
+        expected = psi(free / 2) + np.log(2)
+        return {"beta": found - truth["beta"], "sigma": np.asarray((log_ratio - expected) / 2)}
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         sigma = parameters["sigma"][:, None]
