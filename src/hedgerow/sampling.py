@@ -30,18 +30,20 @@ def uniforms(
     if sampling == "independent":
         return fresh
     fitted = model.predict(design, parameters, np.full(design.records, 0.5))
-    return stratified(fitted, fresh, order=key.child("strata").stream().uniform(design.records))
+    ties, order = key.child("strata").stream().uniform((2, design.records))
+    return stratified(fitted, fresh, ties=ties, order=order)
 
 
-def stratified(fitted: PerRecord, fresh: PerRecord, *, order: PerRecord) -> PerRecord:
+def stratified(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: PerRecord) -> PerRecord:
     """Uniforms with one in every stratum of each group of neighbouring fitted values.
 
-    `fresh` and `order` are independent uniforms: the place within a stratum, and who gets which stratum.
+    `fresh`, `ties` and `order` are independent uniforms: the place within a stratum, who of equals stands
+    first, and who of a group gets which stratum. One of them for two of these would tie the number to the
+    group, and it would not be uniform.
     """
     records = len(fitted)
     found = np.empty(records)
-    # Ties in the fitted values are broken by `order` too, so that the order of the rows plays no part.
-    neighbours = np.lexsort((order, fitted))
+    neighbours = np.lexsort((ties, fitted))  # so that the order of the rows plays no part
     for group in np.array_split(neighbours, max(1, records // GROUP)):
         stratum = np.argsort(np.argsort(order[group]))
         found[group] = (stratum + fresh[group]) / len(group)
