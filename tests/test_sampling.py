@@ -1,12 +1,14 @@
 """Stratified uniforms: each by itself uniform, one in every stratum, neighbours in fitted value together."""
 
+from math import isqrt
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import hedgerow as hr
 from hedgerow.keys import Key
-from hedgerow.sampling import GROUP, stratified
+from hedgerow.sampling import stratified
 
 
 def numbers(fitted, seed):
@@ -16,12 +18,12 @@ def numbers(fitted, seed):
     return stratified(fitted, fresh, ties=ties, order=order)
 
 
-@pytest.mark.parametrize("records", [1, 7, GROUP, 130, 2001])
+@pytest.mark.parametrize("records", [1, 2, 7, 130, 2001])
 def test_each_stratum_of_each_group_of_neighbours_holds_one_number(records):
     fitted = np.random.default_rng(1).normal(size=records)
     found = numbers(fitted, 2)
     assert ((found > 0) & (found < 1)).all()
-    for group in np.array_split(np.argsort(fitted), max(1, records // GROUP)):
+    for group in np.array_split(np.argsort(fitted), isqrt(records)):
         strata = np.floor(found[group] * len(group)).astype(int)
         assert sorted(strata) == list(range(len(group)))
 
@@ -35,9 +37,8 @@ def test_each_number_by_itself_is_uniform(fitted):
 
 
 def test_rounding_does_not_reach_the_ends():
-    top = np.full(GROUP, 1 - 2.0**-53)
-    even = np.linspace(0.1, 0.9, GROUP)
-    assert stratified(np.zeros(GROUP), top, ties=even, order=even).max() < 1
+    top, even = np.full(5000, 1 - 2.0**-53), np.linspace(0.1, 0.9, 5000)
+    assert stratified(np.zeros(5000), top, ties=even, order=even).max() < 1
 
 
 def settings(**changes):

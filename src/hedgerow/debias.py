@@ -6,9 +6,10 @@ whatever it does with them is post-processing of the draw, and ε stays what it 
 λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import FunctionType, MappingProxyType
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hedgerow.ranges import Everywhere
 from hedgerow.table import Table
 from hedgerow.weights import CallableWeights, FixedWeights, Reweighted, Weights
 
+_SPARE = 3  # times as many tables are tried as are needed, for those that lead to no release
 _REDRAWS = 50  # times a simulated value that no range has a place for is drawn again
 
 
@@ -31,7 +33,7 @@ _REDRAWS = 50  # times a simulated value that no range has a place for is drawn 
 class Search:
     """How θ_c is looked for: fixed beforehand, the same for every release."""
 
-    tables: int = 6  # simulated tables, the same random numbers at every step
+    tables: int | None = None  # simulated tables, alike at every step; None: as many as the model asks for
     limit: int = 12  # steps; a draw that has not settled by then goes out as it is
     tolerance: float = 0.25  # last move allowed, in standard deviations of an estimate over the tables
 
@@ -77,7 +79,13 @@ def check(recipe: Recipe, target: float | None) -> None:
     if not recipe.model.correctable:
         raise SettingError(
             f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use the normal "
-            "or lognormal family, or leave debias out."
+            "or lognormal family or a Program, or leave debias out."
+        )
+    function = getattr(recipe.model, "function", None)
+    if function is not None and not _self_contained(function):
+        raise SettingError(
+            "debias: the program's function carries data of its own, and hedgerow cannot know whether they "
+            "are public. Bind nothing but numbers, text and functions; pass columns with data=."
         )
     for weights in _chain(recipe.weights):
         if isinstance(weights, FixedWeights):
@@ -88,7 +96,7 @@ def check(recipe: Recipe, target: float | None) -> None:
         if isinstance(weights, CallableWeights) and not _self_contained(weights.function):
             raise SettingError(
                 "debias: weights from a function can be replayed only if it carries no data of its own. Give "
-                "a plain function of the risks without a closure, defaults or bound object."
+                "a function of the risks that binds nothing but numbers, text and functions."
             )
     known = recipe.standard.range
     if known.by_record and _needs_range(recipe, target):
@@ -123,35 +131,54 @@ def public_draw(parameters: Parameters, draw: int) -> Parameters:
 
 def corrected(public: Public) -> Corrected:
     """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
-    model, search = public.recipe.model, public.search
-    wanted = _moving(public, public.draw)
+    design, search = public.design, public.search
+    model = public.recipe.model.stand_in(design, public.draw)
+    public = replace(public, recipe=replace(public.recipe, model=model))
+    wanted = model.free(design, public.draw)
     here, step, smallest = wanted, 1.0, np.inf
-    scales: list[float | None] = [None] * search.tables
+    tables = model.tables if search.tables is None else search.tables
+    scales: dict[int, float] = {}
     for steps in range(1, search.limit + 1):
-        truth = _natural(public, here)
-        try:
-            found = [_replayed(public, truth, number, scales) for number in range(search.tables)]
-        except (CalibrationError, DataError):
-            break  # a table on which the recipe has no answer; which tables come up is public
+        truth = model.natural(design, here)
+        found = _estimates(public, truth, tables, scales)
+        if found is None:
+            break
         centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
         spread = np.std([estimate for estimate, _ in found], axis=0, ddof=1)
-        there = _moving(public, model.within(public.design, _natural(public, here + wanted - centre)))
+        there = model.within(design, here + wanted - centre)
         gap = there - here
         with np.errstate(divide="ignore", invalid="ignore"):
             size = float(np.max(np.where(gap == 0, 0.0, np.abs(gap) / spread)))
         if not np.isfinite(size):
             break
         if size <= search.tolerance:
-            return Corrected(_natural(public, there), True, steps)
+            return Corrected(MappingProxyType(dict(model.natural(design, there))), True, steps)
         step = step / 2 if size > smallest else step  # the gap grew: walk more slowly
         smallest = min(smallest, size)
         here = here + step * gap
     return Corrected(public.draw, False, search.limit)
 
 
-def _replayed(
-    public: Public, truth: Parameters, number: int, scales: list[float | None]
-) -> tuple[Array, Array]:
+def _estimates(
+    public: Public, truth: Parameters, tables: int, scales: dict[int, float]
+) -> list[tuple[Array, Array]] | None:
+    """What so many simulated tables lead to; None where too few of them can be released at all.
+
+    A table on which the recipe has no answer, a target it cannot meet for one, is passed over: it would not
+    have been released, and the confidential one was.
+    """
+    found: list[tuple[Array, Array]] = []
+    for number in range(_SPARE * tables):
+        try:
+            found.append(replayed(public, truth, number, scales))
+        except (CalibrationError, DataError):
+            continue
+        if len(found) == tables:
+            return found
+    return None
+
+
+def replayed(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> tuple[Array, Array]:
     """A table simulated at `truth` and put through the whole recipe: its estimate, and chance's part in it.
 
     `scales` remembers each table's calibrated scale, where the search for it starts at the next step.
@@ -163,14 +190,13 @@ def _replayed(
     weighted = weigh(recipe, start, key=key)
     if public.target is not None and recipe.bound != "strict":
         # The last step's scale of the same table, or that of the table before: a place to start searching.
-        near = scales[number] if scales[number] is not None else scales[number - 1]
+        near = scales.get(number, scales.get(number - 1))
         done = calibrate(recipe, start, weighted, target=public.target, key=key, near=near)
         weighted, scales[number] = done.outcome.weighted, done.scale
-    power = power_of(recipe, weighted)
-    estimate = _moving(public, recipe.model.centre(design, power, key=key.child("centre")))
+    estimate = recipe.model.centre(design, power_of(recipe, weighted), key=key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
     chance = recipe.model.chance(public.design.replace_values(first), truth)
-    return estimate, np.zeros_like(estimate) if chance is None else _flat(chance)
+    return estimate, np.zeros_like(estimate) if chance is None else chance
 
 
 def _simulated(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:
@@ -194,26 +220,6 @@ def _simulated(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, 
     raise DataError("Simulated values keep falling outside the public range.")
 
 
-def _moving(public: Public, parameters: Parameters) -> Array:
-    """Parameters as one vector on the scale where they are corrected by sums: logarithms of scales."""
-    logs = public.recipe.model.scales
-    return _flat({k: np.log(v) if k in logs else np.asarray(v) for k, v in parameters.items()})
-
-
-def _natural(public: Public, moved: Array) -> Parameters:
-    """Back from `_moving`, in the order and the shapes of the draw."""
-    found, place = {}, 0
-    for name, like in public.draw.items():
-        part = moved[place : place + like.size].reshape(like.shape)
-        found[name] = np.exp(part) if name in public.recipe.model.scales else part.copy()
-        place += like.size
-    return MappingProxyType(found)
-
-
-def _flat(parameters: Parameters) -> Array:
-    return np.concatenate([np.ravel(value) for value in parameters.values()]).astype(np.float64)
-
-
 def _needs_range(recipe: Recipe, target: float | None) -> bool:
     """Whether the exponents depend on the ranges: through λ, the price, or records taken as public."""
     standard = recipe.standard
@@ -228,11 +234,21 @@ def _chain(weights: Weights) -> Iterator[Weights]:
         yield weights
 
 
-def _self_contained(function: object) -> bool:
-    if isinstance(function, np.ufunc):
-        return True
-    plain = isinstance(function, FunctionType)
-    return plain and not (function.__closure__ or function.__defaults__ or function.__kwdefaults__)  # type: ignore[attr-defined]
+def _self_contained(carried: object) -> bool:
+    """Whether a function, or what one carries along, holds nothing but functions and plain constants."""
+    if isinstance(carried, tuple | list):
+        return all(_self_contained(item) for item in carried)
+    if isinstance(carried, Mapping):
+        return _self_contained([*carried.values()])
+    if isinstance(carried, partial):
+        return _self_contained([carried.func, carried.args, carried.keywords])
+    if isinstance(carried, FunctionType):
+        cells = [cell.cell_contents for cell in carried.__closure__ or ()]
+        return _self_contained([cells, carried.__defaults__ or (), carried.__kwdefaults__ or {}])
+    plain = (bool, int, float, str, type(None), type, ModuleType, BuiltinFunctionType, np.ufunc)
+    return isinstance(carried, plain) and not (
+        isinstance(carried, BuiltinFunctionType) and not isinstance(carried.__self__, ModuleType | NoneType)
+    )
 
 
 def _held(part: object) -> Iterator[object]:

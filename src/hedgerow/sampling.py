@@ -6,6 +6,7 @@ by itself is still uniform; together they scatter less than independent ones, wh
 and standard errors computed from one copy do not expect (docs/bias.md).
 """
 
+from math import isqrt
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,7 +19,6 @@ from hedgerow.models.base import Model, Parameters
 Sampling = Literal["independent", "stratified"]
 SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
-GROUP = 50  # records a group at least, where there are as many: enough strata, and fitted values still close
 _BELOW_ONE = 1 - 2.0**-53
 
 
@@ -44,7 +44,8 @@ def stratified(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: P
     records = len(fitted)
     found = np.empty(records)
     neighbours = np.lexsort((ties, fitted))  # so that the order of the rows plays no part
-    for group in np.array_split(neighbours, max(1, records // GROUP)):
+    # About √n groups of √n: enough strata in each, and fitted values that are still close.
+    for group in np.array_split(neighbours, isqrt(records)):
         stratum = np.argsort(np.argsort(order[group]))
         found[group] = (stratum + fresh[group]) / len(group)
     return np.minimum(found, _BELOW_ONE)  # rounding must not reach 1

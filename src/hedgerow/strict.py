@@ -106,7 +106,7 @@ class Boxed(Model):
     default_prior: bool = True
     name: str = field(init=False, default="")
     correctable: ClassVar[bool] = True
-    scales: ClassVar[tuple[str, ...]] = ("sigma",)
+    tables: ClassVar[int] = 6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.base.name)
@@ -161,18 +161,27 @@ class Boxed(Model):
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
 
-    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Parameters:
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return self.base.free(design, parameters)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        # log and exp round: a side's end must come back as itself.
+        found = self.base.natural(design, free)
+        return {"beta": found["beta"], "sigma": np.asarray(np.clip(found["sigma"], *self.box["sigma"]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
         """The mean over draws in the box; the box moves it away from the closed form."""
         drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
-        return {"beta": drawn["beta"].mean(axis=0), "sigma": np.exp(np.log(drawn["sigma"]).mean())}
+        return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
 
-    def chance(self, design: Design, truth: Parameters) -> Parameters | None:
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
         return self.base.chance(design, truth)
 
-    def within(self, design: Design, parameters: Parameters) -> Parameters:
+    def within(self, design: Design, free: Array) -> Array:
         """Clipped into the box."""
-        sigma = np.asarray(np.clip(parameters["sigma"], *self.box["sigma"]))
-        return {"beta": np.clip(parameters["beta"], *self._ends(design)), "sigma": sigma}
+        low, high = self._ends(design)
+        sides = np.log(self.box["sigma"])
+        return np.clip(free, np.append(low, sides[0]), np.append(high, sides[1]))
 
     def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
         """The share of proposals that fall into the box; confidential."""

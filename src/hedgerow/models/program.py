@@ -8,7 +8,7 @@ site, samples with NUTS, scores and predicts from it. docs/programs.md tells the
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class Program(Model):
     minimum_ess: int = _LEAST_DRAWS
     allow_unhealthy: bool = False
     name: str = "program"
+    correctable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -129,17 +130,41 @@ class Program(Model):
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         from hedgerow.models.nuts import Settings
-        from hedgerow.models.potential import Potential
 
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
-        traced = self._traced(design)
-        potential = Potential.of(traced, self._arrays(design), _values(traced, design), power)
         settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(potential, settings, draws, key)
+        return self._gated(self.potential(design, power), settings, draws, key)
+
+    def potential(self, design: Design, power: PerRecord) -> "Potential":
+        """The weighted posterior as samplers see it."""
+        from hedgerow.models.potential import Potential
+
+        traced = self._traced(design)
+        return Potential.of(traced, self._arrays(design), _values(traced, design), power)
+
+    def stand_in(self, design: Design, near: Parameters) -> Model:
+        """The normal approximation: NUTS on every simulated table would take minutes."""
+        from hedgerow.models.laplace import Laplace
+
+        return Laplace(self, self.free(design, near))
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        from hedgerow.models.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).unconstrain(dict(parameters), self._arrays(design))
+            return np.asarray(found, dtype=np.float64)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        from hedgerow.models.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).constrain(free[None], self._arrays(design))
+            return {name: np.asarray(value[0], dtype=np.float64) for name, value in found.items()}
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         parts = [block[:, records] for _, block in self._log_lik(design, parameters)]

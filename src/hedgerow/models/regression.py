@@ -98,7 +98,7 @@ class Regression(Model):
 
     prior: Prior = field(default_factory=Prior)
     correctable: ClassVar[bool] = True
-    scales: ClassVar[tuple[str, ...]] = ("sigma",)
+    tables: ClassVar[int] = 6
 
     @abstractmethod
     def response(self, values: PerRecord) -> PerRecord:
@@ -140,23 +140,27 @@ class Regression(Model):
             influence=lambda: self._influence(design, power, posterior),
         )
 
-    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Parameters:
-        """The posterior mean of β and, on the log scale, of σ: E log σ² = log rate − ψ(shape)."""
-        posterior = self.posterior(design, power)
-        log_variance = np.log(posterior.rate) - psi(posterior.shape)
-        return {"beta": posterior.mean, "sigma": np.exp(np.asarray(log_variance, dtype=np.float64) / 2)}
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return np.append(parameters["beta"], np.log(parameters["sigma"]))
 
-    def chance(self, design: Design, truth: Parameters) -> Parameters | None:
+    def natural(self, design: Design, free: Array) -> Parameters:
+        return {"beta": free[:-1].copy(), "sigma": np.asarray(np.exp(free[-1]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The posterior means of β and of log σ: E log σ² = log rate − ψ(shape)."""
+        posterior = self.posterior(design, power)
+        return np.append(posterior.mean, (np.log(posterior.rate) - psi(posterior.shape)) / 2)
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
         """Least squares: β̂ − β, and log σ̂ less its mean, which the χ² law of the residuals gives."""
-        free = design.records - len(design.columns)
-        if free < 1:
+        width = len(design.columns)
+        if design.records <= width:
             return None
         factor = weighted_factor(design.matrix, self.response(design.values))
-        width = len(design.columns)
         found = solve_triangular(factor[:width, :width], factor[:width, width])
         log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
-        expected = psi(free / 2) + np.log(2)
-        return {"beta": found - truth["beta"], "sigma": np.asarray((log_ratio - expected) / 2)}
+        expected = psi((design.records - width) / 2) + np.log(2)
+        return np.append(found - truth["beta"], (log_ratio - expected) / 2)
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         sigma = parameters["sigma"][:, None]
