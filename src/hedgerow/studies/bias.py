@@ -32,6 +32,7 @@ SEED = 1
 COPIES = 5
 UNWEIGHTED, PLAIN, CORRECTED = "Unweighted", "plain", "corrected"
 SMOOTH, SMOOTH_UNWEIGHTED = "corrected, stratified", "Unweighted, stratified"
+_COLOURS = {UNWEIGHTED: "#999999", PLAIN: "#E69F00", CORRECTED: "#0072B2", SMOOTH: "#009E73"}
 METHODS = (UNWEIGHTED, PLAIN, CORRECTED, SMOOTH, SMOOTH_UNWEIGHTED)
 _NUMBERS = (float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max))
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
@@ -163,13 +164,14 @@ def _log_q90(values: Array) -> float:
 
 
 def table(rows: pd.DataFrame) -> Iterator[str]:
-    """Means over samples and how they compare with Unweighted's, ± a standard error; medians for log Q90 and σ.
+    """Means over samples, ± a standard error, and how they compare with Unweighted's; medians where so named.
 
     Last, how many draws of how many were corrected.
     """
     for label, here in rows.groupby("setting", sort=False):
         yield f"\n{label}, {here['sample'].nunique()} samples of {COPIES} copies"
-        yield f"  {'':24}{'ECDF maximum':>20}{'ratio':>7}{'log Q90 error':>20}{'ratio':>7}{'median':>9}{'σ':>8}"
+        heads = f"{'ECDF maximum':>20}{'ratio':>7}{'log Q90 error':>20}{'ratio':>7}{'median':>9}"
+        yield f"  {'':24}{heads}{'median σ':>10}"
         best = here[here["method"] == UNWEIGHTED]
         for method in METHODS:
             mine = here[here["method"] == method]
@@ -180,8 +182,34 @@ def table(rows: pd.DataFrame) -> Iterator[str]:
                 ratio = mean / best[column].to_numpy(dtype=np.float64).mean()
                 cells += f"{f'{mean:.4f} ± {error:.4f}':>20}{ratio:>7.2f}"
             tried = f" ({int(mine['converged'].sum())}/{COPIES * len(mine)})" if "corrected" in method else ""
-            cells += f"{mine['log_q90'].median():>9.4f}{mine['sigma'].median():>8.3f}"
+            cells += f"{mine['log_q90'].median():>9.4f}{mine['sigma'].median():>10.3f}"
             yield f"  {method:24}{cells}{tried}"
+
+
+def picture(rows: pd.DataFrame, path: Path) -> None:
+    """The ECDF maximum by setting and method, a dot the mean and a line two standard errors to each side."""
+    from matplotlib.figure import Figure
+
+    settings = list(dict.fromkeys(rows["setting"]))
+    figure = Figure(figsize=(8.5, 0.9 + 0.62 * len(settings)), layout="constrained")
+    axes = figure.subplots()
+    for place, (method, colour) in enumerate(_COLOURS.items()):
+        mine = rows[rows["method"] == method].groupby("setting", sort=False)["ecdf_max"]
+        heights = np.arange(len(settings)) + 0.15 * (place - 1.5)
+        means, errors = mine.mean().reindex(settings), mine.sem().reindex(settings)
+        axes.errorbar(
+            means, heights, xerr=2 * errors, fmt="o", markersize=4.5, color=colour, label=method, linewidth=1
+        )
+    axes.set_yticks(range(len(settings)), settings)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xticks([0.01, 0.02, 0.05, 0.1, 0.2], ["0.01", "0.02", "0.05", "0.1", "0.2"])
+    axes.minorticks_off()
+    axes.grid(axis="x", linewidth=0.4)
+    axes.set_xlabel("largest difference of the empirical distribution functions")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def main() -> None:
@@ -192,7 +220,18 @@ def main() -> None:
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the settings, from 0")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--out", type=Path, help="a file for the rows, as JSON")
+    parser.add_argument("--picture", type=Path, help="a file for the picture")
+    parser.add_argument("--rows", type=Path, nargs="*", help="files of --out: tell and draw these instead")
     given = parser.parse_args()
+    if given.rows:
+        saved: list[dict[str, Any]] = [row for path in given.rows for row in json.loads(path.read_text())]
+        order = [setting.label for setting in SETTINGS]
+        saved.sort(key=lambda row: order.index(row["setting"]))
+        told = pd.DataFrame(saved)
+        sys.stdout.write("\n".join(table(told)) + "\n")
+        if given.picture is not None:
+            picture(told, given.picture)
+        return
     chosen = [SETTINGS[k] for k in given.only] if given.only else list(SETTINGS)
     found: list[dict[str, Any]] = []
     for setting in chosen:
@@ -203,6 +242,8 @@ def main() -> None:
         sys.stdout.flush()
         if given.out is not None:
             given.out.write_text(json.dumps(found, indent=1) + "\n")
+    if given.picture is not None:
+        picture(pd.DataFrame(found), given.picture)
 
 
 if __name__ == "__main__":
