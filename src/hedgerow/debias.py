@@ -156,7 +156,7 @@ def corrected(public: Public) -> Corrected:
         step = step / 2 if size > smallest else step  # the gap grew: walk more slowly
         smallest = min(smallest, size)
         here = here + step * gap
-    return Corrected(public.draw, False, search.limit)
+    return Corrected(public.draw, False, steps)
 
 
 def _estimates(

@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from hedgerow.axes import Array
+from hedgerow.errors import CalibrationError
 from hedgerow.keys import Key, Stream
 from hedgerow.results import Fitted
 from hedgerow.standards import ADP, Standard, Unweighted
@@ -111,11 +112,15 @@ def sample(setting: Setting, number: int, seed: int) -> tuple[pd.DataFrame, Key]
 
 
 def measured(setting: Setting, number: int, seed: int) -> list[dict[str, Any]]:
-    """A row a method: errors on one sample, averaged over its copies."""
+    """A row a method: errors on one sample, averaged over its copies; none where no fit meets the target."""
     data, key = sample(setting, number, seed)
     confidential = data["x"].to_numpy()
-    rows = []
-    for method, fitted in _methods(setting, data, key.integer()).items():
+    rows: list[dict[str, Any]] = []
+    try:
+        methods = _methods(setting, data, key.integer())
+    except CalibrationError:
+        return rows
+    for method, fitted in methods.items():
         # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
         copies = [np.clip(copy, *_NUMBERS) for copy in fitted.predicted()]
         gaps = [ecdf_distance(confidential, copy).maximum for copy in copies]
@@ -169,7 +174,7 @@ def table(rows: pd.DataFrame) -> Iterator[str]:
     Last, how many draws of how many were corrected.
     """
     for label, here in rows.groupby("setting", sort=False):
-        yield f"\n{label}, {here['sample'].nunique()} samples of {COPIES} copies"
+        yield f"\n{label}, {here['sample'].nunique()} samples that met the target, {COPIES} copies each"
         heads = f"{'ECDF maximum':>20}{'ratio':>7}{'log Q90 error':>20}{'ratio':>7}{'median':>9}"
         yield f"  {'':24}{heads}{'median σ':>10}"
         best = here[here["method"] == UNWEIGHTED]
