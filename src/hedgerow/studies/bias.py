@@ -169,26 +169,33 @@ def _log_q90(values: Array) -> float:
 
 
 def table(rows: pd.DataFrame) -> Iterator[str]:
-    """Means over samples, ± a standard error, and how they compare with Unweighted's; medians where so named.
+    """Means over samples and how they compare with Unweighted's on the same samples, ± a standard error.
 
     Last, how many draws of how many were corrected.
     """
     for label, here in rows.groupby("setting", sort=False):
-        yield f"\n{label}, {here['sample'].nunique()} samples that met the target, {COPIES} copies each"
-        heads = f"{'ECDF maximum':>20}{'ratio':>7}{'log Q90 error':>20}{'ratio':>7}{'median':>9}"
+        count, spent = here["sample"].nunique(), here[here["method"] == UNWEIGHTED]["price"].mean()
+        yield f"\n{label}, {count} samples met the target, {COPIES} copies; Unweighted spends {spent:.1f}"
+        heads = f"{'ECDF maximum':>18}{'ratio':>15}{'log Q90 error':>18}{'ratio':>15}{'median':>9}"
         yield f"  {'':24}{heads}{'median σ':>10}"
         best = here[here["method"] == UNWEIGHTED]
         for method in METHODS:
             mine = here[here["method"] == method]
             cells = ""
             for column in ("ecdf_max", "log_q90"):
-                values = mine[column].to_numpy(dtype=np.float64)
-                mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
-                ratio = mean / best[column].to_numpy(dtype=np.float64).mean()
-                cells += f"{f'{mean:.4f} ± {error:.4f}':>20}{ratio:>7.2f}"
+                values, base = (part[column].to_numpy(dtype=np.float64) for part in (mine, best))
+                ratio = values.mean() / base.mean()
+                cells += f"{_told(values, values.mean(), 4):>18}"
+                cells += f"{_told((values - ratio * base) / base.mean(), ratio, 2):>15}"
             tried = f" ({int(mine['converged'].sum())}/{COPIES * len(mine)})" if "corrected" in method else ""
             cells += f"{mine['log_q90'].median():>9.4f}{mine['sigma'].median():>10.3f}"
             yield f"  {method:24}{cells}{tried}"
+
+
+def _told(values: Array, mean: float, digits: int) -> str:
+    """A figure with the standard error of the mean of these values."""
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
 def picture(rows: pd.DataFrame, path: Path) -> None:
