@@ -13,6 +13,7 @@ from bench.result import Options, table
 SUBJECTS = (
     "kernels",
     "procedure",
+    "debias",
     "release",
     "paper",
 )  # modules of this package

@@ -206,11 +206,11 @@ def test_claims_are_rounded_up():
     assert _up(5.7 / 3, 6) == "1.9"
 
 
-def test_what_is_not_there_yet_is_refused_plainly():
+def test_unknown_ways_of_making_copies_are_refused_plainly():
     with pytest.raises(hr.HedgerowError, match="debias"):
-        synth(debias=True)
+        synth(debias="yes")
     with pytest.raises(hr.HedgerowError, match="sampling"):
-        synth(sampling="stratified")
+        synth(sampling="sobol")
 
 
 def test_the_paper_preset_fills_in_what_was_left_unset():

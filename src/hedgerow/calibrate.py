@@ -13,6 +13,7 @@ from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start, Weighted, run, trial_price
 
 _TOLERANCE = 0.002  # relative width at which the search for the scale stops
+_QUICK_STEPS = 6  # prices tried around a guess before the search starts over
 _SMALLEST = 1e-6  # scales below this leave nothing of the data
 _AIM = 0.985  # search for a little less than the target: fresh draws differ, and a miss costs another fit
 # Certifications allowed, each with its share of the scale found. Fixed beforehand: δ allows for all
@@ -64,8 +65,25 @@ def largest_scale(price_at: Callable[[float], float], target: float) -> float:
     return met
 
 
-def calibrate(recipe: Recipe, start: Start, weighted: Weighted, *, target: float, key: Key) -> Calibrated:
-    """A certified fit whose price for one copy is at most the target."""
+def scale_near(price_at: Callable[[float], float], target: float, guess: float) -> float:
+    """What `largest_scale` looks for, from a guess: a price at most the target and within 0.2 % of it.
+
+    The price is close to proportional to the scale, so that two or three prices do. Where they do not, the
+    search starts over from 1.
+    """
+    scale = min(1.0, guess)
+    for _ in range(_QUICK_STEPS):
+        cost = price_at(scale)
+        if cost <= target and (scale == 1.0 or cost >= (1 - _TOLERANCE) * target):
+            return scale
+        scale = min(1.0, scale * (1 - _TOLERANCE / 2) * target / cost) if cost > 0 else 1.0
+    return largest_scale(price_at, target)
+
+
+def calibrate(
+    recipe: Recipe, start: Start, weighted: Weighted, *, target: float, key: Key, near: float | None = None
+) -> Calibrated:
+    """A certified fit whose price for one copy is at most the target; `near` is a guess at the scale."""
     if not recipe.standard.weighted:
         outcome = run(recipe, start, weighted, key=key.child("certify").child(1), tries=TRIES)
         if outcome.certified > target:
@@ -76,7 +94,8 @@ def calibrate(recipe: Recipe, start: Start, weighted: Weighted, *, target: float
         # The same key at every scale: common random numbers make the price a smooth function of it.
         return trial_price(recipe, start, weighted.scaled(scale), key=key.child("search"))
 
-    found = largest_scale(price_at, _AIM * target)
+    aim = _AIM * target
+    found = largest_scale(price_at, aim) if near is None else scale_near(price_at, aim, near)
     for attempt, share in enumerate(LADDER, 1):
         fresh, scale = key.child("certify").child(attempt), share * found
         outcome = run(recipe, start, weighted.scaled(scale), key=fresh, tries=TRIES)

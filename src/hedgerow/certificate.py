@@ -45,6 +45,7 @@ FIELDS = Record(
         draws=Whole(least=1),
         independent_draws=Flag(),
         claim=Text(),
+        processing=_TEXTS,
         not_covered=_TEXTS,
         left_open=Either((Text(), Nothing())),
         protected=Text(),
@@ -103,6 +104,7 @@ class Certificate:
     draws: int
     independent_draws: bool
     claim: str
+    processing: tuple[str, ...]  # what was done to the released draws afterwards, at no price
     not_covered: tuple[str, ...]
     left_open: str | None
     protected: str
@@ -147,6 +149,7 @@ class Certificate:
             draws=guarantee.draws,
             independent_draws=guarantee.independent,
             claim=guarantee.claim(),
+            processing=guarantee.processing(),
             not_covered=(*guarantee.caveats(), *also_not_covered),
             left_open=guarantee.left_open or None,
             protected=guarantee.protected,
@@ -188,6 +191,8 @@ class Certificate:
         lines = [f"# Certificate of release {self.release}", "", f"Made on {self.date}.", "", "## Claim", ""]
         lines += [self.claim, "", "| | |", "| --- | --- |"]
         lines += [f"| {name} | {_cell(value)} |" for name, value in self.facts()]
+        if self.processing:
+            lines += ["", "## Processing after the draw", "", *(f"- {text}" for text in self.processing)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", self.left_open]
         lines += ["", "## Not covered", "", *(f"- {text}" for text in self.not_covered)]

@@ -90,6 +90,7 @@ def compare(
     draws: int = 1000,
     seed: int | None = None,
     left_out: Sequence[str] = (),
+    debias: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
@@ -102,7 +103,10 @@ def compare(
         raise SettingError("standards must name at least one standard, for instance {'ADP': ADP()}.")
     model = model_named(family, prior)
     synthesizers = {
-        label: Synthesizer(formula, model, standard=standard, draws=draws, **settings)
+        # Without weights there is nothing to correct, and the plain posterior is what others compare with.
+        label: Synthesizer(
+            formula, model, standard=standard, draws=draws, debias=debias and standard.weighted, **settings
+        )
         for label, standard in chosen.items()
     }
     table = Table.of(data)

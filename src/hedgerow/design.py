@@ -62,6 +62,27 @@ class Design:
         """The same predictors with another outcome."""
         return replace(self, values=values)
 
+    def blank(self) -> "Design":
+        """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
+        public = {
+            name: Column(
+                column.codes.copy(),
+                column.levels,
+                None if column.numbers is None else np.array(column.numbers, copy=True),
+            )
+            for name, column in self.public.items()
+        }
+        return Design(
+            self.outcome,
+            np.full(self.records, np.nan),
+            np.array(self.matrix, copy=True, order="C", subok=False),
+            self.columns,
+            self.predictors,
+            None,
+            dict(self.aliases),
+            public,
+        )
+
     def __repr__(self) -> str:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 

@@ -139,7 +139,8 @@ def trial_price(recipe: Recipe, start: Start, weighted: Weighted, *, key: Key) -
     return float(2 * trial.absolute(part, weighted.interval).max())
 
 
-def _refit(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Sensitive]:
+def power_of(recipe: Recipe, weighted: Weighted) -> PerRecord:
+    """α*_i, the exponent on each record's likelihood; 1 for records that are taken as public."""
     inside = weighted.interval.inside
     power = np.where(inside, recipe.standard.power(weighted.alpha, weighted.known), 1.0)
     if not (np.isfinite(power) & (power >= 0)).all():
@@ -147,6 +148,11 @@ def _refit(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[
             f"{type(recipe.standard).__name__}.power gave values that are negative or not finite; "
             "powers must be numbers from 0 up."
         )
+    return power
+
+
+def _refit(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Sensitive]:
+    power = power_of(recipe, weighted)
     part = sensitive_part(recipe.standard, weighted.alpha, weighted.known, weighted.interval)
     return fit(recipe.model, start.design, power, draws=recipe.draws, key=key), part
 

@@ -1,6 +1,5 @@
 """From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +11,9 @@ from hedgerow.design import reads
 from hedgerow.errors import DataError, SettingError
 from hedgerow.formats import Format, Source
 from hedgerow.plan import Plan
-from hedgerow.ranges import Bounds, Range, Tail, Where
 from hedgerow.strict import Bounded
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
-from hedgerow.weights import IdentificationWeights, Reweighted, Weights
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +45,8 @@ class Prepared:
             "copies": plan.copies,
             "draws": plan.draws,
             "known": plan.known,
+            "sampling": plan.sampling,
+            "debias": plan.debias,
             "prior": plan.prior,
             "seed": plan.seed,
         }
@@ -75,8 +74,8 @@ def prepare(plan: Plan) -> Prepared:
     )
     whole = Table.of(source.frame)
     outcome, predictors = reads(plan.formula, whole)
-    ranged = tuple(_range_columns(plan.standard.range))
-    used = (outcome, *predictors, *ranged, *_weight_columns(plan.weights))
+    ranged = plan.standard.range.columns
+    used = (outcome, *predictors, *ranged, *plan.weights.columns)
     whole.require(list(used))
     _check_columns(plan, whole, outcome, ranged)
     source, dropped = _complete(plan, source, (outcome, *predictors))
@@ -132,23 +131,3 @@ def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Sourc
         raise DataError(f"All {rows} rows lack a value in a column of the formula. Nothing is left to fit.")
     codes = {name: column.filter(keep) for name, column in source.codes.items()}
     return replace(source, frame=frame, codes=codes), rows - frame.num_rows
-
-
-def _range_columns(known: Range) -> Iterator[str]:
-    match known:
-        case Bounds(lower=lower, upper=upper):
-            yield from (end for end in (lower, upper) if isinstance(end, str))
-        case Where(column=column, then=then, otherwise=otherwise):
-            yield column
-            yield from _range_columns(then)
-            yield from _range_columns(otherwise)
-        case Tail(wider=wider, otherwise=otherwise):
-            yield from _range_columns(wider)
-            yield from _range_columns(otherwise)
-
-
-def _weight_columns(weights: Weights) -> Iterator[str]:
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    if isinstance(weights, IdentificationWeights):
-        yield from weights.known

@@ -49,6 +49,16 @@ class Range(ABC):
         """Whether the ends are computed from the outcome itself, so that whoever knew them would know it."""
         return False
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns the ends are read from; never the outcome."""
+        return ()
+
+    @property
+    def by_record(self) -> bool:
+        """Whether bounds by record are given, which may be as confidential as the records."""
+        return False
+
     def describe(self) -> str:
         """The range in words for the guarantee: public settings, never a record's ends."""
         return type(self).__name__
@@ -180,6 +190,14 @@ class Bounds(Range):
     def __post_init__(self) -> None:
         self._check_outside()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(end for end in (self.lower, self.upper) if isinstance(end, str))
+
+    @property
+    def by_record(self) -> bool:
+        return not (is_real(self.lower) and is_real(self.upper))
+
     def describe(self) -> str:
         def side(end: object) -> str:
             if isinstance(end, str):
@@ -243,6 +261,14 @@ class Where(Range):
         _check_ranges("Where", self.then, self.otherwise)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, *self.then.columns, *self.otherwise.columns)
+
+    @property
+    def by_record(self) -> bool:
+        return self.then.by_record or self.otherwise.by_record
+
+    @property
     def follows_outcome(self) -> bool:
         return self.then.follows_outcome or self.otherwise.follows_outcome
 
@@ -274,6 +300,14 @@ class Tail(Range):
         if not is_real(self.top) or not 0 < self.top < 1:
             raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
         _check_ranges("Tail", self.wider, self.otherwise)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.wider.columns, *self.otherwise.columns)
+
+    @property
+    def by_record(self) -> bool:
+        return self.wider.by_record or self.otherwise.by_record
 
     @property
     def follows_outcome(self) -> bool:

@@ -65,6 +65,8 @@ class Guarantee:
     outside_public: bool  # records outside their range are taken as public
     seeded: bool
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
+    corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
+    sampling: str = "independent"
 
     @property
     def epsilon_per_copy(self) -> float | None:
@@ -140,6 +142,31 @@ class Guarantee:
             )
         return ""
 
+    def processing(self) -> tuple[str, ...]:
+        """What was done to the released draws after the mechanism: none of it touches ε."""
+        found = []
+        if self.corrected is not None:
+            left = self.copies - self.corrected
+            how_many = (
+                f"Of {self.copies} draws {left} did not converge and went out uncorrected, by a rule fixed "
+                "beforehand; none was drawn again."
+                if left
+                else "All draws converged."
+            )
+            found.append(
+                "Each released draw was corrected by indirect inference for the bias of the weights before "
+                "prediction. Only the draw, the predictors, the number of records, the settings of the plan "
+                "and independent randomness entered, so that this is post-processing: it changes neither ε "
+                f"nor what it covers. {how_many}"
+            )
+        if self.sampling == "stratified":
+            found.append(
+                "Predictions were made from stratified instead of independent random numbers, which is "
+                "post-processing too. Rules that combine copies, and standard errors, assume independent "
+                "ones and do not hold for these copies."
+            )
+        return tuple(found)
+
     def caveats(self) -> tuple[str, ...]:
         """What the claim does not cover."""
         own = {"strict": _STRICT_NOT_COVERED, "censored": _CENSORED_NOT_COVERED}
@@ -161,6 +188,11 @@ class Guarantee:
         if self.epsilon is not None and self.bound not in SUPREMA:
             found.append(
                 "The confidence holds if the run was made once, not repeated until it met the target."
+            )
+        if self.corrected is not None:
+            found.append(
+                "The correction is post-processing if it was decided on before looking at the confidential "
+                "data."
             )
         if not self.independent and self.bound not in SUPREMA:
             found.append("The draws come from a Markov chain, so that δ and the confidence are approximate.")
@@ -187,7 +219,10 @@ class Guarantee:
             facts.append(("assumed public", self.known))
         lines = ["hedgerow guarantee", ""]
         lines += [f"  {name + ':':16}{value}" for name, value in facts]
-        lines += ["", *_wrapped("Claim. " + self.claim(), ""), "", "Not covered:"]
+        lines += ["", *_wrapped("Claim. " + self.claim(), "")]
+        for done in self.processing():
+            lines += ["", *_wrapped(done, "")]
+        lines += ["", "Not covered:"]
         for caveat in self.caveats():
             lines += _wrapped(caveat, "- ")
         return "\n".join(lines)

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.axes import Mask, PerRecord
 from hedgerow.checks import is_count
+from hedgerow.debias import Corrected, Public, corrected, public_draw, public_inputs
 from hedgerow.errors import NotFittedError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start
 from hedgerow.models.base import Health
 from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
+from hedgerow.sampling import Sampling, uniforms
 from hedgerow.standards import WITHHELD
 from hedgerow.strict import Boxed
 from hedgerow.table import Table
@@ -41,9 +44,47 @@ class Fitted:
     start: Start
     outcome: Outcome
     scale: float
+    sampling: Sampling = "independent"
+    debias: bool = False
+
+    @property
+    def target(self) -> float | None:
+        """What calibration held one copy against; none without a target, nor for weights that carry it."""
+        unscaled = self.epsilon is None or self.recipe.bound in SUPREMA
+        return None if unscaled else per_copy(self.epsilon or 0.0, self.copies)
+
+    @cached_property
+    def released(self) -> tuple[Corrected, ...]:
+        """The draws behind the copies, one each, corrected if the plan said so."""
+        fit, key = self.outcome.fit, self.key.child("release")
+        order = np.argsort(key.child("draws").stream().uniform(fit.draws))[: self.copies]
+        draws = [public_draw(fit.parameters, int(draw)) for draw in order]
+        if not self.debias:
+            return tuple(Corrected(draw, False, 0) for draw in draws)
+        recipe, design, table = public_inputs(self.recipe, self.start.design, self.start.table)
+        return tuple(
+            corrected(Public(draw, design, table, recipe, self.target, key.child("correct").child(number)))
+            for number, draw in enumerate(draws)
+        )
+
+    def predicted(self) -> list[PerRecord]:
+        """The synthetic outcomes, copy by copy."""
+        model, design = self.recipe.model, self.start.design
+        key = self.key.child("release").child("predict")
+        found = []
+        for number, draw in enumerate(self.released):
+            noise = uniforms(self.sampling, model, design, draw.parameters, key=key.child(number))
+            found.append(model.predict(design, draw.parameters, noise))
+        return found
 
     def __repr__(self) -> str:
         return f"Fitted({self.outcome.fit!r})"
+
+
+def per_copy(epsilon: float, copies: int) -> float:
+    """epsilon/copies, rounded down so that the copies together never exceed epsilon."""
+    target = epsilon / copies
+    return target if target * copies <= epsilon else float(np.nextafter(target, 0.0))
 
 
 class Results:

@@ -33,6 +33,7 @@ from hedgerow.weights import Evidence, Weights
 
 OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
 _PROPOSALS = 2_000_000  # draws proposed before the box is said to be too far from the posterior
+_CENTRE_DRAWS = 1000  # draws whose mean is the weighted estimate that a correction works with
 _EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
 
 
@@ -122,6 +123,8 @@ class Boxed(Model):
     default_prior: bool = True
     bound: ClassVar[Bound] = "strict"
     name: str = field(init=False, default="")
+    correctable: ClassVar[bool] = True
+    tables: ClassVar[int] = 6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.base.name)
@@ -175,6 +178,28 @@ class Boxed(Model):
         beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return self.base.free(design, parameters)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        # log and exp round: a side's end must come back as itself.
+        found = self.base.natural(design, free)
+        return {"beta": found["beta"], "sigma": np.asarray(np.clip(found["sigma"], *self.box["sigma"]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The mean over draws in the box; the box moves it away from the closed form."""
+        drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
+        return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        return self.base.chance(design, truth)
+
+    def within(self, design: Design, free: Array) -> Array:
+        """Clipped into the box."""
+        low, high = self._ends(design)
+        sides = np.log(self.box["sigma"])
+        return np.clip(free, np.append(low, sides[0]), np.append(high, sides[1]))
 
     def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
         """The share of proposals that fall into the box; confidential."""

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hedgerow import debias as debiasing
 from hedgerow import design as designs
 from hedgerow import progress
-from hedgerow.axes import PerRecord
 from hedgerow.calibrate import calibrate
 from hedgerow.checks import is_count, is_real
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
@@ -20,7 +20,8 @@ from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS, SUPREMA, Bound
 from hedgerow.release import Guarantee, Release
-from hedgerow.results import Fitted, Results
+from hedgerow.results import Fitted, Results, per_copy
+from hedgerow.sampling import SAMPLINGS, Sampling
 from hedgerow.standards import ADP, Standard
 from hedgerow.strict import Bounded, Boxed, StrictWeights
 from hedgerow.table import Table, listed
@@ -58,8 +59,11 @@ class Synthesizer(Results):
         How λ is found: "exact" from distribution functions, "simulated" as in the paper.
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
-    sampling, debias
-        Only "independent" and False in this version.
+    sampling
+        "independent", or "stratified" for smoother copies; rules that combine copies assume the first.
+    debias
+        Correct each released draw for the bias of the weights, from public things alone (`hedgerow.debias`).
+        To be chosen before looking at the confidential data; it assumes the model.
     preset
         "paper" sets what the caller left unset to what the paper did.
     seed
@@ -93,16 +97,19 @@ class Synthesizer(Results):
         draws: int = 1000,
         known: Known = "exact",
         prior: Prior | None = None,
-        sampling: Literal["independent"] = "independent",
+        sampling: Sampling = "independent",
         debias: bool = False,
         preset: Literal["paper"] | None = None,
         seed: int | None = None,
     ) -> None:
-        if sampling != "independent":
-            raise SettingError(f"sampling must be 'independent' in this version, got {sampling!r}.")
-        if debias:
-            raise SettingError("debias=True is not available in this version; leave it out.")
-        settings: dict[str, Any] = {"weights": weights, "bound": bound, "draws": draws, "known": known}
+        settings: dict[str, Any] = {
+            "weights": weights,
+            "bound": bound,
+            "draws": draws,
+            "known": known,
+            "sampling": sampling,
+            "debias": debias,
+        }
         if preset is not None:
             if preset not in _PRESETS:
                 raise SettingError(f"preset must be one of {', '.join(_PRESETS)}, got {preset!r}.")
@@ -118,12 +125,16 @@ class Synthesizer(Results):
         self.copies = copies
         self.draws = settings["draws"]
         self.known: Known = settings["known"]
+        self.sampling: Sampling = settings["sampling"]
+        self.debias: bool = settings["debias"]
         if isinstance(self.standard, Bounded):
             self._make_bounded(self.standard, default_prior=prior is None)
         Key.from_seed(seed)  # refuse a bad seed now
         self._seed = seed
         self._fitted: Fitted | None = None
         self._check()
+        if self.debias:
+            debiasing.check(self.recipe, self.epsilon)
 
     def _check(self) -> None:
         if not isinstance(self.standard, Standard):
@@ -133,6 +144,10 @@ class Synthesizer(Results):
             )
         if self.bound not in BOUNDS and not isinstance(self.standard, Bounded):
             raise SettingError(f"bound must be one of {', '.join(BOUNDS)}, got {self.bound!r}.")
+        if self.sampling not in SAMPLINGS:
+            raise SettingError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {self.sampling!r}.")
+        if not isinstance(self.debias, bool):
+            raise SettingError(f"debias must be True or False, got {self.debias!r}.")
         if self.known not in ("exact", "simulated"):
             raise SettingError(f"known must be 'exact' or 'simulated', got {self.known!r}.")
         if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
@@ -157,7 +172,7 @@ class Synthesizer(Results):
             raise SettingError(f"{name} has its own bound and weights; leave out {', '.join(sorted(given))}.")
         self._check()
         self.model = standard.restrict(self.model, default_prior=default_prior)
-        self.weights = StrictWeights(_per_copy(self.epsilon, self.copies))
+        self.weights = StrictWeights(per_copy(self.epsilon, self.copies))
         self.bound = standard.bound
 
     @property
@@ -190,11 +205,21 @@ class Synthesizer(Results):
         if self.epsilon is None or self.bound in SUPREMA:
             outcome, scale = run(recipe, start, weighted, key=key.child("certify").child(1)), 1.0
         else:
-            target = _per_copy(self.epsilon, self.copies)
+            target = per_copy(self.epsilon, self.copies)
             done = calibrate(recipe, start, weighted, target=target, key=key)
             outcome, scale = done.outcome, done.scale
         self._fitted = Fitted(
-            recipe, self.epsilon, self.copies, seeded, tuple(left_out), key, start, outcome, scale
+            recipe,
+            self.epsilon,
+            self.copies,
+            seeded,
+            tuple(left_out),
+            key,
+            start,
+            outcome,
+            scale,
+            self.sampling,
+            self.debias,
         )
         self._warn_about_leverage()
         self._warn_about_edge()
@@ -206,20 +231,9 @@ class Synthesizer(Results):
         design, table = fitted.start.design, fitted.start.table
         tables = [
             table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels))
-            for values in self._copies()
+            for values in fitted.predicted()
         ]
         return Release(tables, self._guarantee())
-
-    def _copies(self) -> list[PerRecord]:
-        fitted = self._need()
-        design = fitted.start.design
-        key = fitted.key.child("release")
-        order = np.argsort(key.child("draws").stream().uniform(fitted.outcome.fit.draws))
-        streams = (key.child("predict").child(k).stream() for k in range(fitted.copies))
-        return [
-            fitted.outcome.fit.predict(int(draw), stream.uniform(design.records))
-            for draw, stream in zip(order, streams, strict=False)
-        ]
 
     def _guarantee(self) -> Guarantee:
         fitted = self._need()
@@ -246,6 +260,8 @@ class Synthesizer(Results):
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
             uncertified=_uncertified(fitted),
+            corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
+            sampling=fitted.sampling,
         )
 
     def _warn_about_weights(self, start: Start) -> None:
@@ -315,12 +331,6 @@ def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] 
             f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "
             "unprotected. Drop them if they say anything about the outcome."
         )
-
-
-def _per_copy(epsilon: float, copies: int) -> float:
-    """epsilon/copies, rounded down so that the copies together never exceed epsilon."""
-    target = epsilon / copies
-    return target if target * copies <= epsilon else float(np.nextafter(target, 0.0))
 
 
 def _warn(message: str) -> None:

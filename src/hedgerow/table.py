@@ -215,6 +215,22 @@ class Table:
     def _ranked(self, series: Any) -> Array | None:
         return _ranks(series.to_numpy()) if series.dtype.is_numeric() else None
 
+    def apart(self, names: Sequence[str]) -> "Table":
+        """A table of the named columns alone, in memory of its own, with a column of row numbers before them.
+
+        What is no number and no flag becomes text, and so does a column with missing values: patterns stay.
+        """
+        self.require(names)
+        columns: dict[str, Any] = {"": np.arange(self.rows)}
+        for name in names:
+            series = self.frame[name]
+            plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
+            if not plain or int(series.null_count()):
+                columns[name] = series.cast(nw.String).to_numpy().astype(str)
+            else:
+                columns[name] = np.array(series.to_numpy(), copy=True)
+        return Table(nw.from_dict(columns, backend=self.frame.implementation))
+
     def rows_where(self, keep: Mask) -> "Table":
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))

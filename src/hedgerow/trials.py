@@ -60,7 +60,9 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     ]
 
 
-_SETTINGS = ("family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "seed")
+_SETTINGS = (
+    "family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "debias", "sampling", "seed"
+)  # fmt: skip
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:

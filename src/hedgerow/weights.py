@@ -28,6 +28,11 @@ class Evidence:
 class Weights(ABC):
     """A rule that turns risk into weights."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns the weights are read from; never the outcome."""
+        return ()
+
     @abstractmethod
     def alpha(self, evidence: Evidence) -> PerRecord:
         """α_i for each record."""
@@ -144,6 +149,10 @@ class IdentificationWeights(Weights):
                 f"IdentificationWeights: radius must lie strictly between 0 and 1, got {self.radius!r}."
             )
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.known)
+
     def alpha(self, evidence: Evidence) -> PerRecord:
         near = np.empty(len(evidence.values))
         groups = evidence.table.labels(list(self.known))
@@ -189,6 +198,10 @@ class Reweighted(Weights):
             raise SettingError(f"Reweighted: base must be weights, got {type(self.base).__name__}.")
         if not is_finite(self.k) or not 0 < self.k <= 1:
             raise SettingError(f"Reweighted: k must lie in (0, 1], got {self.k!r}; 0.95 is usual.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.base.columns
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         alpha = self.base.alpha(evidence)

@@ -402,3 +402,24 @@ def test_a_box_from_public_statements(hedgerow):
     assert json.loads(priced.out)["cost"][0]["mean_weight"] < 1
     for wrong in (points[:4], points[4:], ("--box", "{z: 1}"), (*points, "--box", "{}"), ("--at", "[1]")):
         assert hedgerow("box", "public.csv", "--formula", "x ~ z", *wrong).code == 2
+
+
+def test_a_corrected_release_says_so_and_costs_the_same(hedgerow, table):
+    more = ("--debias", "--sampling", "stratified", "--out", "release")
+    made = hedgerow("synthesize", table, *GOOD, *more)
+    assert made.code == 0, made.err
+    certificate = json.loads(Path("release/public/certificate.json").read_text())
+    correction, prediction = certificate["processing"]
+    assert "corrected by indirect inference" in correction
+    assert "post-processing" in correction
+    assert "stratified" in prediction
+    assert "Processing after the draw" in Path("release/public/certificate.md").read_text()
+    assert hr.Plan.load("release/public/plan.yaml").debias
+    assert hedgerow("verify", "release").code == 0
+    assert hedgerow("synthesize", table, *GOOD, "--out", "plain").code == 0
+    plain = json.loads(Path("plain/public/certificate.json").read_text())
+    assert plain["processing"] == []
+    assert (plain["epsilon"], plain["claim"]) == (certificate["epsilon"], certificate["claim"])
+    refused = hedgerow("synthesize", table, *GOOD, "--standard", "unweighted", "--debias", "--out", "other")
+    assert refused.code == 2
+    assert "no weights whose bias" in refused.text

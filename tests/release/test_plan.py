@@ -92,6 +92,8 @@ def test_everything_at_once():
         copies=3,
         draws=500,
         known="simulated",
+        debias=True,
+        sampling="stratified",
         dataset="no",
         ledger="ledger.sqlite",
         outputs=Outputs("parquet", ("null", "12"), "escape"),

@@ -41,6 +41,11 @@ PLAN_FLAGS: dict[str, Any] = {
     "weights": _option(str, "--weights", help='linear (default), or "{kind: cap, cap: 2}".'),
     "bound": _option(str, "--bound", help="lipschitz (default), oscillation or exact."),
     "known": _option(str, "--known", help="How λ is found: exact (default) or simulated."),
+    "debias": Annotated[
+        bool,
+        typer.Option("--debias", help="Correct released draws for the weights' bias; decide beforehand."),
+    ],
+    "sampling": _option(str, "--sampling", help="independent (default), or stratified: smoother copies."),
     "prior": _option(str, "--prior", help='"{residual: 1, slope: [0, 100]}".'),
     "seed": _option(int, "--seed", help="Discouraged: for experiments; as confidential as the data."),
     "radius": _option(

@@ -12,6 +12,7 @@ import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerRecord
 from hedgerow.design import Design
+from hedgerow.errors import SettingError
 from hedgerow.keys import Key
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
@@ -82,6 +83,8 @@ class Model(ABC):
 
     name: str
     bound: ClassVar[str] = ""  # the bound that `public_risk` makes over all parameters, where it does
+    correctable: ClassVar[bool] = False  # True: draws can be corrected, by the methods from `stand_in` on
+    tables: ClassVar[int] = 20  # simulated tables a correction takes; `chance` spares some
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,6 +114,36 @@ class Model(ABC):
     @abstractmethod
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         """One synthetic outcome per record at a single draw, by inverse distribution function."""
+
+    def stand_in(self, design: Design, near: Parameters) -> "Model":
+        """The model that goes through the recipe on simulated tables; a quicker one where sampling is slow.
+
+        `near` is where its posterior will lie, roughly.
+        """
+        return self
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        """One draw as a vector in which corrections add up: coefficients, logarithms of scales."""
+        raise SettingError(f"debias: draws of the {self.name} model cannot be corrected. Leave debias out.")
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        """Back from `free`."""
+        raise SettingError(f"debias: draws of the {self.name} model cannot be corrected. Leave debias out.")
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The weighted estimate that draws of the weighted posterior scatter about, as `free` writes it."""
+        raise SettingError(f"debias: the {self.name} model has no weighted estimate. Leave debias out.")
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """How far chance alone moved an estimate on a table drawn at `truth`: of mean zero, exactly.
+
+        Taken off weighted estimates it spares simulated tables; None: there is no closed form.
+        """
+        return None
+
+    def within(self, design: Design, free: Array) -> Array:
+        """The nearest parameters that the model allows."""
+        return free
 
     def public_risk(self, design: Design) -> Risk | None:
         """By-record risk that depends on the record and public things alone, where the model has one."""

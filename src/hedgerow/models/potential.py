@@ -64,6 +64,13 @@ class Traced:
         """Latent values at a flat unconstrained position."""
         return self._walk(position, arrays)[1]
 
+    def unconstrain(self, latents: Latents, arrays: Arrays) -> Any:
+        """The flat unconstrained position of latent values; the inverse of `constrain`."""
+        trace = self._trace(handlers.substitute(self._seeded(0.0), data=latents), arrays)
+        free = {site.name: biject_to(trace[site.name]["fn"].support).inv(latents[site.name])
+                for site in self.latents}  # fmt: skip
+        return ravel_pytree(free)[0]
+
     def log_prior(self, position: Any, arrays: Arrays, placeholder: Any = 0.0) -> Any:
         """Log prior and Jacobian terms at a flat unconstrained position."""
         return self._walk(position, arrays, placeholder)[0]
@@ -144,6 +151,8 @@ class Compiled:
         self.traced = traced
         self.log_density = jax.jit(traced.log_density)
         self.value_and_grad = jax.jit(lambda *given: _joined(jax.value_and_grad(traced.log_density)(*given)))
+        self.hessian = jax.jit(jax.hessian(traced.log_density))
+        self.unconstrain = jax.jit(traced.unconstrain)
         # Draw after draw: a batch of them would hold draws × records.
         self.log_densities = jax.jit(
             lambda positions, *data: jax.lax.map(lambda one: traced.log_density(one, *data), positions)
@@ -212,6 +221,12 @@ class Potential:
         with x64(True):
             latents = self.functions.constrain(jnp.asarray(positions), self.arrays)
             return {name: np.asarray(value, dtype=np.float64) for name, value in latents.items()}
+
+    def hessian(self, position: Array) -> Array:
+        """Second derivatives of the log density."""
+        with x64(True):
+            found = self.functions.hessian(position, *self._data)
+            return np.asarray(found, dtype=np.float64)
 
     def start(self, uniforms: Array) -> Array:
         """The first of these candidate starting points, in units of (−2, 2), with a finite gradient."""

@@ -6,6 +6,7 @@ exact. It is the oracle for every other model, and the only kind whose privacy l
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -96,6 +97,8 @@ class Regression(Model):
     """Linear regression of a transformed outcome with normal errors and a conjugate prior."""
 
     prior: Prior = field(default_factory=Prior)
+    correctable: ClassVar[bool] = True
+    tables: ClassVar[int] = 6
 
     @abstractmethod
     def response(self, values: PerRecord) -> PerRecord:
@@ -136,6 +139,28 @@ class Regression(Model):
             health,
             influence=lambda: self._influence(design, power, posterior),
         )
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return np.append(parameters["beta"], np.log(parameters["sigma"]))
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        return {"beta": free[:-1].copy(), "sigma": np.asarray(np.exp(free[-1]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The posterior means of β and of log σ: E log σ² = log rate − ψ(shape)."""
+        posterior = self.posterior(design, power)
+        return np.append(posterior.mean, (np.log(posterior.rate) - psi(posterior.shape)) / 2)
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """Least squares: β̂ − β, and log σ̂ less its mean, which the χ² law of the residuals gives."""
+        width = len(design.columns)
+        if design.records <= width:
+            return None
+        factor = weighted_factor(design.matrix, self.response(design.values))
+        found = solve_triangular(factor[:width, :width], factor[:width, width])
+        log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
+        expected = psi((design.records - width) / 2) + np.log(2)
+        return np.append(found - truth["beta"], (log_ratio - expected) / 2)
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         sigma = parameters["sigma"][:, None]

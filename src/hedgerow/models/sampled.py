@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Sampled(Model):
     thin: int = 2
     minimum_ess: int = _LEAST_DRAWS
     allow_unhealthy: bool = False
+    correctable: ClassVar[bool] = True
 
     @abstractmethod
     def _traced(self, design: Design) -> "Traced":
@@ -85,17 +86,43 @@ class Sampled(Model):
     ) -> Sample:
         """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
         from hedgerow.models.nuts import Settings
-        from hedgerow.models.potential import Potential
 
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
-        data = self._arrays(design), self._values(design)
-        potential = Potential.of(self._traced(design), *data, power, window)
         settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(potential, settings, draws, key)
+        return self._gated(self.potential(design, power, window), settings, draws, key)
+
+    def potential(
+        self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
+    ) -> "Potential":
+        """The weighted posterior as samplers see it."""
+        from hedgerow.models.potential import Potential
+
+        data = self._arrays(design), self._values(design)
+        return Potential.of(self._traced(design), *data, power, window)
+
+    def stand_in(self, design: Design, near: Parameters) -> Model:
+        """The normal approximation: NUTS on every simulated table would take minutes."""
+        from hedgerow.models.laplace import Laplace
+
+        return Laplace(self, self.free(design, near))
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        from hedgerow.models.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).unconstrain(dict(parameters), self._arrays(design))
+            return np.asarray(found, dtype=np.float64)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        from hedgerow.models.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).constrain(free[None], self._arrays(design))
+            return {name: np.asarray(value[0], dtype=np.float64) for name, value in found.items()}
 
     def from_prior(self, design: Design, *, draws: int, key: Key) -> Parameters:
         """Draws from the program's prior: the outcome is not looked at."""

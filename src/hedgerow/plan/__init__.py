@@ -79,6 +79,8 @@ class Plan:
     copies: int = 1
     draws: int = 1000
     known: str = "exact"
+    debias: bool = False
+    sampling: str = "independent"
     dataset: str | None = None
     ledger: str | None = None
     outputs: Outputs = field(default_factory=Outputs)

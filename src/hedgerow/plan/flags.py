@@ -21,6 +21,7 @@ _PLAIN = (
     "copies",
     "draws",
     "known",
+    "sampling",
     "dataset",
     "ledger",
     "seed",
@@ -46,6 +47,8 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
             plain[key] = plain.get(key, {}) | part
     if flags.get("drop_missing"):
         plain["missing"] = "drop"
+    if flags.get("debias"):
+        plain["debias"] = True
     _standard(plain, flags)
     if flags.get("no_target"):
         if "epsilon" in flags:
@@ -140,6 +143,7 @@ def to_flags(plan: Plan) -> list[str]:
             found.append(f"--{name}={plain[name]}")
     found += ["--no-target"] if plan.epsilon is None else []
     found += ["--drop-missing"] if plan.missing == "drop" else []
+    found += ["--debias"] if plan.debias else []
     found += [f"--{name}={text.dump_line(plain[name])}" for name in _WRITTEN if name in plain]
     for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
         for name, short in names.items():

@@ -24,6 +24,7 @@ from hedgerow.formats.csv_out import FORMULAS
 from hedgerow.models.families import FAMILIES
 from hedgerow.price import BOUNDS
 from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Tail, Where
+from hedgerow.sampling import SAMPLINGS
 from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.strict import Strict
 from hedgerow.weights import (
@@ -188,6 +189,15 @@ PLAN = Record(
         "copies": Key(Whole(least=1), "number of synthetic tables"),
         "draws": Key(Whole(least=100), "posterior draws kept"),
         "known": Key(Choice(("exact", "simulated")), "how λ is found"),
+        "debias": Key(
+            Flag(),
+            "correct each released draw for the bias of the weights, from public things alone; it assumes "
+            "the model, and is decided here, before looking (docs/bias.md)",
+        ),
+        "sampling": Key(
+            Choice(SAMPLINGS),
+            "stratified makes smoother copies; rules that combine copies assume independent",
+        ),
         "dataset": Key(_TEXT, "name under which versions of one dataset share a budget"),
         "ledger": Key(_TEXT, "the ledger file, relative to the plan"),
         "outputs": Key(OUTPUTS, "the files of the copies"),

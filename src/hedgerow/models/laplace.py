@@ -1,0 +1,95 @@
+"""A program's weighted posterior by its normal approximation, for simulated tables only.
+
+A correction (`hedgerow.debias`) puts dozens of simulated tables through the recipe, and NUTS on each would
+take minutes. There the posterior stands replaced by the normal distribution at its mode, on the unconstrained
+scale, with the curvature of the log density. Nothing that is certified or released is ever drawn from it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from hedgerow.axes import Array, LogLik, LogMass, PerRecord
+from hedgerow.design import Design
+from hedgerow.errors import DataError
+from hedgerow.keys import Key
+from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.potential import Potential
+from hedgerow.models.sampled import Sampled
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.ranges import Interval
+from hedgerow.sensitive import Sensitive
+
+_NEWTON = 4  # steps after the search: the mode must move smoothly with the table
+
+
+@dataclass(frozen=True)
+class Laplace(Model):
+    """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
+
+    program: Sampled
+    near: Array
+    name: str = field(init=False, default="")
+    correctable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.program.name)
+
+    def check(self, design: Design) -> None:
+        """Nothing: the outcome was simulated from the program."""
+
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        potential = self.program.potential(design, power)
+        mode, factor = self._mode(potential)
+        noise = key.stream().normal((draws, len(mode)))
+        positions = mode + solve_triangular(factor, noise.T).T
+        health = Health(sampler="normal approximation", independent=True, effective_draws=float(draws))
+        return Sample(potential.constrain(positions), health)
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The weighted mode on the unconstrained scale."""
+        return self._mode(self.program.potential(design, power))[0]
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return self.program.free(design, parameters)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        return self.program.natural(design, free)
+
+    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
+        return self.program.log_lik(design, parameters, records)
+
+    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
+        return self.program.log_mass(design, parameters, interval, records)
+
+    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
+        return self.program.predict(design, parameters, uniforms)
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        return self.program.extremes(design, parameters, sensitive, interval)
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        return self.program.mean_mass(design, parameters, interval)
+
+    def _mode(self, potential: Potential) -> tuple[Array, Array]:
+        """The mode, and the upper triangular R with R'R the curvature there."""
+
+        def energy(position: Array) -> tuple[float, Array]:
+            value, slope = potential.value_and_grad(position)
+            return (-value, -slope) if np.isfinite(value) else (np.inf, np.zeros_like(slope))
+
+        mode = np.asarray(minimize(energy, self.near, jac=True, method="L-BFGS-B").x, dtype=np.float64)
+        try:
+            for _ in range(_NEWTON):
+                curvature: Any = -potential.hessian(mode)
+                factor = cholesky(curvature)
+                slope = potential.value_and_grad(mode)[1]
+                mode = mode + solve_triangular(factor, solve_triangular(factor, slope, trans="T"))
+        except (LinAlgError, ValueError):
+            raise DataError("A simulated table has no mode with a curvature there.") from None
+        return mode, np.asarray(factor, dtype=np.float64)
