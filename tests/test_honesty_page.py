@@ -88,10 +88,11 @@ def test_breaches_are_as_printed():
     table = breaches.breaches(jobs=processors(None))
     compare(table)
     large = table[table["n"] == 2000].set_index("weights")
-    assert large.loc["linear", "above oscillation"] > 35
-    assert large.loc["inverse", "above 2Δ"] > 20
+    count = {name: large[name].str.split().str[0].astype(int) for name in ("above 2Δ", "above oscillation")}
+    assert count["above oscillation"]["linear"] > 35
+    assert count["above 2Δ"]["inverse"] > 20
     for gentle in ("softmax", "logistic", "cap 1.5 on o"):
-        assert large.loc[gentle, "above 2Δ"] == large.loc[gentle, "above oscillation"] == 0
+        assert count["above 2Δ"][gentle] == count["above oscillation"][gentle] == 0
 
 
 @pytest.mark.slow

@@ -142,6 +142,11 @@ def test_price_and_words(payroll):
     assert synth.edge_mass_ < 0.1
 
 
+def test_more_draws_do_not_move_the_price():
+    with pytest.raises(hr.HedgerowError, match="does not depend on draws"):
+        strict(tables()["plain"]).outlook()
+
+
 def test_only_a_box_has_an_edge(payroll):
     synth = hr.Synthesizer("x ~ z", seed=1, draws=100).fit(payroll)
     for name in ("acceptance_", "edge_mass_"):

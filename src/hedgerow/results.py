@@ -170,6 +170,9 @@ class Results:
         """How the Lipschitz price would move with more draws (`hedgerow.outlook`)."""
         from hedgerow.outlook import outlook
 
+        standard = self._need().recipe.standard
+        if self._need().recipe.bound in SUPREMA:
+            raise SettingError(f"{standard.label}: the price does not depend on draws. See total_epsilon_.")
         return outlook(self._need().outcome.pricing)
 
     @property

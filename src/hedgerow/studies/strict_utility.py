@@ -33,7 +33,7 @@ STANDARDS: dict[str, Standard] = {
     "Strict, box three times as wide": Strict(widened(BOX, 3.0)),
     "ADP, linear weights, 2Δ": ADP(),
 }
-_KEEPS = (0.5, 0.8, 0.9, 1.0)
+_KEEPS = (0.5, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 
 def measured(seed: int) -> list[dict[str, Any]]:
@@ -126,8 +126,10 @@ def censored(epsilons: Iterable[float] = (1.0, 5.7), keeps: Iterable[float] = _K
     rows = []
     for epsilon in epsilons:
         models: dict[str, dict[str, Any]] = {"Strict": {"standard": Strict(BOX)}}
-        for keep in keeps:
-            models[f"Censored, keep {keep:g}"] = {"family": Program(_program), "standard": Censored(keep)}
+        for prior, program in (("LogNormal(0, 0.25)", _narrow), ("HalfNormal(1.5)", _wide)):
+            for keep in keeps:
+                label = f"Censored, σ ~ {prior}, keep {keep:g}"
+                models[label] = {"family": Program(program), "standard": Censored(keep)}
         for label, settings in models.items():
             synth = Synthesizer("x ~ z", epsilon=epsilon, seed=1, **settings).fit(data)
             sigma = synth._need().outcome.fit.parameters["sigma"]
@@ -142,14 +144,27 @@ def censored(epsilons: Iterable[float] = (1.0, 5.7), keeps: Iterable[float] = _K
     return pd.DataFrame(rows)
 
 
-def _program(X: Any, y: Any = None) -> None:
+def _narrow(X: Any, y: Any = None) -> None:
     """The simulation's model with priors about as wide as the box."""
+    from numpyro import distributions as dist
+
+    _regression(X, y, dist.LogNormal(0.0, 0.25))
+
+
+def _wide(X: Any, y: Any = None) -> None:
+    """The same with a prior for σ that reaches down to 0."""
+    from numpyro import distributions as dist
+
+    _regression(X, y, dist.HalfNormal(1.5))
+
+
+def _regression(X: Any, y: Any, spread: Any) -> None:
     import numpyro
     from numpyro import distributions as dist
 
     level = numpyro.sample("level", dist.Normal(1.0, 0.5))
     slope = numpyro.sample("slope", dist.Normal(1.0, 0.25))
-    sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.25))
+    sigma = numpyro.sample("sigma", spread)
     with numpyro.plate("records", X.shape[0]):
         numpyro.sample("x", dist.LogNormal(level + slope * X[:, 1], sigma), obs=y)
 
