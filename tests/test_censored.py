@@ -264,3 +264,11 @@ def test_key_of_the_reference_draws_is_public():
     drawn = hr.Program(regression).from_prior(design, draws=4000, key=Key.from_seed(5))
     # 4000 draws from Normal(1, 0.5); false alarm 1e-4.
     assert stats.kstest(drawn["level"], stats.norm(1.0, 0.5).cdf).pvalue > 1e-4
+
+
+def test_a_plan_holds_a_censored_standard_for_a_family():
+    standard = hr.Censored(keep=0.8, reason="last year's table")
+    plan = hr.Plan(formula="x ~ z", epsilon=1.0, family="gamma", standard=standard)
+    assert hr.Plan.loads(plan.text()) == plan
+    with pytest.raises(hr.HedgerowError, match="Strict"):
+        hr.Synthesizer("x ~ z", "lognormal", standard=standard, epsilon=1.0)

@@ -32,7 +32,9 @@ PLAN_FLAGS: dict[str, Any] = {
         str, "--family", help='lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".'
     ),
     "standard": _option(
-        str, "--standard", help="unweighted, adp (default), range-averaged, range-truncated or strict."
+        str,
+        "--standard",
+        help="unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
     ),
     "epsilon": _option(float, "--epsilon", help="Target ε over all copies."),
     "no_target": Annotated[bool, typer.Option("--no-target", help="Claim no ε at all.")],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hedgerow.censored import Censored
 from hedgerow.fields import (
     Choice,
     Either,
@@ -99,6 +100,13 @@ STANDARD = Kinds(
             {
                 "box": _needed(Named(_PAIR), "a lower and an upper end for every coefficient and for sigma."),
                 "reason": Key(_TEXT, "why the box may be known without the data"),
+            },
+        ),
+        "censored": Kind(
+            Censored,
+            {
+                "keep": Key(Number(above=0), "share of the prior's draws whose log density a window holds"),
+                "reason": Key(_TEXT, "why the prior may be known without the data"),
             },
         ),
     },
