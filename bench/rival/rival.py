@@ -121,12 +121,33 @@ def release(shelf: Shelf, case: Case, name: str, algorithm, guarantee: str, grid
     shelf.add(method, guarantee, case, outputs, seconds=seconds, detail=measured)
 
 
+def bins_alone(shelf: Shelf, case: Case, grid: Grid) -> None:
+    """What binning costs by itself: the real counts, no noise, no privacy."""
+    method = f"bins alone, {grid.label}"
+    if shelf.has(method, "z kept, independent", case):
+        return
+    x, z = read(case.table(shelf.out))
+    joint = np.zeros((len(grid.z) - 1, len(grid.y) - 1))
+    np.add.at(joint, (bins(z, grid.z), bins(np.log(x), grid.y)), 1)
+    random = np.random.default_rng([case.seed, case.n])
+    outputs = {
+        f"z kept, {'independent' if independent else 'stratified'}": (
+            given_z(joint, z, grid, random, independent=independent),
+            z,
+        )
+        for independent in (False, True)
+    }
+    shelf.add(method, "none", case, outputs, seconds=0.0)
+
+
 def main() -> None:
     given = arguments(__doc__).parse_args()
     shelf = Shelf(given.out, "rival")
     rho = {epsilon: concentrated(epsilon, DELTA) for epsilon in EPSILONS}
     todo = cases(given)
     for number, case in enumerate(todo, 1):
+        for grid in GRIDS:
+            bins_alone(shelf, case, grid)
         for name, algorithm, guarantee in METHODS:
             for grid in GRIDS:
                 release(shelf, case, name, algorithm, guarantee, grid, rho[case.epsilon])

@@ -29,8 +29,8 @@ What ε means. AIM, MST, two-way table: for every table, one row (z, x) added or
 replaced. Strict: for every table, x_i withheld, 2ε for x_i replaced; z and n are public, and the box of
 parameters must be one that the owner can defend without the data. ADP: x_i withheld, for the table at hand
 and the draws made, on a set that holds all but a stated share of the fitted posterior, with weights held
-fixed; this is not differential privacy, and its ε is not the same promise as the ε of the others. Unweighted:
-nothing is promised at this ε; it shows what the model does without privacy."""
+fixed; this is not differential privacy, and its ε is not the same promise as the ε of the others. Unweighted
+and bins alone promise nothing at this ε; they show what the model and the bins do without privacy."""
 
 
 @dataclass(frozen=True)
