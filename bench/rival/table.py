@@ -22,11 +22,11 @@ Each figure is the mean over seeds of the absolute difference between a copy and
 error of that mean. ECDF max: the largest gap between the two distribution functions of x. Median, Q90, Q99,
 mean: |log(copy / table)|. Slope and σ: of the least-squares line of log x on z. "z kept": one x for each real
 z, which is published; "both made": synthetic z as well. Stratified or independent: how x was drawn from what
-was released.
+was released. Joint: in how many of the seeds the method measured the 2-way marginal of z and x at all.
 
 What ε means. AIM, MST, two-way table: for every table, one row (z, x) added or removed, with δ = {DELTA:g} or
-0; where z is kept, the same for x_i withheld (its row not counted, its z still published), and 2ε for x_i
-replaced. Strict: for every table, x_i withheld, 2ε for x_i replaced; z and n are public, and the box of
+0; where z is kept, the same for x_i withheld (its row not counted, its z still published), and 2ε with
+(1 + e^ε)δ for x_i replaced. Strict: for every table, x_i withheld, 2ε for x_i replaced; z and n are public, and the box of
 parameters must be one that the owner can defend without the data. ADP: x_i withheld, for the table at hand
 and the draws made, on a set that holds all but a stated share of the fitted posterior, with weights held
 fixed; this is not differential privacy, and its ε is not the same promise as the ε of the others. Unweighted
@@ -40,6 +40,12 @@ class Row:
     method: str
     output: str
     guarantee: str
+
+
+@dataclass(frozen=True)
+class Score:
+    measures: np.ndarray
+    joint: bool  # whether the fit measured the joint distribution of z and x
 
 
 def line(x: np.ndarray, z: np.ndarray) -> tuple[float, float]:
@@ -59,30 +65,32 @@ def score(table: tuple[np.ndarray, np.ndarray], copy: tuple[np.ndarray, np.ndarr
     return np.array([ecdf_distance(x, new_x).maximum, *logs, *lines])
 
 
-def collect(copies: Iterable[Copy], out, wanted: set[Case]) -> dict[Row, list[np.ndarray]]:
-    found: dict[Row, list[np.ndarray]] = {}
+def collect(copies: Iterable[Copy], out, wanted: set[Case]) -> dict[Row, list[Score]]:
+    found: dict[Row, list[Score]] = {}
     for copy in copies:
         if copy.case in wanted:
             row = Row(copy.n, copy.epsilon, copy.method, copy.output, copy.guarantee)
-            found.setdefault(row, []).append(score(read(copy.case.table(out)), read(out / copy.file)))
+            measures = score(read(copy.case.table(out)), read(out / copy.file))
+            found.setdefault(row, []).append(Score(measures, "z·y" in copy.detail))
     return found
 
 
-def markdown(found: dict[Row, list[np.ndarray]], *, everything: bool) -> str:
-    head = ("n", "ε", "method", "outcomes", "guarantee", *MEASURES, "seeds")
+def markdown(found: dict[Row, list[Score]], *, everything: bool) -> str:
+    head = ("n", "ε", "method", "outcomes", "guarantee", *MEASURES, "seeds", "joint")
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     order = {row: place for place, row in enumerate(found)}
     for row in sorted(found, key=lambda row: (row.n, row.epsilon, order[row])):
         rival = not row.method.startswith("hedgerow")
         if not everything and rival and row.output != "z kept, stratified":
             continue
-        scores = np.array(found[row])
+        scores = np.array([one.measures for one in found[row]])
         seeds = len(scores)
         error = scores.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.full(len(MEASURES), np.nan)
+        joint = sum(one.joint for one in found[row]) if rival and row.guarantee != "none" else ""
         cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(scores.mean(axis=0), error, strict=True)]
         lines.append(
             f"| {row.n} | {row.epsilon:g} | {row.method} | {row.output} | {GUARANTEES[row.guarantee]} | "
-            f"{' | '.join(cells)} | {seeds} |"
+            f"{' | '.join(cells)} | {seeds} | {joint} |"
         )
     return "\n".join(lines)
 
