@@ -26,11 +26,11 @@ was released. Joint: in how many of the seeds the method measured the 2-way marg
 
 What ε means. AIM, MST, two-way table: for every table, one row (z, x) added or removed, with δ = {DELTA:g} or
 0; where z is kept, the same for x_i withheld (its row not counted, its z still published), and 2ε with
-(1 + e^ε)δ for x_i replaced. Strict: for every table, x_i withheld, 2ε for x_i replaced; z and n are public, and the box of
-parameters must be one that the owner can defend without the data. ADP: x_i withheld, for the table at hand
-and the draws made, on a set that holds all but a stated share of the fitted posterior, with weights held
-fixed; this is not differential privacy, and its ε is not the same promise as the ε of the others. Unweighted
-and bins alone promise nothing at this ε; they show what the model and the bins do without privacy."""
+(1 + e^ε)δ for x_i replaced. Strict: for every table, x_i withheld, 2ε for x_i replaced; z and n are public,
+and the box of parameters must be one that the owner can defend without the data. ADP: x_i withheld, for the
+table at hand and the draws made, on a set that holds all but a stated share of the fitted posterior, with
+weights held fixed; this is not differential privacy, and its ε is not the same promise as the others' ε.
+Unweighted and bins alone promise nothing at this ε: they show what model and bins do without privacy."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,12 @@ def markdown(found: dict[Row, list[Score]], *, everything: bool) -> str:
             continue
         scores = np.array([one.measures for one in found[row]])
         seeds = len(scores)
-        error = scores.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.full(len(MEASURES), np.nan)
+        error = scores.std(axis=0, ddof=1) / np.sqrt(seeds) if seeds > 1 else [None] * len(MEASURES)
         joint = sum(one.joint for one in found[row]) if rival and row.guarantee != "none" else ""
-        cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(scores.mean(axis=0), error, strict=True)]
+        cells = [
+            f"{m:.3f}" if e is None else f"{m:.3f} ± {e:.3f}"
+            for m, e in zip(scores.mean(axis=0), error, strict=True)
+        ]
         lines.append(
             f"| {row.n} | {row.epsilon:g} | {row.method} | {row.output} | {GUARANTEES[row.guarantee]} | "
             f"{' | '.join(cells)} | {seeds} | {joint} |"
