@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RIVAL := .venv-rival
 
-.PHONY: demo test test-all lint types bench lock clean
+.PHONY: demo test test-all lint types bench bench-rival lock clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py --out demo
@@ -25,6 +26,17 @@ types: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
+# AIM and MST next to hedgerow. They live in an environment of their own: bench/rival/README.md.
+bench-rival: $(STAMP) $(RIVAL)/.installed
+	$(BIN)/python -m bench.rival.ours --corrected
+	OMP_NUM_THREADS=1 $(RIVAL)/bin/python -m bench.rival.rival
+	$(BIN)/python -m bench.rival.table
+
+$(RIVAL)/.installed: bench/rival/requirements.txt
+	$(PYTHON) -m venv $(RIVAL)
+	$(RIVAL)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 # Everything is installed at the versions of requirements.lock, then hedgerow itself in place.
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,4 +52,4 @@ lock:
 	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache demo
+	rm -rf $(VENV) $(RIVAL) .mypy_cache .pytest_cache .ruff_cache demo
