@@ -175,7 +175,9 @@ class Brackets(Range):
         valid = (place >= 0) & (place <= len(edges) - 2)
         at = np.clip(place, 0, len(edges) - 2)
         # The upper edge belongs to the next class, which matters where it has a probability of its own.
-        upper = np.where(at == len(edges) - 2, edges[at + 1], np.nextafter(edges[at + 1], -np.inf))
+        # Below zero a normal number, not the next one: compiled code takes subnormal numbers for zero.
+        below = np.where(edges == 0, -np.finfo(np.float64).tiny, np.nextafter(edges, -np.inf))
+        upper = np.where(at == len(edges) - 2, edges[at + 1], below[at + 1])
         return np.where(valid, edges[at], np.nan), np.where(valid, upper, np.nan)
 
 
