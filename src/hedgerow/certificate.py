@@ -133,7 +133,7 @@ class Certificate:
         copies: Sequence[Copy],
     ) -> Self:
         """The certificate of a guarantee and the files it speaks of."""
-        claimed, m = guarantee.epsilon, guarantee.copies
+        claimed, m = None if guarantee.uncertified else guarantee.epsilon, guarantee.copies
         return cls(
             release=release,
             date=date,
