@@ -29,7 +29,8 @@ _STRICT_NOT_COVERED = (
     "It rests on the box of parameters having been chosen without the confidential outcome.",
     "Who is in the table, the number and order of the records, the index and every other column are not "
     "protected.",
-    "That a run ended without a release, because too few draws fell into the box, is not covered.",
+    "That a run ended without a release, because the model refused an outcome or too few draws fell into the "
+    "box, is not covered.",
 )
 _CENSORED_NOT_COVERED = (
     "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, and "
