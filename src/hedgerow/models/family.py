@@ -125,9 +125,21 @@ class Family(Sampled):
             object.__setattr__(self, "levels", self._checked_levels())
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
-        if "levels" not in self._kind.options or table.is_numeric(outcome):
+        if "levels" not in self._kind.options:
             return None
-        if table.is_boolean(outcome) and self.levels is None:
+        words = self.levels is not None and isinstance(self.levels[0], str)
+        if table.is_numeric(outcome):
+            if words:
+                raise SettingError(
+                    f"family='{self.name}': column '{outcome}' holds numbers, but levels= are words. Give "
+                    "the numbers as levels, in order, or turn the column into labels."
+                )
+            return None
+        if table.is_boolean(outcome):
+            if self.levels is not None:
+                raise SettingError(
+                    f"family='{self.name}': column '{outcome}' holds true and false. Leave levels= out."
+                )
             return (False, True)
         # The order of a category is part of a column's type, and so as public as its name.
         levels = self.levels if self.levels is not None else table.categories(outcome)
