@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.models.potential import Traced
 
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
+_MOST_CLASSES = 100
 _SPIKE = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
 _LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
 _LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
@@ -87,8 +88,9 @@ class Family(Sampled):
 
     Formal guarantees
     -----------------
-    Priors, supports and levels never look at the outcome. Draws are those of a Markov chain, so statements
-    about them are approximate.
+    Priors, supports and levels never look at the outcome. An ordered category brings its classes with its
+    type, which is public only if it was not made from the data. Draws are those of a Markov chain, so
+    statements about them are approximate.
     """
 
     name: str
@@ -291,6 +293,11 @@ class Family(Sampled):
             raise SettingError(f"Family '{self.name}': lower must not be negative, got {self.lower!r}.")
         if not low < high:
             raise SettingError(f"Family '{self.name}': lower must be below upper, got {low:g} and {high:g}.")
+        if self._base == "ordinal" and np.isfinite(high - low) and high - low >= _MOST_CLASSES:
+            raise SettingError(
+                f"Family '{self.name}': lower and upper may span at most {_MOST_CLASSES} classes, got "
+                f"{high - low + 1:g}. Merge classes, or choose a family for counts."
+            )
         if self._base in _COUNTED:
             terms = high - low if np.isfinite(high) else low
             if low < 0:
@@ -313,7 +320,7 @@ class Family(Sampled):
     def _checked_levels(self) -> tuple[Any, ...]:
         given = self.levels
         levels = tuple(given) if isinstance(given, list | tuple) else ()
-        least, most = (2, 2) if self._base == "bernoulli" else (2, 100)
+        least, most = (2, 2) if self._base == "bernoulli" else (2, _MOST_CLASSES)
         texts = all(isinstance(level, str) for level in levels)
         numbers = all(is_finite(level) for level in levels)
         if not least <= len(levels) <= most or len(set(levels)) < len(levels) or not (texts or numbers):
