@@ -78,6 +78,7 @@ def test_the_front_door(small):
     synth = hr.Synthesizer("x ~ z", epsilon=12.0, copies=2, seed=1, draws=200).fit(small[["x", "z"]])
     found = synth.attack(trials=400)
     assert found.claimed == 6.0
+    assert repr(found) == "Attack(400 copies from each table, confidential)"
     assert not found.breach
     strict = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=1.0, seed=1, draws=100)
     assert not strict.fit(outlying(2)).attack(0, trials=400).breach

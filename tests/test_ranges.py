@@ -54,6 +54,14 @@ def test_brackets_hold_an_edge_in_the_class_above():
     np.testing.assert_array_equal(upper, [np.nextafter(2, 0), np.nextafter(5, 0), 10, np.nextafter(5, 0)])
 
 
+def test_a_class_below_zero_ends_at_a_number_that_compiled_code_keeps():
+    """XLA takes subnormal numbers for zero, and the class below zero would hold a spike at zero."""
+    values = np.array([-3.0, 0.0, 1.0, -2.0])
+    lower, upper = hr.Brackets([-5, 0, 5]).ends(values, TABLE)
+    np.testing.assert_array_equal(lower, [-5, 0, 0, -5])
+    assert upper[0] == -np.finfo(float).tiny
+
+
 def test_brackets_that_miss_a_value():
     with pytest.raises(RangeError, match="1 of 4 values"):
         ends(hr.Brackets([0, 2, 5]))

@@ -20,7 +20,7 @@ from hedgerow.models.regression import Posterior, Regression
 from hedgerow.strict import Boxed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attack:
     """What the attack found; confidential. `lower` and `upper` hold with the stated confidence each.
 
@@ -48,6 +48,9 @@ class Attack:
             f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
             "attack bounds ε from below."
         )
+
+    def __repr__(self) -> str:
+        return f"Attack({self.trials} copies from each table, confidential)"
 
 
 def attack(

@@ -8,7 +8,7 @@ the scale shrinks and the draws are new again. Nothing above the target is ever 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hedgerow.errors import CalibrationError
+from hedgerow.errors import CalibrationError, UnscoredError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start, Weighted, run, trial_price
 
@@ -92,7 +92,10 @@ def calibrate(
 
     def price_at(scale: float) -> float:
         # The same key at every scale: common random numbers make the price a smooth function of it.
-        return trial_price(recipe, start, weighted.scaled(scale), key=key.child("search"))
+        try:
+            return trial_price(recipe, start, weighted.scaled(scale), key=key.child("search"))
+        except UnscoredError:  # so little of the data is left that draws follow a vague prior
+            return float("inf")
 
     aim = _AIM * target
     found = largest_scale(price_at, aim) if near is None else scale_near(price_at, aim, near)

@@ -19,6 +19,7 @@ from hedgerow.design import Design
 from hedgerow.errors import SettingError
 from hedgerow.keys import Key
 from hedgerow.models.base import Model, Parameters, Sample, blocks
+from hedgerow.models.family import Family
 from hedgerow.models.sampled import Sampled
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.price import Bound
@@ -67,6 +68,11 @@ class Censored(Bounded):
             raise SettingError(
                 f"Censored is for families without a closed form and programs, not {model.name}. The normal "
                 "and lognormal models have Strict(box), which holds without a Markov chain."
+            )
+        if isinstance(model, Family) and model.prior is None:
+            raise SettingError(
+                f"Censored places its windows by the prior, and the default prior of {model.name} is so wide "
+                "that nothing of the data would be left. Give a Prior from public knowledge."
             )
         return Clipped(model, self.keep)
 

@@ -41,7 +41,7 @@ FIELDS = Record(
         family=Text(),
         epsilon=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
         delta=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
-        confidence=Number(above=0),
+        confidence=Either((Number(above=0), Nothing())),
         draws=Whole(least=1),
         independent_draws=Flag(),
         claim=Text(),
@@ -100,7 +100,7 @@ class Certificate:
     family: str
     epsilon: Price | None  # None: nothing is claimed
     delta: Price | None
-    confidence: float
+    confidence: float | None  # none where the claim does not rest on draws
     draws: int
     independent_draws: bool
     claim: str
@@ -133,7 +133,7 @@ class Certificate:
         copies: Sequence[Copy],
     ) -> Self:
         """The certificate of a guarantee and the files it speaks of."""
-        claimed, m = guarantee.epsilon, guarantee.copies
+        claimed, m = None if guarantee.uncertified else guarantee.epsilon, guarantee.copies
         return cls(
             release=release,
             date=date,
@@ -145,7 +145,7 @@ class Certificate:
             delta=None
             if claimed is None or guarantee.bound in SUPREMA
             else Price(guarantee.delta, m * guarantee.delta),
-            confidence=guarantee.confidence,
+            confidence=None if guarantee.bound in SUPREMA else guarantee.confidence,
             draws=guarantee.draws,
             independent_draws=guarantee.independent,
             claim=guarantee.claim(),

@@ -81,6 +81,7 @@ class Design:
             None,
             dict(self.aliases),
             public,
+            self.levels,
         )
 
     def __repr__(self) -> str:

@@ -35,6 +35,10 @@ class RangeError(DataError):
     """A range does not fit the outcome it is meant to describe."""
 
 
+class UnscoredError(DataError):
+    """A draw at which the model gives some record no finite density."""
+
+
 class CalibrationError(HedgerowError):
     """The target ε cannot be met."""
 

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow import formats
+from hedgerow.censored import Censored
 from hedgerow.certificate import Certificate, Copy
 from hedgerow.confidential import write_confidential
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.formats import Written
 from hedgerow.ledger import Balance, Ledger
+from hedgerow.models.family import Family
 from hedgerow.places import ledger_path, open_ledger
 from hedgerow.plan import Plan
 from hedgerow.preparing import Prepared, prepare
@@ -35,6 +37,7 @@ from hedgerow.wording import NO_REASON, Assumption, assumed_ranges
 Progress = Callable[[str], None]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
+_DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,16 @@ def _assumed(prepared: Prepared) -> list[Assumption]:
     found = list(assumed_ranges(plan.standard.range, prepared.outcome, plan.reasons)) if plan.ranged else []
     if isinstance(plan.standard, Strict):
         found.append(Assumption(plan.standard.described(), plan.standard.reason or NO_REASON))
+    if isinstance(plan.standard, Censored):
+        found.append(
+            Assumption(
+                "the model with its prior, which place the windows of the censored likelihood",
+                plan.standard.reason or NO_REASON,
+            )
+        )
+    if isinstance(plan.family, Family) and plan.family.settings():
+        declared = ", ".join(f"{name} {value!r}" for name, value in plan.family.settings().items())
+        found.append(Assumption(f"what the plan declares of '{prepared.outcome}': {declared}", _DECLARED))
     found.append(
         Assumption(
             "who is in the table, in which order, how many records there are, and all columns but "

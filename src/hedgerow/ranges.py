@@ -75,6 +75,12 @@ class Range(ABC):
         """
         lower, upper = self.ends(values, table)
         inside = (lower <= values) & (values <= upper)
+        zeros = int((~inside & (values == 0)).sum())
+        if zeros and self.follows_outcome:
+            raise RangeError(
+                f"{type(self).__name__}: {zeros} of {len(values)} values are zero, for which a radius is "
+                "empty. Use Brackets or Bounds, or Where(...) if a public column says which records these are."
+            )
         missed = int((~inside).sum())
         if missed and self.outside == "error":
             raise RangeError(
@@ -134,13 +140,8 @@ class Radius(Range):
         return f"each outcome x lies in [{self.a:g} x, {self.b:g} x]"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
-        zeros = int((values == 0).sum())
-        if zeros:
-            raise RangeError(
-                f"Radius({self.a}, {self.b}): {zeros} of {len(values)} values are zero, for which a radius "
-                "is empty. Use Brackets or Bounds, or Where(...) to give those records another range."
-            )
-        low, high = self.a * values, self.b * values
+        nonzero = np.where(values == 0, np.nan, values)  # for zero a radius is empty
+        low, high = self.a * nonzero, self.b * nonzero
         return np.minimum(low, high), np.maximum(low, high)
 
 
@@ -175,7 +176,9 @@ class Brackets(Range):
         valid = (place >= 0) & (place <= len(edges) - 2)
         at = np.clip(place, 0, len(edges) - 2)
         # The upper edge belongs to the next class, which matters where it has a probability of its own.
-        upper = np.where(at == len(edges) - 2, edges[at + 1], np.nextafter(edges[at + 1], -np.inf))
+        # Below zero a normal number, not the next one: compiled code takes subnormal numbers for zero.
+        below = np.where(edges == 0, -np.finfo(np.float64).tiny, np.nextafter(edges, -np.inf))
+        upper = np.where(at == len(edges) - 2, edges[at + 1], below[at + 1])
         return np.where(valid, edges[at], np.nan), np.where(valid, upper, np.nan)
 
 
@@ -329,12 +332,9 @@ class Tail(Range):
 def _split(
     flags: Mask, then: Range, otherwise: Range, values: PerRecord, table: Table
 ) -> tuple[PerRecord, PerRecord]:
-    # A harmless stand-in keeps one branch from refusing values that belong to the other.
-    stand_in = float(values[0]) if values[0] != 0 else 1.0
     parts = []
     for chosen, part in ((flags, then), (~flags, otherwise)):
-        own = np.where(chosen, values, stand_in) if isinstance(part, Radius) else values
-        low, high = part.ends(own, table)
+        low, high = part.ends(values, table)
         parts.append((np.where(chosen, low, np.nan), np.where(chosen, high, np.nan)))
     (low_a, high_a), (low_b, high_b) = parts
     return np.where(flags, low_a, low_b), np.where(flags, high_a, high_b)

@@ -19,6 +19,7 @@ _NOT_COVERED = (
     "Who is in the table, the number and order of the records, the index and every other column are not "
     "protected.",
     "Replacing an outcome by any other value is not covered.",
+    "That a run ended without a release, because the data, the model or the sampler refused, is not covered.",
     "Arithmetic is in floating point; what the last digits of a copy may tell is not covered.",
 )
 _LEVERAGE = (
@@ -29,7 +30,8 @@ _STRICT_NOT_COVERED = (
     "It rests on the box of parameters having been chosen without the confidential outcome.",
     "Who is in the table, the number and order of the records, the index and every other column are not "
     "protected.",
-    "That a run ended without a release, because too few draws fell into the box, is not covered.",
+    "That a run ended without a release, because the model refused an outcome or too few draws fell into the "
+    "box, is not covered.",
 )
 _CENSORED_NOT_COVERED = (
     "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, and "
@@ -64,6 +66,8 @@ class Guarantee:
     follows_outcome: bool  # the range's ends are computed from the outcome
     outside_public: bool  # records outside their range are taken as public
     seeded: bool
+    declared: str = ""  # what the owner declared of the outcome, such as its support
+    single_values: bool = False  # the ranges of a whole-number outcome may hold one value alone
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     sampling: str = "independent"
@@ -175,6 +179,15 @@ class Guarantee:
             found.append(_LEVERAGE)
         if self.left_open:
             found.append(self.left_open)
+        if self.declared:
+            found.append(
+                "It rests on what was declared of the outcome (support, levels, spike) not having been read "
+                "from the confidential column."
+            )
+        if self.single_values:
+            found.append(
+                "Where a range holds a single value, that value is taken as public and is not protected."
+            )
         if self.follows_outcome:
             found.append(
                 "The ranges are computed from the outcome itself: whoever knew a record's range would know "
@@ -217,6 +230,8 @@ class Guarantee:
         ]
         if self.known:
             facts.append(("assumed public", self.known))
+        if self.declared:
+            facts.append(("declared", self.declared))
         lines = ["hedgerow guarantee", ""]
         lines += [f"  {name + ':':16}{value}" for name, value in facts]
         lines += ["", *_wrapped("Claim. " + self.claim(), "")]

@@ -259,6 +259,8 @@ class Synthesizer(Results):
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
+            declared=fitted.recipe.model.declared(),
+            single_values=fitted.recipe.model.whole and bool(standard.assumption()),
             uncertified=_uncertified(fitted),
             corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
             sampling=fitted.sampling,

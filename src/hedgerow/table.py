@@ -238,7 +238,8 @@ class Table:
     def with_column(self, name: str, values: PerRecord, levels: Sequence[Any] | None = None) -> Any:
         """The native table with one column replaced, its type kept; with levels, values are their places.
 
-        Whole-number types are rounded; values beyond the type's range become its ends.
+        Whole-number types are rounded; values beyond the type's range become its ends. A category gets the
+        levels as its classes: those of the table may be the ones that happen to occur in it.
         """
         series = self.frame[name]
         dtype = series.dtype
@@ -257,8 +258,10 @@ class Table:
             limit = float(np.finfo(np.float64).max)
             kept = np.clip(values, -limit, limit)
         fresh = nw.new_series(name, kept, backend=self.frame.implementation)
+        if levels is not None and isinstance(dtype, nw.Enum):
+            dtype = nw.Enum([str(level) for level in levels])  # the public classes, not those of the data
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
-        return _apart(_keep_pandas_dtype(native, self.native, name))
+        return _apart(_keep_pandas_dtype(native, self.native, name, levels))
 
     def without(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""
@@ -310,10 +313,12 @@ def _native_names(data: object) -> list[Any]:
     return list(names) if not callable(names) else []
 
 
-def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
+def _keep_pandas_dtype(native: Any, original: Any, name: str, levels: Sequence[Any] | None) -> Any:
     """Pandas has several types for one narwhals type (Int64 and int64); keep the very one."""
     if hasattr(original, "dtypes") and hasattr(native, "astype") and hasattr(original, "index"):
         wanted = original.dtypes[name]
+        if levels is not None and hasattr(wanted, "categories"):
+            wanted = type(wanted)(list(levels), ordered=wanted.ordered)
         if native.dtypes[name] != wanted:
             native = native.astype({name: wanted})
     return native

@@ -218,6 +218,53 @@ def test_an_ordered_category_brings_its_own_classes():
     assert synth.to_arviz().posterior["share"].shape[-1] == 4
 
 
+def test_a_spike_on_an_edge_belongs_to_the_class_above():
+    model = model_named("zero_normal", None)
+    data = pd.DataFrame({"x": [-3.0, 0.0, 2.0, -1.0], "z": [1.0, 2.0, 4.0, 3.0]})
+    design = built(model, data)
+    interval = hr.Brackets([-1e9, 0, 1e9]).interval(design.values, Table.of(data))
+    one = {name: value[None] for name, value in model.natural(design, np.zeros(5)).items()}
+    found = np.exp(model.log_mass(design, one, interval, slice(None)))[0]
+    np.testing.assert_allclose(found, np.where(data["x"] < 0, 0.25, 0.75), rtol=1e-9)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_copy_has_the_declared_classes_not_those_that_occur(ordered):
+    """A class that the table does not have may be drawn, and the type must not tell which it has."""
+    levels = ("poor", "fair", "good")
+    kind = pd.CategoricalDtype(["poor", "good"], ordered=ordered)
+    frames = [pd.DataFrame({"x": pd.Series(["good", "poor", "good"], dtype=kind)})]
+    if ordered:
+        frames.append(
+            pl.DataFrame({"x": pl.Series(["good", "poor", "good"], dtype=pl.Enum(["poor", "good"]))})
+        )
+    for frame in frames:
+        copy = Table.of(frame).with_column("x", np.array([0.0, 1.0, 2.0]), levels)
+        assert list(copy["x"]) == list(levels)
+        found = copy["x"].dtype.categories
+        assert set(found) == set(levels)
+
+
+def test_levels_that_do_not_go_with_the_column_are_refused():
+    data = pd.DataFrame({"x": [True, False, True, False], "z": [1.0, 2.0, 4.0, 3.0]})
+    with pytest.raises(SettingError, match="holds true and false"):
+        built(hr.Family("bernoulli", levels=["False", "True"]), data)
+    with pytest.raises(SettingError, match="holds numbers, but levels= are words"):
+        built(hr.Family("bernoulli", levels=["no", "yes"]), data.assign(x=[0, 1, 1, 0]))
+
+
+def test_labels_can_be_simulated_from_the_public_part_of_a_design():
+    """A correction sees the public part alone, and the classes are public."""
+    data = pd.DataFrame({"x": ["low", "high", "low", "high"], "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("ordinal", levels=["low", "high"])
+    design = built(model, data)
+    one = model.natural(design, np.zeros(2))
+    uniforms = np.array([0.1, 0.9, 0.4, 0.6])
+    np.testing.assert_array_equal(
+        model.predict(design.blank(), one, uniforms), model.predict(design, one, uniforms)
+    )
+
+
 def test_true_and_false_are_a_bernoulli_outcome():
     random = np.random.default_rng(1)
     z = random.normal(size=120)
@@ -250,6 +297,7 @@ REFUSED = {
     "infinite": (lambda: hr.Family("gamma", upper=float("inf")), "finite number"),
     "fraction": (lambda: hr.Family("poisson", upper=2.5), "whole number, got 2.5"),
     "span": (lambda: hr.Family("poisson", upper=10**6), "at most 2000"),
+    "classes": (lambda: hr.Family("ordinal", lower=1, upper=10**9), "at most 100 classes"),
     "components": (lambda: hr.Family("lognormal_mixture", components=1), "from 2 to 10"),
     "df": (lambda: hr.Family("log_student", df=1), "above 1"),
     "levels": (lambda: hr.Family("ordinal", levels=["a", "a"]), "different"),

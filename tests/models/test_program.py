@@ -15,6 +15,7 @@ from scipy import stats
 
 import hedgerow as hr
 from hedgerow import design as designs
+from hedgerow.certificate import Certificate
 from hedgerow.keys import Key
 from hedgerow.models import nuts
 from hedgerow.table import Table
@@ -145,7 +146,15 @@ def needs_outcome(X, y):
         numpyro.sample("x", dist.Normal(level, 1.0), obs=y)
 
 
+class Centred(dist.Normal):
+    """Looks like a distribution of single records, but scores each against the mean of all."""
+
+    def log_prob(self, value):
+        return super().log_prob(value - value.mean())
+
+
 REFUSED = {
+    mean_only(lambda level, n: Centred(level, 1.0).expand([n])): "when the outcome of another record changes",
     no_observed: "no observed site",
     two_observed: "2 observed sites (one, two)",
     scaled: "inside handlers.scale",
@@ -378,6 +387,9 @@ def test_an_override_is_written_into_the_guarantee_without_numbers(small, monkey
     assert "No ε may be claimed" in text
     assert "3 divergent" not in text
     assert "400" not in guarantee.uncertified
+    facts = {"release": "0" * 16, "date": "2026-01-01", "records": 60, "unchanged": ["z"], "plan": "0" * 64}
+    empty = dict.fromkeys(("used_not_released", "assumed", "also_not_covered", "copies"), ())
+    assert Certificate.build(guarantee, **facts, **empty).epsilon is None  # machines must not read one either
 
 
 def test_few_draws_are_refused_before_sampling(small):

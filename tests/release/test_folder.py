@@ -16,6 +16,8 @@ import hedgerow as hr
 from hedgerow import certificate as certificates
 from hedgerow.errors import DataError, FileError, ReleaseError, SettingError
 from hedgerow.ledger import Ledger
+from hedgerow.making import _assumed
+from hedgerow.preparing import prepare
 
 AVERAGED = hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)))
 SEED = 918273645
@@ -190,6 +192,22 @@ def test_a_range_without_a_reason_is_said_to_have_none(make, table, tmp_path):
     with pytest.warns(hr.HedgerowWarning, match="No reason"):
         made = hr.make_release(plan, tmp_path / "unreasoned")
     assert made.certificate.assumed_public[0].because == "No reason was given."
+
+
+def test_what_a_family_and_a_censored_likelihood_rest_on_is_in_the_certificate(table):
+    family = hr.Family("negative_binomial", lower=1)
+    plan = hr.Plan(
+        formula="x ~ z",
+        epsilon=1.0,
+        data=table,
+        family=family,
+        standard=hr.Censored(reason="printed medians"),
+    )
+    found = {item.what: item.because for item in _assumed(prepare(plan))}
+    assert found["the model with its prior, which place the windows of the censored likelihood"] == (
+        "printed medians"
+    )
+    assert "read from the confidential column" in found["what the plan declares of 'x': lower 1"]
 
 
 def test_missing_values_are_refused_or_said(make, table, tmp_path):

@@ -91,6 +91,15 @@ class Model(ABC):
         """Public columns the model reads beside the design matrix."""
         return ()
 
+    @property
+    def whole(self) -> bool:
+        """Whether the outcome is a whole number or a class, so that a range may hold a single value."""
+        return False
+
+    def declared(self) -> str:
+        """What the owner declared of the outcome, in words for the guarantee; empty for nothing."""
+        return ""
+
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
         return None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.models.potential import Traced
 
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
+_MOST_CLASSES = 100
 _SPIKE = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
 _LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
 _LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
@@ -87,8 +88,9 @@ class Family(Sampled):
 
     Formal guarantees
     -----------------
-    Priors, supports and levels never look at the outcome. Draws are those of a Markov chain, so statements
-    about them are approximate.
+    Priors, supports and levels never look at the outcome. An ordered category brings its classes with its
+    type, which is public only if it was not made from the data. Draws are those of a Markov chain, so
+    statements about them are approximate.
     """
 
     name: str
@@ -125,9 +127,21 @@ class Family(Sampled):
             object.__setattr__(self, "levels", self._checked_levels())
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
-        if "levels" not in self._kind.options or table.is_numeric(outcome):
+        if "levels" not in self._kind.options:
             return None
-        if table.is_boolean(outcome) and self.levels is None:
+        words = self.levels is not None and isinstance(self.levels[0], str)
+        if table.is_numeric(outcome):
+            if words:
+                raise SettingError(
+                    f"family='{self.name}': column '{outcome}' holds numbers, but levels= are words. Give "
+                    "the numbers as levels, in order, or turn the column into labels."
+                )
+            return None
+        if table.is_boolean(outcome):
+            if self.levels is not None:
+                raise SettingError(
+                    f"family='{self.name}': column '{outcome}' holds true and false. Leave levels= out."
+                )
             return (False, True)
         # The order of a category is part of a column's type, and so as public as its name.
         levels = self.levels if self.levels is not None else table.categories(outcome)
@@ -139,11 +153,23 @@ class Family(Sampled):
             )
         return levels
 
+    @property
+    def whole(self) -> bool:
+        return self._kind.whole
+
+    def declared(self) -> str:
+        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
+
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
 
     def check(self, design: Design) -> None:
+        if self._kind.own_level and "Intercept" not in design.columns:
+            raise SettingError(
+                f"The {self.name} family has a level of its own and needs a formula with an intercept. Leave "
+                "out the '0 +' or '- 1'."
+            )
         self._prior.moments(design if not self._kind.own_level else _centred(design))
         values = design.values
         if self._spiked:
@@ -279,6 +305,11 @@ class Family(Sampled):
             raise SettingError(f"Family '{self.name}': lower must not be negative, got {self.lower!r}.")
         if not low < high:
             raise SettingError(f"Family '{self.name}': lower must be below upper, got {low:g} and {high:g}.")
+        if self._base == "ordinal" and np.isfinite(high - low) and high - low >= _MOST_CLASSES:
+            raise SettingError(
+                f"Family '{self.name}': lower and upper may span at most {_MOST_CLASSES} classes, got "
+                f"{high - low + 1:g}. Merge classes, or choose a family for counts."
+            )
         if self._base in _COUNTED:
             terms = high - low if np.isfinite(high) else low
             if low < 0:
@@ -301,7 +332,7 @@ class Family(Sampled):
     def _checked_levels(self) -> tuple[Any, ...]:
         given = self.levels
         levels = tuple(given) if isinstance(given, list | tuple) else ()
-        least, most = (2, 2) if self._base == "bernoulli" else (2, 100)
+        least, most = (2, 2) if self._base == "bernoulli" else (2, _MOST_CLASSES)
         texts = all(isinstance(level, str) for level in levels)
         numbers = all(is_finite(level) for level in levels)
         if not least <= len(levels) <= most or len(set(levels)) < len(levels) or not (texts or numbers):
@@ -314,6 +345,10 @@ class Family(Sampled):
         if numbers and list(levels) != sorted(levels):
             raise SettingError(f"Family '{self.name}': numeric levels must increase, got {given!r}.")
         return levels
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
 
 
 def _centred(design: Design) -> Design:

@@ -78,7 +78,15 @@ def check(traced: Traced, arrays: Arrays, values: Array, outcome: str) -> None:
             "prior, outcome": held,
             "score, no outcome": traced.distribution(latents, given).log_prob(x),
             "score, outcome": scored,
+            "score, others moved": [
+                traced.distribution(latents, given).log_prob(other) for other in moved(x)
+            ],
         }
+
+    def moved(x: Any) -> tuple[Any, Any]:
+        """The outcome with every second value exchanged for its neighbour's, and with the others so."""
+        even = jnp.arange(len(x)) % 2 == 0
+        return jnp.where(even, x, jnp.roll(x, 1)), jnp.where(even, jnp.roll(x, 1), x)
 
     outside = np.zeros(len(values), dtype=np.bool_)
     with x64(True):
@@ -89,6 +97,14 @@ def check(traced: Traced, arrays: Arrays, values: Array, outcome: str) -> None:
             np.linspace(0.3, -0.4, traced.dimensions),
         ):
             found = {name: np.asarray(value) for name, value in compiled(position, arrays, values).items()}
+            stay = found.pop("score, others moved")
+            even = np.arange(len(values)) % 2 == 0
+            if not _same(np.where(even, *stay), found["score, no outcome"]):
+                raise SettingError(
+                    f"Response site '{traced.response}' gives a record another log density when the outcome "
+                    "of another record changes. A record's power, window and price belong to its own "
+                    "outcome: use a distribution of single records."
+                )
             if not _same(found["score, outcome"], found["score, no outcome"]) or not _same(
                 found["prior, outcome"], found["prior, no outcome"]
             ):

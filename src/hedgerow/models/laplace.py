@@ -31,7 +31,7 @@ class Laplace(Model):
     """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
 
     program: Sampled
-    near: Array
+    near: Array = field(repr=False)  # a draw of the posterior
     name: str = field(init=False, default="")
     correctable: ClassVar[bool] = True
 

@@ -61,12 +61,7 @@ def continuous_log_mass(response: Any, lower: Any, upper: Any) -> Any:
     )
 
 
-def of_tails(
-    below: tuple[Any, Any],
-    log_above: tuple[Any, Any],
-    otherwise: Callable[[], Any],
-    cancels: float = _CANCELS,
-) -> Any:
+def of_tails(below: tuple[Any, Any], log_above: tuple[Any, Any], otherwise: Callable[[], Any]) -> Any:
     """The log mass between two ends, from whichever tail is the smaller, or `otherwise` where both cancel.
 
     `below` holds the distribution function at the ends, `log_above` the log of its complement.

@@ -9,7 +9,7 @@ import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerRecord
 from hedgerow.design import Design
-from hedgerow.errors import DataError, HealthError, SettingError
+from hedgerow.errors import HealthError, SettingError, UnscoredError
 from hedgerow.keys import Key
 from hedgerow.models.base import Model, Parameters, Sample, block_rows
 from hedgerow.numerics.scoring import Extremes
@@ -227,7 +227,7 @@ class Sampled(Model):
         ):
             bad = int((~np.isfinite(block)).any(axis=0).sum())
             if bad and finite:
-                raise DataError(
+                raise UnscoredError(
                     f"The program gives {bad} of {design.records} records a log density or a log probability "
                     "of its range that is not finite. Widen the ranges, or use a heavier-tailed distribution."
                 )
