@@ -79,7 +79,7 @@ class Range(ABC):
         if zeros and self.follows_outcome:
             raise RangeError(
                 f"{type(self).__name__}: {zeros} of {len(values)} values are zero, for which a radius is "
-                "empty. Use Brackets or Bounds, or Where(...) if a public column says which records these are."
+                "empty. Use Brackets or Bounds, or Where(...) if a public column says which these are."
             )
         missed = int((~inside).sum())
         if missed and self.outside == "error":
