@@ -93,8 +93,8 @@ def _mixture(program: FamilyProgram, eta: Any) -> Any:
     # Gaps that stay away from zero keep the components, and so the chains, in one order.
     gaps = numpyro.sample("gaps", dist.LogNormal(jnp.zeros(size - 1), 1.0).to_event(1))
     places = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(gaps)])
-    # A component on a few equal values has no bound on its likelihood as its spread goes to zero. The prior of
-    # its variance, an inverse gamma with the rate of the exact models', falls faster than that rises.
+    # The likelihood of a component on a few equal values has no bound as its spread goes to zero. The prior
+    # of its variance, an inverse gamma with the rate of the exact models', falls faster than that rises.
     half = program.residual_df / 2
     variance = dist.InverseGamma(jnp.full(size, 1 + half), half * program.residual**2)
     sigma = numpyro.sample("sigma", dist.TransformedDistribution(variance, PowerTransform(0.5)))
