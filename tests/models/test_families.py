@@ -303,6 +303,13 @@ def test_values_a_family_has_no_place_for(name):
         hr.Synthesizer("x ~ z", name, seed=1).fit(data)
 
 
+@pytest.mark.parametrize("name", ["gamma", "zero_lognormal", "beta"])
+def test_a_constant_is_no_continuous_outcome(name):
+    data = pd.DataFrame({"x": [0.5, 0.5, 0.5, 0.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    with pytest.raises(DataError, match="one value only"):
+        hr.Synthesizer("x ~ z", name, seed=1).fit(data)
+
+
 def test_classes_are_never_read_from_the_data():
     data = pd.DataFrame({"x": ["a", "b", "b", "a"], "z": [1.0, 2.0, 4.0, 3.0]})
     with pytest.raises(SettingError, match="must be public, so they are not read"):
