@@ -174,6 +174,24 @@ def test_posterior_intervals_cover_the_truth(name):
     assert share >= 0.75, share
 
 
+def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
+    """From here a Weibull chain never moved: a gradient of 1e26 set its first mass matrix."""
+    from hedgerow.models.nuts import nearer
+    from hedgerow.models.potential import Potential
+
+    model = family("weibull")
+    design = built(model, hr.datasets.family("weibull", n=500, seed=18))
+    power = np.ones(500)
+    potential = Potential.of(model._traced(design), model._arrays(design), design.values, power)
+    hopeless = np.array([1.05, -1.35, 1.63])
+    assert potential.value_and_grad(hopeless)[0] < -1e12
+    place = nearer(potential, hopeless)
+    value, slope = potential.value_and_grad(place)
+    assert value > -10 * 500
+    assert np.abs(slope).max() < 10 * 500
+    assert (nearer(potential, hopeless) == place).all()
+
+
 @pytest.fixture(scope="module")
 def wages():
     random = np.random.default_rng(3)
@@ -330,6 +348,13 @@ def test_values_a_family_has_no_place_for(name):
     values, words = MISFITS[name]
     data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
     with pytest.raises(DataError, match=words):
+        hr.Synthesizer("x ~ z", name, seed=1).fit(data)
+
+
+@pytest.mark.parametrize("name", ["gamma", "zero_lognormal", "beta"])
+def test_a_constant_is_no_continuous_outcome(name):
+    data = pd.DataFrame({"x": [0.5, 0.5, 0.5, 0.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    with pytest.raises(DataError, match="one value only"):
         hr.Synthesizer("x ~ z", name, seed=1).fit(data)
 
 

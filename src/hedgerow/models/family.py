@@ -181,6 +181,12 @@ class Family(Sampled):
                 f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.name} "
                 f"family does not allow; it takes {said}{spike}. {self._remedy()}"
             )
+        if not self._kind.whole and len(values) > 1 and np.ptp(values) == 0:
+            spike = " apart from its spike" if self._spiked else ""
+            raise DataError(
+                f"Column '{design.outcome}' has one value only{spike}: the {self.name} family would shrink "
+                "onto it without end. Leave such a column out, or choose a family for counts or classes."
+            )
 
     @property
     def _base(self) -> str:
@@ -225,9 +231,9 @@ class Family(Sampled):
             good &= values > 0
         if self._kind.whole:
             good &= (values >= 0) & (values == np.rint(values))
-        if np.isfinite(low) or np.isfinite(high):
-            said += f" from {low:g} to {high:g}"
-        return int((~good).sum()), said
+        declared = [f"{name} {value:g}" for name, value in (("lower", self.lower), ("upper", self.upper))
+                    if value is not None]  # fmt: skip
+        return int((~good).sum()), ", ".join([said, *declared])
 
     def _remedy(self) -> str:
         if self._base in ("bernoulli", "ordinal"):

@@ -13,7 +13,7 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 from numpyro.distributions import biject_to, constraints
-from numpyro.distributions.transforms import LowerCholeskyAffine
+from numpyro.distributions.transforms import LowerCholeskyAffine, PowerTransform
 
 from hedgerow.axes import Array, Matrix
 from hedgerow.design import Design
@@ -49,10 +49,9 @@ class FamilyProgram:
             response = shapes.Spiked(response, share, self.spike)
         numpyro.sample(RESPONSE, response, obs=y)
 
-    def positive(self, name: str, guess: float, size: tuple[int, ...] = (), loose: float = 2.0) -> Any:
+    def positive(self, name: str, guess: float) -> Any:
         """A positive parameter: lognormal about the guess, as vague as the guess is worth few records."""
-        spread = loose / self.residual_df**0.5
-        return numpyro.sample(name, dist.LogNormal(jnp.full(size, jnp.log(guess)), spread))
+        return numpyro.sample(name, dist.LogNormal(jnp.log(guess), 2 / self.residual_df**0.5))
 
     def _bounded(self, response: Any) -> Any:
         if self.family in ("beta", "ordinal") or (self.lower is None and self.upper is None):
@@ -94,7 +93,11 @@ def _mixture(program: FamilyProgram, eta: Any) -> Any:
     # Gaps that stay away from zero keep the components, and so the chains, in one order.
     gaps = numpyro.sample("gaps", dist.LogNormal(jnp.zeros(size - 1), 1.0).to_event(1))
     places = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(gaps)])
-    sigma = program.positive("sigma", program.residual, (size,), loose=1.0)
+    # The likelihood of a component on a few equal values has no bound as its spread goes to zero. The prior
+    # of its variance, an inverse gamma with the rate of the exact models', falls faster than that rises.
+    half = program.residual_df / 2
+    variance = dist.InverseGamma(jnp.full(size, 1 + half), half * program.residual**2)
+    sigma = numpyro.sample("sigma", dist.TransformedDistribution(variance, PowerTransform(0.5)))
     share = numpyro.sample("share", dist.Dirichlet(jnp.full(size, 2.0)))
     return shapes.Lognormal(eta[:, None] + places, sigma, jnp.log(share))
 

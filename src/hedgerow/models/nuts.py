@@ -20,6 +20,8 @@ from hedgerow.progress import report
 
 SamplerName = Literal["nutpie", "numpyro"]
 _STARTS = 100  # candidate starting points per chain
+_PULLS = 200  # steps at most that bring a starting point nearer
+_SHORTEST = 0.02  # step below which a starting point is near enough, on the unconstrained scale
 _DENSE = 64  # parameters up to which NumPyro adapts a full mass matrix
 _POLL = 0.1  # seconds between two reports of progress
 
@@ -54,13 +56,42 @@ class Chains:
 def sample(potential: Potential, settings: Settings, *, draws: int, key: Key) -> Chains:
     """`draws` kept draws per chain, every `thin`-th one."""
     starts = [
-        potential.start(key.child("start").child(chain).stream().uniform((_STARTS, potential.dimensions)))
+        nearer(
+            potential,
+            potential.start(
+                key.child("start").child(chain).stream().uniform((_STARTS, potential.dimensions))
+            ),
+        )
         for chain in range(settings.chains)
     ]
     run = _numpyro if settings.sampler == "numpyro" else _nutpie
     found = run(potential, settings, draws * settings.thin, np.stack(starts), key.child("chains").integer())
     kept = found.positions[:, settings.thin - 1 :: settings.thin]
     return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences)
+
+
+def nearer(potential: Potential, start: Array) -> Array:
+    """A starting point from which a chain can move: uphill as long as a step gains one per record.
+
+    Where a likelihood falls off exponentially, a random point may lie so far out that gradients of 1e27 set
+    the first mass matrix, and the chain never moves again. Uphill steps do not change what is sampled, and
+    each chain takes its own: where there are several modes, R-hat still sees chains that disagree.
+    """
+    enough = potential.dimensions + float(np.sum(potential.power))
+    place, (value, slope) = start, potential.value_and_grad(start)
+    step = potential.dimensions**0.5
+    for _ in range(_PULLS):
+        if step < _SHORTEST:
+            break
+        direction = slope / max(float(np.abs(slope).max()), 1e-300)  # first, so that its square is finite
+        further = place + step * direction / max(float(np.linalg.norm(direction)), 1e-300)
+        found, turned = potential.value_and_grad(further)
+        better = bool(np.isfinite(found) and np.isfinite(turned).all() and found > value)
+        if not better or found - value < enough:
+            step /= 2
+        if better:
+            place, value, slope = further, found, turned
+    return place
 
 
 def _nutpie(potential: Potential, settings: Settings, draws: int, starts: Array, seed: int) -> Chains:

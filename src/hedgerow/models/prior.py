@@ -27,6 +27,13 @@ class Prior:
     - `coefficients`: mean and standard deviation by design column, for instance {"z": (1.0, 0.5)}.
 
     Standard deviations of coefficients hold at σ = `residual` and grow with σ.
+
+    Families that are sampled (docs/families.md, "Priors") read the same words on the scale of their own
+    regression, a log mean or a logit, with coefficients independent of the other parameters. There
+    `intercept` is meant at the predictors' means, unless "Intercept" is named among the `coefficients`, and
+    `residual` is the guess on the scale of the logarithm from which guesses at shape (gamma: residual⁻²,
+    Weibull: 1/residual), precision (4 residual⁻²), size (residual⁻²) and σ are made; the larger
+    `residual_df`, the closer the prior keeps to them.
     """
 
     residual: float = 1.0
