@@ -6,11 +6,11 @@ whatever it does with them is post-processing of the draw, and ε stays what it 
 λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from hedgerow.price import SUPREMA
 from hedgerow.ranges import Everywhere
 from hedgerow.table import Table
 from hedgerow.weights import CallableWeights, FixedWeights, Reweighted, Weights
+
+T = TypeVar("T")
 
 _SPARE = 3  # times as many tables are tried as are needed, for those that lead to no release
 _REDRAWS = 50  # times a simulated value that no range has a place for is drawn again
@@ -141,7 +143,7 @@ def corrected(public: Public) -> Corrected:
     scales: dict[int, float] = {}
     for steps in range(1, search.limit + 1):
         truth = model.natural(design, here)
-        found = _estimates(public, truth, tables, scales)
+        found = attempted(partial(replayed, public, truth, scales=scales), tables)
         if found is None:
             break
         centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
@@ -160,18 +162,16 @@ def corrected(public: Public) -> Corrected:
     return Corrected(public.draw, False, steps)
 
 
-def _estimates(
-    public: Public, truth: Parameters, tables: int, scales: dict[int, float]
-) -> list[tuple[Array, Array]] | None:
+def attempted(replay: Callable[[int], T], tables: int) -> list[T] | None:
     """What so many simulated tables lead to; None where too few of them can be released at all.
 
     A table on which the recipe has no answer, a target it cannot meet for one, is passed over: it would not
     have been released, and the confidential one was.
     """
-    found: list[tuple[Array, Array]] = []
+    found: list[T] = []
     for number in range(_SPARE * tables):
         try:
-            found.append(replayed(public, truth, number, scales))
+            found.append(replay(number))
         except (CalibrationError, DataError):
             continue
         if len(found) == tables:
@@ -184,6 +184,31 @@ def replayed(public: Public, truth: Parameters, number: int, scales: dict[int, f
 
     `scales` remembers each table's calibrated scale, where the search for it starts at the next step.
     """
+    return _told(public, truth, _replay(public, truth, number, scales))
+
+
+def redrawn(
+    public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
+) -> tuple[Array, Array, Array]:
+    """`replayed`, and beside it draws of that table's weighted posterior, as `free` writes them."""
+    model, replay = public.recipe.model, _replay(public, truth, number, scales)
+    estimate, chance = _told(public, truth, replay)
+    drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
+    rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
+    return estimate, chance, np.array(rows)
+
+
+@dataclass(frozen=True, repr=False)
+class _Replay:
+    """A simulated table at the end of the recipe."""
+
+    first: PerRecord  # outcomes before any redraw
+    design: Design
+    power: PerRecord
+    key: Key
+
+
+def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> _Replay:
     recipe, key = public.recipe, public.key.child("table").child(number)
     first, values = _simulated(public, truth, key.child("values"))
     design = public.design.replace_values(values)
@@ -194,9 +219,15 @@ def replayed(public: Public, truth: Parameters, number: int, scales: dict[int, f
         near = scales.get(number, scales.get(number - 1))
         done = calibrate(recipe, start, weighted, target=public.target, key=key, near=near)
         weighted, scales[number] = done.outcome.weighted, done.scale
-    estimate = recipe.model.centre(design, power_of(recipe, weighted), key=key.child("centre"))
+    return _Replay(first, design, power_of(recipe, weighted), key)
+
+
+def _told(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
+    """The estimate on a replayed table, and chance's part in it."""
+    model = public.recipe.model
+    estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
-    chance = recipe.model.chance(public.design.replace_values(first), truth)
+    chance = model.chance(public.design.replace_values(replay.first), truth)
     return estimate, np.zeros_like(estimate) if chance is None else chance
 
 

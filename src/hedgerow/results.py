@@ -11,9 +11,10 @@ from hedgerow.axes import Mask, PerRecord
 from hedgerow.checks import is_count
 from hedgerow.debias import Corrected, Public, corrected, public_draw, public_inputs
 from hedgerow.errors import NotFittedError, SettingError
+from hedgerow.intervals import Intervals, intervals
 from hedgerow.keys import Key
 from hedgerow.mechanism import Outcome, Recipe, Start
-from hedgerow.models.base import Health
+from hedgerow.models.base import Health, Parameters
 from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.release import Release
 from hedgerow.sampling import Sampling, uniforms
@@ -61,10 +62,19 @@ class Fitted:
         draws = [public_draw(fit.parameters, int(draw)) for draw in order]
         if not self.debias:
             return tuple(Corrected(draw, False, 0) for draw in draws)
+        correct = key.child("correct")
+        return tuple(corrected(self.public(draw, correct.child(number))) for number, draw in enumerate(draws))
+
+    def public(self, draw: Parameters, key: Key) -> Public:
+        """What work on a released draw may know, in memory that holds nothing else."""
         recipe, design, table = public_inputs(self.recipe, self.start.design, self.start.table)
-        return tuple(
-            corrected(Public(draw, design, table, recipe, self.target, key.child("correct").child(number)))
-            for number, draw in enumerate(draws)
+        return Public(draw, design, table, recipe, self.target, key)
+
+    def intervals(self, *, level: float, tables: int) -> Intervals:
+        """Where the parameters lie, from the released draws and public things alone."""
+        key = self.key.child("release").child("intervals")
+        return intervals(
+            self.public(self.released[0].parameters, key), self.released, level=level, tables=tables
         )
 
     def predicted(self) -> list[PerRecord]:

@@ -13,6 +13,8 @@ from hedgerow import progress
 from hedgerow.calibrate import calibrate
 from hedgerow.checks import is_count, is_real
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
+from hedgerow.intervals import TABLES
+from hedgerow.intervals import check as check_intervals
 from hedgerow.keys import Key
 from hedgerow.mechanism import Known, Recipe, Start, begin, run, weigh
 from hedgerow.models.base import Model
@@ -234,6 +236,30 @@ class Synthesizer(Results):
             for values in fitted.predicted()
         ]
         return Release(tables, self._guarantee())
+
+    def intervals(self, *, level: float = 0.95, tables: int = TABLES) -> Any:
+        """Interval estimates of the coefficients and σ: a row a parameter, in a table of the fitted kind.
+
+        A parametric bootstrap through the same recipe, with `tables` simulated tables, for corrected draws of
+        the normal and lognormal models (docs/bias.md, "Intervals"). `corrected` is False where a draw went
+        out uncorrected. The same each time; approximate, and only as good as the model.
+
+        Formal guarantees
+        -----------------
+        A function of released draws and public things: post-processing, covered by the ε of `sample`,
+        provided that giving it out was decided on before looking.
+        """
+        check_intervals(self.model, debias=self.debias, level=level, tables=tables)
+        found = self._need().intervals(level=level, tables=tables)
+        return self.like(
+            {
+                "parameter": list(found.parameters),
+                "estimate": found.estimate,
+                "lower": found.lower,
+                "upper": found.upper,
+                "corrected": [found.corrected] * len(found.parameters),
+            }
+        )
 
     def _guarantee(self) -> Guarantee:
         fitted = self._need()
