@@ -5,7 +5,6 @@ import pytest
 import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.plan.flags import from_flags
-from hedgerow.presets import SHARE
 from hedgerow.studies.bias import BOX
 from hedgerow.weights import CapWeights, LinearWeights
 
@@ -16,7 +15,7 @@ def recommended(**settings):
 
 def test_recommended_is_a_cap_tied_to_the_target_of_one_copy():
     synth = recommended(copies=3)
-    assert synth.weights == CapWeights(SHARE, risk="oscillation")
+    assert synth.weights == CapWeights(1.0, risk="oscillation")
     assert (synth.bound, synth.debias, synth.sampling) == ("oscillation", True, "stratified")
 
 
@@ -61,7 +60,7 @@ def test_the_guarantee_speaks_of_the_bound_in_force():
     release = recommended(seed=1, draws=200).fit(hr.datasets.lognormal(60, seed=2)).sample()
     by_hand = hr.Synthesizer(
         "x ~ z",
-        weights=CapWeights(3 * SHARE, risk="oscillation"),
+        weights=CapWeights(3.0, risk="oscillation"),
         bound="oscillation",
         debias=True,
         sampling="stratified",
@@ -79,7 +78,7 @@ def flags(**given):
 
 def test_a_command_line_writes_a_preset_out_into_its_plan():
     plan = flags(preset="recommended", copies=3)
-    assert plan.weights == CapWeights(SHARE, risk="oscillation")
+    assert plan.weights == CapWeights(1.0, risk="oscillation")
     assert (plan.bound, plan.debias, plan.sampling) == ("oscillation", True, "stratified")
     assert flags(preset="recommended", sampling="independent").sampling == "independent"
     assert flags(preset="recommended", weights="linear").bound == "lipschitz"

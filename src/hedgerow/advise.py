@@ -284,7 +284,7 @@ def _simulated(model: Regression, design: Design, parameters: Parameters, noise:
 def _scored(rows: pd.DataFrame, chosen: Sequence[Candidate], tables: int, trust: float) -> pd.DataFrame:
     """Mean errors by candidate and method, as ratios to Unweighted's on the same tables; best first."""
     rows["loss_recomputed"] = rows["loss_recomputed"].astype(np.float64)
-    means = rows.groupby(["weights", "method", "model"], sort=False)[list(STATISTICS)].mean()
+    means: Any = rows.groupby(["weights", "method", "model"], sort=False)[list(STATISTICS)].mean()
     found = []
     for one in chosen:
         mine = rows[rows["weights"] == one.label]

@@ -76,8 +76,8 @@ def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = Non
     ]
     caps = {
         "cap ε/4": CapWeights(epsilon / 4, risk="oscillation"),
-        "cap ε/2": recommended_weights(epsilon),
-        "cap ε": CapWeights(epsilon, risk="oscillation"),
+        "cap ε/2": CapWeights(epsilon / 2, risk="oscillation"),
+        "cap ε": recommended_weights(epsilon),
     }
     found += [Candidate(f"{name}, oscillation", "oscillation", weights) for name, weights in caps.items()]
     found.append(Candidate("cap ε, exact", "exact", caps["cap ε"]))
@@ -124,7 +124,7 @@ def trial(
         return []
     smooth = replace(done, sampling="stratified")
     smooth.__dict__["released"] = done.released  # the same corrections, computed once
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     if audited is not None and candidate.bound not in SUPREMA:  # there each weight is its own record's
         audit = synth.audit(riskiest=audited[0], sample=audited[1])
         again, there = float(audit.recomputed.max()), float(audit.reverse.max())

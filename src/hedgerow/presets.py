@@ -13,7 +13,6 @@ from hedgerow.results import per_copy
 from hedgerow.weights import CapWeights, LinearWeights
 
 PRESETS = ("paper", "recommended")
-SHARE = 0.5  # the recommended cap on a record's oscillation, as a share of the target of one copy
 
 
 def preset(name: str, *, epsilon: Any, copies: Any, given: Collection[str]) -> dict[str, Any]:
@@ -35,10 +34,10 @@ def preset(name: str, *, epsilon: Any, copies: Any, given: Collection[str]) -> d
 
 
 def recommended_weights(epsilon: Any, copies: Any = 1) -> CapWeights:
-    """A cap on oscillation at half the target of one copy: both public."""
+    """A cap on oscillation at the target of one copy, which is public."""
     if not is_real(epsilon) or not 0 < epsilon < float("inf") or not is_count(copies) or copies < 1:
         raise SettingError(
             f"preset 'recommended' ties its weights to the target of one copy, so that it needs a positive "
             f"epsilon and a number of copies; got {epsilon!r} and {copies!r}."
         )
-    return CapWeights(SHARE * per_copy(epsilon, copies), risk="oscillation")
+    return CapWeights(per_copy(epsilon, copies), risk="oscillation")
