@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.errors import HedgerowError, HedgerowWarning
 
 if TYPE_CHECKING:
-    from hedgerow import datasets, utility
+    from hedgerow import datasets, utility, weights
     from hedgerow import plots as plot
     from hedgerow.assessment import Assessment, assess
     from hedgerow.censored import Censored
@@ -76,7 +76,7 @@ _WHERE = {
         "SoftmaxWeights",
     ),
 }
-_MODULES = {"datasets": "datasets", "plot": "plots", "utility": "utility"}
+_MODULES = {"datasets": "datasets", "plot": "plots", "utility": "utility", "weights": "weights"}
 _NAMES = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [
@@ -130,6 +130,7 @@ __all__ = [
     "utility",
     "verify_release",
     "watch",
+    "weights",
 ]
 
 

@@ -121,6 +121,11 @@ def _column(table: Table, name: str) -> Column:
     return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
 
 
+def outcome_of(formula: str) -> str:
+    """The column left of the tilde."""
+    return _split(formula)[0]
+
+
 def reads(formula: str, table: Table) -> tuple[str, tuple[str, ...]]:
     """The outcome and the predictors of a formula, which is checked but not applied."""
     outcome, predictors, _, _ = _checked(formula, table)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hedgerow import debias as debiasing
 from hedgerow import design as designs
-from hedgerow import progress
+from hedgerow import presets, progress
 from hedgerow.calibrate import calibrate
 from hedgerow.checks import is_count, is_real
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
@@ -29,9 +29,6 @@ from hedgerow.strict import Bounded, Boxed, StrictWeights
 from hedgerow.table import Table, listed
 from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
 
-_PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
-}
 _EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
@@ -67,7 +64,8 @@ class Synthesizer(Results):
         Correct each released draw for the bias of the weights, from public things alone (`hedgerow.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
     preset
-        "paper" sets what the caller left unset to what the paper did.
+        "paper" sets what the caller left unset to what the paper did; "recommended" to what lost least in the
+        study of weights (docs/weights.md): cap weights and bound on oscillation, corrected, stratified.
     seed
         For tests and studies only: as confidential as the data, and good for one table: copies of two tables
         from the same seed share their noise. None takes fresh operating-system entropy for every fit.
@@ -101,7 +99,7 @@ class Synthesizer(Results):
         prior: Prior | None = None,
         sampling: Sampling = "independent",
         debias: bool = False,
-        preset: Literal["paper"] | None = None,
+        preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
         settings: dict[str, Any] = {
@@ -113,9 +111,7 @@ class Synthesizer(Results):
             "debias": debias,
         }
         if preset is not None:
-            if preset not in _PRESETS:
-                raise SettingError(f"preset must be one of {', '.join(_PRESETS)}, got {preset!r}.")
-            settings |= {name: v for name, v in _PRESETS[preset].items() if name not in self._given}
+            settings |= presets.preset(preset, epsilon=epsilon, copies=copies, given=self._given)
         self.formula = formula
         self.model = model_named(family, prior)
         self.standard = standard if standard is not None else ADP()
@@ -136,7 +132,7 @@ class Synthesizer(Results):
         self._fitted: Fitted | None = None
         self._check()
         if self.debias:
-            debiasing.check(self.recipe, self.epsilon)
+            self._check_debias()
 
     def _check(self) -> None:
         if not isinstance(self.standard, Standard):
@@ -164,6 +160,14 @@ class Synthesizer(Results):
             raise SettingError(
                 f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
             )
+
+    def _check_debias(self) -> None:
+        try:
+            debiasing.check(self.recipe, self.epsilon)
+        except SettingError as error:
+            if "debias" in self._given:
+                raise
+            raise SettingError(f"{error} It was the preset that asked for it: say debias=False.") from None
 
     def _make_bounded(self, standard: Bounded, *, default_prior: bool) -> None:
         name = standard.label

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from hedgerow.checks import is_finite
 from hedgerow.errors import SettingError
 from hedgerow.risk import Risk, RiskKind, check_kind
 from hedgerow.table import Table
+
+if TYPE_CHECKING:
+    from hedgerow.advise import advise as advise
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,6 +279,14 @@ def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
             f"{type(weights).__name__} gave {bad} of {records} weights outside [0, 1]. Clip them."
         )
     return alpha
+
+
+def __getattr__(name: str) -> Any:
+    if name == "advise":  # it is made of synthesizers, which are made of weights
+        from hedgerow.advise import advise
+
+        return advise
+    raise AttributeError(f"module 'hedgerow.weights' has no attribute '{name}'")
 
 
 def _check_affine(scale: float, shift: float) -> None:

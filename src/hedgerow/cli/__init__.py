@@ -17,6 +17,7 @@ from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
 from hedgerow.studies import cli as studies
+from hedgerow.studies import weights_cli as weight_study
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
 _EPILOG = (
@@ -47,6 +48,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(ledgers.app, name="ledger", no_args_is_help=True)
+app.add_typer(weight_study.app, name="study", no_args_is_help=True)
 
 
 def _tell_version(wanted: bool) -> None:

@@ -48,6 +48,9 @@ PLAN_FLAGS: dict[str, Any] = {
         typer.Option("--debias", help="Correct released draws for the weights' bias; decide beforehand."),
     ],
     "sampling": _option(str, "--sampling", help="independent (default), or stratified: smoother copies."),
+    "preset": _option(
+        str, "--preset", help="paper, or recommended: cap weights on oscillation, corrected, stratified."
+    ),
     "prior": _option(str, "--prior", help='"{residual: 1, slope: [0, 100]}".'),
     "seed": _option(int, "--seed", help="Discouraged: for experiments; as confidential as the data."),
     "radius": _option(

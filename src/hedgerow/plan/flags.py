@@ -11,7 +11,8 @@ from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
 from hedgerow.plan import Plan, text
-from hedgerow.plan.parts import NO_TARGET, STANDARD, VERSION
+from hedgerow.plan.parts import NO_TARGET, STANDARD, VERSION, WEIGHTS
+from hedgerow.presets import preset
 
 _PLAIN = (
     "data",
@@ -30,6 +31,7 @@ _WRITTEN = ("family", "prior", "weights")
 _READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
          "missing_word": "missing", "text": "text"}  # fmt: skip
 _OUTPUTS = {"format": "format", "drop": "drop", "formulas": "formulas"}
+_BOUNDED = ("strict", "censored")  # standards that bring their own weights and bound
 _RANGES = ("radius", "brackets", "bounds", "range")
 
 
@@ -50,6 +52,8 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     if flags.get("debias"):
         plain["debias"] = True
     _standard(plain, flags)
+    if "preset" in flags:
+        _preset(plain, flags, base)
     if flags.get("no_target"):
         if "epsilon" in flags:
             raise SettingError("--epsilon and --no-target exclude each other. Choose one.")
@@ -65,6 +69,18 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
             '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
         )
     return Plan.of(plain)
+
+
+def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) -> None:
+    """Write a preset out into the plan, which then says itself what is done; flags win over it."""
+    if base is not None:
+        raise SettingError(
+            "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
+        )
+    own = [] if plain["standard"].get("kind") not in _BOUNDED else ["weights", "bound"]
+    copies = plain.get("copies", Plan.copies)
+    found = preset(flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
+    plain |= {name: WEIGHTS.write(value) if name == "weights" else value for name, value in found.items()}
 
 
 def _standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:

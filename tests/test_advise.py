@@ -1,0 +1,109 @@
+"""Advice on weights: from public things alone, at the parameters asked for, never silently refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.candidates import METHODS, Candidate, usual
+from hedgerow.errors import SettingError
+from hedgerow.studies.bias import BOX
+from hedgerow.weights import CapWeights, LinearWeights, moves_with_everyone
+
+FEW = (
+    Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
+    Candidate("cap 1, oscillation", "oscillation", CapWeights(1.0, risk="oscillation")),
+)
+GUESS = {"Intercept": 1.0, "z": 1.0, "sigma": 1.0}
+
+
+def public(n=80):
+    return hr.datasets.lognormal(n, seed=5)
+
+
+def quick(data, **settings):
+    settings = {"epsilon": 6.0, "candidates": FEW, "tables": 1, "draws": 200, "seed": 1} | settings
+    return hr.weights.advise("x ~ z", data, **settings)
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return quick(public()[["z"]], parameters=GUESS)
+
+
+def test_every_candidate_has_a_row_a_method_and_the_best_stands_first(advice):
+    assert len(advice.table) == len(FEW) * len(METHODS)
+    assert set(advice.table["weights"]) == {one.label for one in FEW}
+    scored = advice.table["score"].dropna()
+    assert len(scored)
+    assert scored.is_monotonic_increasing
+    assert advice.recommended["score"] == scored.iloc[0]
+
+
+def test_the_score_is_the_mean_ratio_of_right_and_wrong(advice):
+    row = advice.recommended
+    assert row["score"] == pytest.approx(0.75 * row["right"] + 0.25 * row["wrong"])
+
+
+def test_it_says_the_claim_and_where_parameters_came_from(advice):
+    told = str(advice)
+    assert "public guesses" in told
+    assert "different claims" in told
+    assert all(claim in told for claim in advice.by_claim["claim"])
+
+
+def test_its_settings_make_a_synthesizer(advice):
+    synth = hr.Synthesizer("x ~ z", **advice.settings)
+    assert synth.bound == advice.recommended["bound"]
+    assert synth.debias == (advice.recommended["method"] != "plain")
+
+
+def test_an_outcome_beside_given_parameters_has_no_part_in_it(advice):
+    data = public()
+    other = data.assign(x=data["x"].to_numpy()[::-1] * 7)
+    pd.testing.assert_frame_equal(quick(other, parameters=GUESS).table, advice.table)
+
+
+def test_parameters_come_from_the_stand_in_or_the_prior():
+    one = FEW[1:]
+    assert "stand-in" in quick(public(), candidates=one).source
+    prior = hr.Prior(residual_df=20, coefficients={"Intercept": (1.0, 0.2), "z": (1.0, 0.1)})
+    found = quick(public()[["z"]], candidates=one, prior=prior, records=50)
+    assert "prior" in found.source
+    assert found.records == 50
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "nothing to simulate at"),
+        ({"prior": hr.Prior()}, "too vague"),
+        ({"parameters": {"z": 1.0, "sigma": 1.0}}, "Intercept, z, sigma"),
+        ({"parameters": GUESS | {"sigma": -1.0}}, "sigma must be positive"),
+        ({"parameters": GUESS | {"Intercept": 1e6}}, "leave the numbers|beyond"),
+        ({"parameters": GUESS, "epsilon": 0.0}, "epsilon"),
+        ({"parameters": GUESS, "trust": 2.0}, "trust"),
+        ({"parameters": GUESS, "tables": 0}, "tables"),
+        ({"parameters": GUESS, "family": "gamma"}, "exact families"),
+        ({"parameters": GUESS, "candidates": ()}, "candidates is empty"),
+    ],
+)
+def test_what_it_cannot_do_it_refuses_with_a_reason(settings, words):
+    with pytest.raises(hr.HedgerowError, match=words):
+        quick(public()[["z"]], **settings)
+
+
+def test_a_target_that_cannot_be_met_is_not_recommended():
+    found = quick(public(20)[["z"]], parameters=GUESS, candidates=FEW[:1], epsilon=0.05)
+    assert found.table["score"].isna().all()
+    assert "Nothing to recommend" in str(found)
+    with pytest.raises(SettingError, match="Raise ε"):
+        _ = found.recommended
+
+
+def test_the_usual_candidates_put_no_linear_weights_under_a_sharper_bound():
+    for one in usual(1.0, box=BOX):
+        sharper = one.bound in ("oscillation", "exact")
+        assert not (sharper and moves_with_everyone(one.weights))
+    assert usual(1.0, box=BOX)[-1].bound == "strict"
+    assert np.isclose(next(one for one in usual(2.0) if "cap ε," in one.label).weights.cap, 2.0)

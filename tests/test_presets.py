@@ -1,0 +1,94 @@
+"""Presets fill in what is left out, and change no words of a claim."""
+
+import pytest
+
+import hedgerow as hr
+from hedgerow.errors import SettingError
+from hedgerow.plan.flags import from_flags
+from hedgerow.studies.bias import BOX
+from hedgerow.weights import CapWeights, LinearWeights
+
+
+def recommended(**settings):
+    return hr.Synthesizer("x ~ z", **({"epsilon": 3.0, "preset": "recommended"} | settings))
+
+
+def test_recommended_is_a_cap_tied_to_the_target_of_one_copy():
+    synth = recommended(copies=3)
+    assert synth.weights == CapWeights(1.0, risk="oscillation")
+    assert (synth.bound, synth.debias, synth.sampling) == ("oscillation", True, "stratified")
+
+
+def test_the_plain_defaults_stay_the_papers():
+    synth = hr.Synthesizer("x ~ z", epsilon=3.0)
+    assert (synth.weights, synth.bound, synth.debias, synth.sampling) == (
+        LinearWeights(),
+        "lipschitz",
+        False,
+        "independent",
+    )
+
+
+def test_what_the_caller_says_wins():
+    assert not recommended(debias=False).debias
+    assert recommended(sampling="independent").sampling == "independent"
+    assert recommended(bound="exact").bound == "exact"
+    assert recommended(draws=500).draws == 500
+
+
+def test_weights_of_the_callers_own_do_not_come_under_a_sharper_bound():
+    assert recommended(weights=LinearWeights()).bound == "lipschitz"
+
+
+def test_it_needs_a_target():
+    with pytest.raises(SettingError, match="needs a positive epsilon"):
+        recommended(epsilon=None)
+
+
+def test_what_cannot_be_corrected_is_refused_with_the_way_out():
+    with pytest.raises(SettingError, match="debias=False"):
+        recommended(standard=hr.Unweighted())
+    assert recommended(standard=hr.Unweighted(), debias=False).standard == hr.Unweighted()
+
+
+def test_a_standard_with_its_own_weights_keeps_them():
+    synth = recommended(standard=hr.Strict(BOX, "public"))
+    assert (synth.bound, synth.debias, synth.sampling) == ("strict", True, "stratified")
+
+
+def test_the_guarantee_speaks_of_the_bound_in_force():
+    release = recommended(seed=1, draws=200).fit(hr.datasets.lognormal(60, seed=2)).sample()
+    by_hand = hr.Synthesizer(
+        "x ~ z",
+        weights=CapWeights(3.0, risk="oscillation"),
+        bound="oscillation",
+        debias=True,
+        sampling="stratified",
+        epsilon=3.0,
+        draws=200,
+        seed=1,
+    ).fit(hr.datasets.lognormal(60, seed=2))
+    assert release.guarantee.bound == "oscillation"
+    assert str(release.guarantee) == str(by_hand.sample().guarantee)
+
+
+def flags(**given):
+    return from_flags({"formula": "x ~ z", "epsilon": 3.0, "standard": None} | given)
+
+
+def test_a_command_line_writes_a_preset_out_into_its_plan():
+    plan = flags(preset="recommended", copies=3)
+    assert plan.weights == CapWeights(1.0, risk="oscillation")
+    assert (plan.bound, plan.debias, plan.sampling) == ("oscillation", True, "stratified")
+    assert flags(preset="recommended", sampling="independent").sampling == "independent"
+    assert flags(preset="recommended", weights="linear").bound == "lipschitz"
+    assert flags(preset="paper").known == "simulated"
+
+
+def test_a_preset_beside_a_plan_or_without_a_target_is_refused():
+    with pytest.raises(SettingError, match="exclude each other"):
+        from_flags({"preset": "recommended"}, base=flags())
+    with pytest.raises(SettingError, match="needs a positive epsilon"):
+        from_flags({"formula": "x ~ z", "preset": "recommended", "no_target": True})
+    with pytest.raises(SettingError, match="paper, recommended"):
+        flags(preset="best")
