@@ -137,7 +137,7 @@ def table(rows: pd.DataFrame) -> Iterator[str]:
         for method in METHODS:
             mine = here[here["method"] == method]
             cells = [f"{mine[name].mean():.4f} ± {mine[name].sem():.4f}" for name in FIGURES]
-            yield f"| {method} | {' | '.join(cells)} | {mine['sigma'].mean():.3f} |"
+            yield f"| {method!s} | {' | '.join(cells)} | {mine['sigma'].mean():.3f} |"
 
 
 def main() -> None:

@@ -70,8 +70,9 @@ def tables(rows: pd.DataFrame) -> Iterator[str]:
     yield from _reached(found)
 
 
-def _size(records: int) -> str:
-    return f"n = {records:,}" if records >= 10_000 else f"n = {records}"
+def _size(records: object) -> str:
+    count = int(str(records))
+    return f"n = {count:,}" if count >= 10_000 else f"n = {count}"
 
 
 def _grid(here: pd.DataFrame, cell: Any) -> Iterator[str]:
