@@ -136,8 +136,9 @@ def table(rows: pd.DataFrame) -> Iterator[str]:
         yield "| --- " * (len(FIGURES) + 2) + "|"
         for method in METHODS:
             mine = here[here["method"] == method]
-            cells = [f"{mine[name].mean():.4f} ± {mine[name].sem():.4f}" for name in FIGURES]
-            yield f"| {method!s} | {' | '.join(cells)} | {mine['sigma'].mean():.3f} |"
+            parts = [mine[name].to_numpy(dtype=np.float64) for name in FIGURES]
+            cells = [f"{part.mean():.4f} ± {stats.sem(part):.4f}" for part in parts]
+            yield f"| {method} | {' | '.join(cells)} | {mine['sigma'].mean():.3f} |"
 
 
 def main() -> None:
