@@ -41,7 +41,7 @@ def test_ratios_are_to_unweighted_on_the_same_samples():
 
 def test_the_tables_say_where_ours_meets_unweighted_and_what_was_not_met():
     told = "\n".join(report.tables(made_up()))
-    assert "| 2000 | corrected | 0.2 | 1.05 ± 0.00 | 0.50, 0.60 | 0.1 | 2 |" in told
+    assert "| 2000 | corrected | 0.2 | 1.05 ± 0.00 | 0.50, 0.60 | 0.1 | 0.2 | 2 |" in told
     assert "| linear, 2Δ |  | not met (2) |" in told
     assert "1.00, 1.20" in told  # the audit at 0.1
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hedgerow.candidates import CORRECTED, METHODS, PLAIN, SMOOTH, usual
 from hedgerow.studies import bias
-from hedgerow.studies.weights import OURS, PAPER, SIZES, STRICT, UNWEIGHTED
+from hedgerow.studies.weights import OURS, PAPER, SAMPLES, SIZES, STRICT, UNWEIGHTED
 
 _MARKS = "osv^D<>PX*"
 CLOSE = 1.1  # a mean within a tenth of Unweighted's has reached it
@@ -54,8 +54,8 @@ def _worst(rows: pd.DataFrame, name: str) -> float:
 
 
 def tables(rows: pd.DataFrame) -> Iterator[str]:
-    """The whole study as Markdown."""
-    found = ratios(rows)
+    """The whole study as Markdown; candidates side by side on the samples that all have."""
+    found = ratios(rows[rows["sample"] < SAMPLES])
     for name, words in _STATISTICS.items():
         yield f"**{words}, as a multiple of Unweighted's: plain → corrected → stratified too (samples)**\n"
         for (records, errors), here in found.groupby(["records", "errors"], sort=False):
@@ -67,12 +67,11 @@ def tables(rows: pd.DataFrame) -> Iterator[str]:
             yield f"{_size(records)}{'' if errors == 'normal' else ', Student t errors (3 df)'}\n"
             yield from _grid(here[here["loss_recomputed"].notna()], _audit)
     yield f"**{OURS}: the smallest ε tried from which on the ECDF maximum is within {CLOSE - 1:.0%}**\n"
-    yield from _reached(found)
+    yield from _reached(ratios(rows))
 
 
-def _size(records: object) -> str:
-    count = int(str(records))
-    return f"n = {count:,}" if count >= 10_000 else f"n = {count}"
+def _size(records: Any) -> str:
+    return f"n = {records:,}" if records >= 10_000 else f"n = {records}"
 
 
 def _grid(here: pd.DataFrame, cell: Any) -> Iterator[str]:
@@ -105,8 +104,8 @@ def _audit(one: pd.DataFrame) -> str:
 
 
 def _reached(found: pd.DataFrame) -> Iterator[str]:
-    yield "| n | method | ε | ratio there ± s.e. | audit there | largest ε tried that misses | samples |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| n | method | ε | ratio ± s.e. | audit | largest ε that misses | ε with audit below 1 | samples |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     ours = found[(found["candidate"] == OURS) & (found["errors"] == "normal")]
     for records in sorted(SIZES):
         for method in (CORRECTED, SMOOTH):
@@ -116,20 +115,23 @@ def _reached(found: pd.DataFrame) -> Iterator[str]:
             missed = here[~(here["ecdf_max_ratio"] <= CLOSE)]["epsilon"].max()
             after = here[here["epsilon"] > (0 if np.isnan(missed) else missed)]
             if after.empty:
-                yield f"| {records} | {method} | none tried | | | {missed:g} | |"
+                yield f"| {records} | {method} | none tried | | | {missed:g} | | |"
                 continue
             one = after.iloc[0]
             ratio = f"{one['ecdf_max_ratio']:.2f} ± {one['ecdf_max_error']:.2f}"
             told = "none" if np.isnan(missed) else f"{missed:g}"
             audit = f"{one['loss_recomputed']:.2f}, {one['loss_either']:.2f}"
-            yield f"| {records} | {method} | {one['epsilon']:g} | {ratio} | {audit} | {told} | {one['met']} |"
+            broken = after[after["loss_recomputed"] > 1]["epsilon"].max()
+            kept = after[after["epsilon"] > (0 if np.isnan(broken) else broken)]["epsilon"].min()
+            figures = f"{ratio} | {audit} | {told} | {kept:g} | {one['met']}"
+            yield f"| {records} | {method} | {one['epsilon']:g} | {figures} |"
 
 
 def picture(rows: pd.DataFrame, path: Path) -> None:
     """ε against the ECDF maximum over Unweighted's, a panel a size, corrected and stratified."""
     from matplotlib.figure import Figure
 
-    found = ratios(rows)
+    found = ratios(rows[rows["sample"] < SAMPLES])
     found = found[(found["method"] == SMOOTH) & (found["errors"] == "normal")].dropna(
         subset=["ecdf_max_ratio"]
     )
