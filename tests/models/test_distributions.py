@@ -276,3 +276,13 @@ def test_a_value_is_never_likelier_than_its_class(name, eta, log_size, value, un
         )
     assert float(at) <= float(of) + 1e-9 * (1 + abs(float(at)))
     assert float(of) <= 0
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (5.0, 100.0)])
+def test_a_beta_value_never_rounds_to_an_end(ends):
+    """An end itself is refused in the data, so that a copy could not be fitted again."""
+    with x64(True):
+        extreme = shapes.Beta(jnp.array([-30.0, 30.0]), 0.01, *ends)
+        values = np.asarray(extreme.quantile(jnp.array([1e-9, 1 - 1e-9])))
+    assert (values > ends[0]).all()
+    assert (values < ends[1]).all()

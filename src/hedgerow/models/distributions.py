@@ -255,7 +255,10 @@ class Beta(Continuous):
         return masses.of_tails(below, above, lambda: masses.by_quadrature(self.log_prob, *ends))
 
     def place(self, t: Any) -> Any:
-        return self.first + (self.last - self.first) * jax.nn.sigmoid(t)
+        # Strictly between the ends, also where a share rounds to 0 or 1: the ends themselves are refused.
+        inner = np.nextafter(self.first, self.last) if self.first else np.finfo(float).tiny
+        found = self.first + (self.last - self.first) * jax.nn.sigmoid(t)
+        return jnp.clip(found, inner, np.nextafter(self.last, self.first))
 
 
 class Truncated(Continuous):
