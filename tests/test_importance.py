@@ -86,11 +86,17 @@ def test_a_program_is_audited_as_an_estimate(fitted_program, small):
         assert "cannot certify" in text
     assert "each takes a fit by Markov chain" in str(found)
     assert {"pareto_k", "effective_draws"} <= set(found.columns())
-    # The same model in closed form, with draws of its own: the maxima over 800 draws agree to a third.
-    exact = hr.Synthesizer(
-        "x ~ z", hr.Lognormal(prior=programs.PRIOR), weights=hr.SoftmaxWeights(), seed=2, draws=800
-    ).fit(small[["x", "z"]])
-    assert found.largest_fixed == pytest.approx(exact.audit(riskiest=0, sample=0).largest_fixed, rel=1 / 3)
+    # The same model in closed form. The largest loss is too noisy to compare: over 60 fits of the exact model
+    # it ran from 0.96 to 1.85. The median record's had a standard deviation of 6 % there, so that a quarter
+    # is four of them: a false alarm in 15,000.
+    exact = [
+        hr.Synthesizer(
+            "x ~ z", hr.Lognormal(prior=programs.PRIOR), weights=hr.SoftmaxWeights(), seed=seed, draws=800
+        ).fit(small[["x", "z"]])
+        for seed in range(5)
+    ]
+    wanted = np.mean([np.median(one.audit(riskiest=0, sample=0).fixed) for one in exact])
+    assert np.median(found.fixed) == pytest.approx(wanted, rel=1 / 4)
 
 
 def test_weights_of_a_program_are_recomputed_where_asked(fitted_program):

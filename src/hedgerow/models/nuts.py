@@ -19,6 +19,7 @@ from hedgerow.models.potential import Potential, x64
 from hedgerow.progress import report
 
 SamplerName = Literal["nutpie", "numpyro"]
+Start = Callable[[int], Array]  # a chain's number, to where it starts
 _STARTS = 100  # candidate starting points per chain
 _PULLS = 200  # steps at most that bring a starting point nearer
 _SHORTEST = 0.02  # step below which a starting point is near enough, on the unconstrained scale
@@ -55,17 +56,13 @@ class Chains:
 
 def sample(potential: Potential, settings: Settings, *, draws: int, key: Key) -> Chains:
     """`draws` kept draws per chain, every `thin`-th one."""
-    starts = [
-        nearer(
-            potential,
-            potential.start(
-                key.child("start").child(chain).stream().uniform((_STARTS, potential.dimensions))
-            ),
-        )
-        for chain in range(settings.chains)
-    ]
+
+    def start(number: int) -> Array:
+        uniforms = key.child("start").child(number).stream().uniform((_STARTS, potential.dimensions))
+        return nearer(potential, potential.start(uniforms))
+
     run = _numpyro if settings.sampler == "numpyro" else _nutpie
-    found = run(potential, settings, draws * settings.thin, np.stack(starts), key.child("chains").integer())
+    found = run(potential, settings, draws * settings.thin, start, key.child("chains").integer())
     kept = found.positions[:, settings.thin - 1 :: settings.thin]
     return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences)
 
@@ -77,7 +74,7 @@ def nearer(potential: Potential, start: Array) -> Array:
     the first mass matrix, and the chain never moves again. Uphill steps do not change what is sampled, and
     each chain takes its own: where there are several modes, R-hat still sees chains that disagree.
     """
-    enough = potential.dimensions + float(np.sum(potential.power))
+    enough = potential.dimensions + float(np.asarray(potential.power).sum())
     place, (value, slope) = start, potential.value_and_grad(start)
     step = potential.dimensions**0.5
     for _ in range(_PULLS):
@@ -94,9 +91,8 @@ def nearer(potential: Potential, start: Array) -> Array:
     return place
 
 
-def _nutpie(potential: Potential, settings: Settings, draws: int, starts: Array, seed: int) -> Chains:
+def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, seed: int) -> Chains:
     size = potential.dimensions
-    given = iter(starts)
     drawn = [0]
 
     def expand(*_: Any) -> Callable[..., dict[str, Array]]:
@@ -106,9 +102,6 @@ def _nutpie(potential: Potential, settings: Settings, draws: int, starts: Array,
 
         return count
 
-    def start(_: int) -> Array:
-        return next(given)
-
     model = from_pyfunc(
         size,
         lambda: potential.value_and_grad,
@@ -116,6 +109,7 @@ def _nutpie(potential: Potential, settings: Settings, draws: int, starts: Array,
         [np.dtype("float64")],
         [(size,)],
         ["position"],
+        # By the number nutpie gives each chain: chains ask in the order in which their threads happen to run.
         make_initial_point_fn=start,
     )
     running = nutpie.sample(
@@ -163,7 +157,7 @@ def _report_drawn(count: int, settings: Settings, draws: int) -> None:
         report("sampling", count - warmup, total)
 
 
-def _numpyro(potential: Potential, settings: Settings, draws: int, starts: Array, seed: int) -> Chains:
+def _numpyro(potential: Potential, settings: Settings, draws: int, start: Start, seed: int) -> Chains:
     with x64(True):
         kernel = NUTS(
             potential_fn=potential,
@@ -179,6 +173,7 @@ def _numpyro(potential: Potential, settings: Settings, draws: int, starts: Array
             progress_bar=False,
         )
         report("warm-up", 0, settings.chains * settings.warmup)
+        starts = np.stack([start(chain) for chain in range(settings.chains)])
         first = jnp.asarray(starts if settings.chains > 1 else starts[0])
         mcmc.warmup(jax.random.key(seed), init_params=first, extra_fields=("diverging",))
         report("warm-up", settings.chains * settings.warmup, settings.chains * settings.warmup)
