@@ -426,3 +426,21 @@ def test_a_search_from_a_guess_finds_what_the_search_from_one_finds():
         for guess in (0.01, 0.3, 1.0):
             assert scale_near(price, target, guess) == pytest.approx(wanted, rel=0.004)
             assert price(scale_near(price, target, guess)) <= target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gamma", "zero_lognormal", "poisson", "ordinal"])
+def test_named_families_are_corrected_too(name):
+    """The search settles within its limit, and labels come back as labels."""
+    data = hr.datasets.family(name, n=300, seed=3)
+    family = name
+    if name == "ordinal":
+        data["x"] = np.array(["a", "b", "c", "d"])[data["x"] - 1]
+        family = hr.Family("ordinal", levels=["a", "b", "c", "d"])
+    weights = hr.CapWeights(0.5, risk="oscillation")
+    synth = hr.Synthesizer("x ~ z", family, weights=weights, bound="oscillation", debias=True, seed=1).fit(
+        data
+    )
+    release = synth.sample()
+    assert release.guarantee.corrected == 1
+    assert set(release.tables[0]["x"]) <= set("abcd") or name != "ordinal"

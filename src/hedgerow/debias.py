@@ -81,8 +81,8 @@ def check(recipe: Recipe, target: float | None) -> None:
         )
     if not recipe.model.correctable:
         raise SettingError(
-            f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use the normal "
-            "or lognormal family or a Program, or leave debias out."
+            f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use a named "
+            "family or a Program, or leave debias out."
         )
     function = getattr(recipe.model, "function", None)
     if function is not None and not _self_contained(function):
