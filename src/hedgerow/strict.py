@@ -105,8 +105,8 @@ class Strict(Bounded):
         """The model on the box; its default prior is centred on the box, which is public."""
         if not isinstance(model, Regression):
             raise SettingError(
-                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For a "
-                "program use Censored(), which holds up to the sampler's error."
+                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
+                "others there is Censored(), which holds up to the sampler's error."
             )
         return Boxed(model, self.box, default_prior)
 
