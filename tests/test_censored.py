@@ -235,7 +235,7 @@ def test_windows_are_forgotten_with_their_data():
             lambda: hr.Synthesizer(
                 "x ~ z", hr.Program(regression), standard=hr.Strict({"sigma": (1, 2)}), epsilon=1.0
             ),
-            r"use Censored\(\)",
+            r"there is Censored\(\)",
         ),
         (
             lambda: hr.Synthesizer(
