@@ -16,6 +16,8 @@ from hedgerow.censored import Clipped
 from hedgerow.certificate import Certificate, Copy
 from hedgerow.keys import Key
 from hedgerow.models.potential import Potential
+from hedgerow.ranges import Everywhere
+from hedgerow.sensitive import Linear
 from hedgerow.strict import StrictWeights
 from hedgerow.table import Table
 from hedgerow.weights import Evidence
@@ -254,6 +256,29 @@ def test_windows_are_forgotten_with_their_data():
 def test_refusals(act, message):
     with pytest.raises(hr.HedgerowError, match=message):
         act()
+
+
+def test_what_was_declared_of_a_family_stays_in_the_guarantee():
+    family = hr.Family("poisson", upper=60, prior=hr.Prior(intercept=(1.0, 0.5)))
+    data = pd.DataFrame({"x": np.random.default_rng(1).poisson(3.0, 40)})
+    synth = hr.Synthesizer("x ~ 1", family, standard=hr.Censored(), epsilon=4.0, seed=1, draws=1000).fit(data)
+    guarantee = synth.sample().guarantee
+    assert guarantee.declared == family.declared()
+    assert "60" in guarantee.declared
+    assert not guarantee.single_values  # a caveat on ranges, and there are none
+
+
+def test_prices_are_made_from_the_censored_density():
+    data = tables()["30 sigma"]
+    design, interval = design_of(data), Everywhere().interval(data["x"].to_numpy(), Table.of(data))
+    model = Clipped(hr.Program(regression))
+    wild = {"level": np.array([1.0, 900.0]), "slope": np.ones(2), "sigma": np.array([1.0, 0.01])}
+    none = np.zeros(design.records)
+    sensitive = Linear(none + 1, none, none)
+    low, high = model.window(design)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    assert (model.absolute(design, wild, sensitive, interval) <= largest).all()
+    assert (model.base.absolute(design, wild, sensitive, interval) > largest).any()
 
 
 def test_key_of_the_reference_draws_is_public():

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hedgerow.axes import LogLik, LogMass, PerRecord
+from hedgerow.axes import LogLik, PerRecord
 from hedgerow.checks import is_finite
 from hedgerow.design import Design
 from hedgerow.errors import SettingError
@@ -21,13 +21,13 @@ from hedgerow.keys import Key
 from hedgerow.models.base import Model, Parameters, Sample, blocks
 from hedgerow.models.family import Family
 from hedgerow.models.sampled import Sampled
+from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.price import Bound
 from hedgerow.ranges import Interval
 from hedgerow.risk import Risk
 from hedgerow.sensitive import Linear, Sensitive
 from hedgerow.strict import OUTWARD, Bounded
-from hedgerow.table import Table
 
 _REFERENCE = 400  # draws from the prior that windows are placed by
 
@@ -78,27 +78,16 @@ class Censored(Bounded):
 
 
 @dataclass(frozen=True)
-class Clipped(Model):
+class Clipped(Wrapped):
     """A program whose log density is censored to a window for each record, sampled by NUTS."""
 
     base: Sampled
     keep: float = 0.9
     bound: ClassVar[Bound] = "censored"
-    name: str = field(init=False, default="")
     _windows: dict[int, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.base.name}, censored")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.base.columns
-
-    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
-        return self.base.classes(table, outcome)
-
-    def check(self, design: Design) -> None:
-        self.base.check(design)
 
     def window(self, design: Design) -> tuple[PerRecord, PerRecord]:
         """Lower and upper end for each record's log density: functions of its outcome and public things.
@@ -134,23 +123,22 @@ class Clipped(Model):
         found = [block[:, records] for block in self._censored(design, parameters)]
         return np.concatenate(found)
 
-    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        return self.base.log_mass(design, parameters, interval, records)
-
-    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
-        return self.base.predict(design, parameters, uniforms)
-
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or sensitive.mass.any():
-            return super().extremes(design, parameters, sensitive, interval)
+            return Model.extremes(self, design, parameters, sensitive, interval)
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
         every = slice(None)
         for block in self._censored(design, parameters):
             part = sensitive(every, block, block)
             low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         return Extremes(low, high)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
 
     def _censored(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
         low, high = self.window(design)

@@ -9,13 +9,13 @@ fixed weights in the argument.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hedgerow.axes import Array, LogLik, LogMass, PerDraw, PerRecord
+from hedgerow.axes import Array, PerDraw, PerRecord
 from hedgerow.checks import is_real
 from hedgerow.design import Design
 from hedgerow.errors import DataError, SettingError
@@ -23,11 +23,10 @@ from hedgerow.keys import Key
 from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.prior import Prior
 from hedgerow.models.regression import Regression
-from hedgerow.numerics.scoring import Draws, Extremes
+from hedgerow.models.wrapped import Wrapped
+from hedgerow.numerics.scoring import Draws
 from hedgerow.price import Bound
-from hedgerow.ranges import Interval
 from hedgerow.risk import Risk
-from hedgerow.sensitive import Sensitive
 from hedgerow.standards import WITHHELD, Standard
 from hedgerow.weights import Evidence, Weights
 
@@ -115,19 +114,15 @@ class Strict(Bounded):
 
 
 @dataclass(frozen=True)
-class Boxed(Model):
+class Boxed(Wrapped):
     """An exact model whose prior is restricted to a box, sampled by rejection."""
 
     base: Regression
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
     bound: ClassVar[Bound] = "strict"
-    name: str = field(init=False, default="")
     correctable: ClassVar[bool] = True
     tables: ClassVar[int] = 6
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", self.base.name)
 
     def check(self, design: Design) -> None:
         self._ends(design)
@@ -179,9 +174,6 @@ class Boxed(Model):
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
 
-    def free(self, design: Design, parameters: Parameters) -> Array:
-        return self.base.free(design, parameters)
-
     def natural(self, design: Design, free: Array) -> Parameters:
         # log and exp round: a side's end must come back as itself.
         found = self.base.natural(design, free)
@@ -191,9 +183,6 @@ class Boxed(Model):
         """The mean over draws in the box; the box moves it away from the closed form."""
         drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
         return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
-
-    def chance(self, design: Design, truth: Parameters) -> Array | None:
-        return self.base.chance(design, truth)
 
     def within(self, design: Design, free: Array) -> Array:
         """Clipped into the box."""
@@ -213,25 +202,6 @@ class Boxed(Model):
         low, high = np.append(low, self.box["sigma"][0]), np.append(high, self.box["sigma"][1])
         place = (sides - low) / (high - low)
         return float(((place < _EDGE) | (place > 1 - _EDGE)).any(axis=1).mean())
-
-    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        return self.base.log_lik(design, parameters, records)
-
-    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        return self.base.log_mass(design, parameters, interval, records)
-
-    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
-        return self.base.predict(design, parameters, uniforms)
-
-    def extremes(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> Extremes:
-        return self.base.extremes(design, parameters, sensitive, interval)
-
-    def absolute(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> PerRecord:
-        return self.base.absolute(design, parameters, sensitive, interval)
 
     def _ends(self, design: Design) -> tuple[Array, Array]:
         wanted = [*design.columns, "sigma"]

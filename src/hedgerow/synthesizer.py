@@ -21,6 +21,7 @@ from hedgerow.models.base import Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
 from hedgerow.price import BOUNDS, SUPREMA, Bound
+from hedgerow.ranges import Everywhere
 from hedgerow.release import Guarantee, Release
 from hedgerow.results import Fitted, Results, per_copy
 from hedgerow.sampling import SAMPLINGS, Sampling
@@ -290,7 +291,7 @@ class Synthesizer(Results):
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
             declared=fitted.recipe.model.declared(),
-            single_values=fitted.recipe.model.whole and bool(standard.assumption()),
+            single_values=fitted.recipe.model.whole and not isinstance(standard.range, Everywhere),
             uncertified=_uncertified(fitted),
             corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
             sampling=fitted.sampling,

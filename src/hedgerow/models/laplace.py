@@ -12,37 +12,31 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from hedgerow.axes import Array, LogLik, LogMass, PerRecord
+from hedgerow.axes import Array, PerRecord
 from hedgerow.design import Design
 from hedgerow.errors import DataError
 from hedgerow.keys import Key
-from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.base import Health, Sample
 from hedgerow.models.potential import Potential
 from hedgerow.models.sampled import Sampled
-from hedgerow.numerics.scoring import Extremes
-from hedgerow.ranges import Interval
-from hedgerow.sensitive import Sensitive
+from hedgerow.models.wrapped import Wrapped
 
 _NEWTON = 4  # steps after the search: the mode must move smoothly with the table
 
 
 @dataclass(frozen=True)
-class Laplace(Model):
+class Laplace(Wrapped):
     """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
 
-    program: Sampled
+    base: Sampled
     near: Array = field(repr=False)  # a draw of the posterior
-    name: str = field(init=False, default="")
     correctable: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", self.program.name)
 
     def check(self, design: Design) -> None:
         """Nothing: the outcome was simulated from the program."""
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
-        potential = self.program.potential(design, power)
+        potential = self.base.potential(design, power)
         mode, factor = self._mode(potential)
         noise = key.stream().normal((draws, len(mode)))
         positions = mode + solve_triangular(factor, noise.T).T
@@ -51,30 +45,7 @@ class Laplace(Model):
 
     def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
         """The weighted mode on the unconstrained scale."""
-        return self._mode(self.program.potential(design, power))[0]
-
-    def free(self, design: Design, parameters: Parameters) -> Array:
-        return self.program.free(design, parameters)
-
-    def natural(self, design: Design, free: Array) -> Parameters:
-        return self.program.natural(design, free)
-
-    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        return self.program.log_lik(design, parameters, records)
-
-    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        return self.program.log_mass(design, parameters, interval, records)
-
-    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
-        return self.program.predict(design, parameters, uniforms)
-
-    def extremes(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> Extremes:
-        return self.program.extremes(design, parameters, sensitive, interval)
-
-    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        return self.program.mean_mass(design, parameters, interval)
+        return self._mode(self.base.potential(design, power))[0]
 
     def _mode(self, potential: Potential) -> tuple[Array, Array]:
         """The mode, and the upper triangular R with R'R the curvature there."""
