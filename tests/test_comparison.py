@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import hedgerow as hr
+from hedgerow.keys import Key
 
 STANDARDS = {
     "Unweighted": hr.Unweighted(),
@@ -50,6 +51,44 @@ def test_settings_reach_every_synthesizer(small):
     assert found.table["epsilon"][0] <= 2.0
     with pytest.raises(hr.HedgerowError):
         hr.compare("x ~ z", small[["x", "z"]], standards={})
+
+
+def test_strict_beside_others_is_what_it_is_alone(small):
+    """Its weights come from the box, never from the draws that the other standards share."""
+    box = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
+    settings = {"epsilon": 3.0, "draws": 100, "seed": 1}
+    strict, data = hr.Strict(box, "published"), small[["x", "z"]]
+    for prior in (None, hr.Prior(intercept=(1.0, 1.0), slope=(0.0, 1.0))):
+        alone = hr.Synthesizer("x ~ z", standard=strict, prior=prior, **settings).fit(data)
+        beside = hr.compare(
+            "x ~ z", data, standards={"ADP": hr.ADP(), "Strict": strict}, prior=prior, **settings
+        ).synthesizers["Strict"]
+        assert beside.alpha_.min() < 0.5
+        np.testing.assert_array_equal(beside.alpha_, alone.alpha_)
+        assert beside.epsilon_ == alone.epsilon_
+        assert beside.sample().tables[0].equals(alone.sample().tables[0])
+
+
+def test_weights_of_a_restricted_model_refuse_other_risks(comparison):
+    start = next(iter(comparison.synthesizers.values()))._fitted.start
+    strict = hr.Strict({"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)})
+    with pytest.raises(hr.HedgerowError, match="own model"):
+        hr.Synthesizer("x ~ z", standard=strict, epsilon=3.0).fit_from(
+            start, key=Key.from_seed(1), seeded=True
+        )
+
+
+def test_a_preset_reaches_every_standard_that_has_weights(small):
+    found = hr.compare(
+        "x ~ z", small[["x", "z"]], standards={"Unweighted": hr.Unweighted(), "ADP": hr.ADP()}, epsilon=None,
+        seed=1, preset="paper",
+    ).synthesizers  # fmt: skip
+    assert {synth.known for synth in found.values()} == {"simulated"}
+    one = hr.compare("x ~ z", small[["x", "z"]], standards={"ADP": hr.ADP()}, epsilon=3.0, seed=1, draws=100,
+                     preset="recommended").synthesizers["ADP"]  # fmt: skip
+    assert (one.debias, one.sampling, one.bound) == (True, "stratified", "oscillation")
+    with pytest.raises(hr.HedgerowError, match="debias must be"):
+        hr.compare("x ~ z", small[["x", "z"]], debias="no")
 
 
 @pytest.mark.parametrize("what", ["lipschitz", "alpha", "known", "data", "utility"])

@@ -1,8 +1,10 @@
 """The correction is a function of public things alone, leads back to the draw, and knows when to stop."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import programs
 import pyarrow as pa
 import pytest
@@ -259,6 +261,67 @@ def test_simulated_values_lie_where_the_public_knows_them_to_lie():
     assert np.array_equal(first[first <= 2000], values[first <= 2000])
 
 
+@pytest.mark.parametrize("sampling", ["independent", "stratified"])
+def test_copies_of_a_corrected_draw_keep_to_the_range_too(sampling):
+    """θ_c belongs to values inside: without the range, copies would leave it more than plain ones do."""
+    data = table(400)
+    data = data[data["x"] <= 250].reset_index(drop=True)
+    standard = hr.RangeTruncated(hr.Bounds(0.0, 250.0))
+    synth = fitted(data=data, standard=standard, sampling=sampling, copies=2, epsilon=16.0)
+    assert all(draw.converged for draw in synth._need().released)
+    assert all(copy["x"].max() <= 250 for copy in synth.sample().tables)
+    plain = fitted(data=data, standard=standard, sampling=sampling, copies=2, epsilon=16.0, debias=False)
+    assert max(copy["x"].max() for copy in plain.sample().tables) > 250
+
+
+def test_a_wall_of_the_box_is_no_answer():
+    """With θ_c beyond the box no table leads back to θ, and θ goes out as it is."""
+    synth = fitted("strict", table(200), epsilon=0.3)
+    corner = {"beta": np.array([1.9, 1.45]), "sigma": np.array(1.55)}
+    found = from_public(synth, draw=corner)
+    assert not found.converged
+    assert found.parameters is corner
+
+
+def test_tables_without_an_answer_leave_the_draw_as_it_is():
+    """Weights of zero leave the prior, and outcomes simulated from it leave the numbers."""
+    for weights in (hr.ScalarWeights(0.0), hr.LinearWeights(scale=0.0)):
+        synth = fitted(weights=weights, epsilon=None)
+        assert not synth._need().released[0].converged
+        assert "1 did not converge" in str(synth.sample().guarantee)
+
+
+def once(risk):
+    """Weights on the first table; on every other none."""
+    CALLS.append(1)
+    return np.full(len(risk), 0.5 if len(CALLS) == 1 else 2.0)
+
+
+CALLS = []
+
+
+def test_weights_that_do_not_fit_a_simulated_table_leave_the_draw_as_it_is():
+    synth = fitted(weights=once, epsilon=None)
+    assert not synth._need().released[0].converged
+    assert len(CALLS) > 1
+
+
+def test_a_standard_that_cannot_be_copied_without_its_bounds_is_refused():
+    class Own(hr.standards.Standard):
+        label = "Own"
+        neighbour = hr.ADP.neighbour
+        range = hr.Bounds("low", "high")
+
+        def power(self, alpha, known):
+            return alpha
+
+        def sensitive(self, alpha, known, log_lik, log_mass):
+            return alpha * log_lik
+
+    with pytest.raises(hr.HedgerowError, match="dataclass"):
+        hr.Synthesizer("x ~ z", standard=Own(), debias=True)
+
+
 def test_a_draw_that_does_not_settle_goes_out_as_it_is():
     synth = fitted()
     stuck = from_public(synth, search=Search(limit=1, tolerance=0.0))
@@ -334,19 +397,74 @@ def test_what_cannot_be_replayed_is_refused_before_any_data_are_seen(changes, re
         hr.Synthesizer("x ~ z", **({"epsilon": 5.0, "debias": True} | changes))
 
 
-def test_functions_and_objects_that_carry_data_are_refused():
-    carried = np.full(120, 0.5)
+class Mine(hr.weights.Weights):
+    def __init__(self, values=None):
+        self.values = values
 
-    class Mine(hr.weights.Weights):
-        def __init__(self, values):
-            self.values = values
+    def alpha(self, evidence):
+        return np.full(len(evidence.values), 0.5)
 
+
+class Slotted(Mine):
+    __slots__ = ("hidden",)
+
+    def __init__(self, values):
+        super().__init__()
+        self.hidden = values
+
+
+CARRIED = np.full(120, 0.5)
+LISTED = CARRIED.tolist()
+
+
+def _behind_a_class(carried):
+    class Behind(Mine):
+        kept = carried
+
+    class Closed(Mine):
         def alpha(self, evidence):
-            return self.values
+            return carried
 
-    for weights in (lambda risk: carried, lambda risk, a=carried: a, carried.clip, Mine(carried)):
-        with pytest.raises(hr.HedgerowError, match="debias"):
-            hr.Synthesizer("x ~ z", weights=weights, debias=True)
+    return Behind(), Closed()
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        lambda risk, carried=CARRIED: carried,
+        lambda risk, carried=LISTED: carried,
+        partial(lambda carried, risk: carried, CARRIED),
+        CARRIED.clip,
+        *map(Mine, (CARRIED, LISTED, tuple(LISTED), {"a": CARRIED}, [[CARRIED]], pd.Series(LISTED),
+                    pd.DataFrame({"a": LISTED}), object(), Mine(CARRIED), Mine(CARRIED).alpha)),
+        Mine(lambda carried=CARRIED: carried),
+        Slotted(CARRIED),
+        *_behind_a_class(CARRIED),
+        hr.Reweighted(Mine(CARRIED)),
+    ],
+)  # fmt: skip
+def test_weights_that_carry_data_are_refused(weights):
+    with pytest.raises(hr.HedgerowError, match="carries data"):
+        hr.Synthesizer("x ~ z", weights=weights, debias=True)
+
+
+def test_models_and_standards_that_carry_data_are_refused():
+    class Model(hr.Lognormal):
+        kept = CARRIED
+
+    class Standard(hr.ADP):
+        kept = CARRIED.tolist()
+
+    for settings in ({"family": Model()}, {"standard": Standard()}):
+        with pytest.raises(hr.HedgerowError, match="carries data"):
+            hr.Synthesizer("x ~ z", **settings, debias=True)
+
+
+def test_objects_that_carry_none_are_accepted():
+    mine = Mine(3.0)
+    mine.me, mine.text, mine.function = mine, "words", lambda risk, power=2.0: risk**power
+    for weights in (mine, lambda risk: np.exp(-risk), hr.IdentificationWeights(0.2, known=["g"])):
+        assert hr.Synthesizer("x ~ z", weights=weights, debias=True).debias
 
 
 def test_models_without_a_weighted_estimate_are_refused():

@@ -9,11 +9,9 @@ import numpy as np
 from hedgerow import design as designs
 from hedgerow.errors import SettingError
 from hedgerow.keys import Key
-from hedgerow.mechanism import begin
+from hedgerow.mechanism import Start, begin
 from hedgerow.models.base import Model
-from hedgerow.models.families import model_named
-from hedgerow.models.prior import Prior
-from hedgerow.price import BOUNDS
+from hedgerow.price import BOUNDS, SUPREMA
 from hedgerow.standards import ADP, Standard, Unweighted
 from hedgerow.synthesizer import Synthesizer, check_columns
 from hedgerow.table import Table
@@ -86,38 +84,46 @@ def compare(
     *,
     family: str | Model = "lognormal",
     standards: Mapping[str, Standard] | None = None,
-    prior: Prior | None = None,
-    draws: int = 1000,
     seed: int | None = None,
     left_out: Sequence[str] = (),
-    debias: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
+
+    Where a standard has no weights, `debias` and what a preset says of it are left out: there is nothing to
+    correct, and the plain posterior is what the others are compared with.
 
     Every standard gets the same random numbers, so that differences between rows come from the standards.
     The copies of different standards are therefore not independent releases: publish one of them.
     """
     chosen = dict(standards) if standards is not None else {"Unweighted": Unweighted(), "ADP": ADP()}
+    plain = {"debias": False}
     if not chosen:
         raise SettingError("standards must name at least one standard, for instance {'ADP': ADP()}.")
-    model = model_named(family, prior)
     synthesizers = {
-        # Without weights there is nothing to correct, and the plain posterior is what others compare with.
         label: Synthesizer(
-            formula, model, standard=standard, draws=draws, debias=debias and standard.weighted, **settings
+            formula, family, standard=standard, **(settings if _weighted(standard) else settings | plain)
         )
         for label, standard in chosen.items()
     }
+    first = next(iter(synthesizers.values()))
     table = Table.of(data)
-    design = designs.build(formula, table, model.columns, model.classes)
+    design = designs.build(formula, table, first.model.columns, first.model.classes)
     table.require(left_out)
     check_columns(table, design, left_out)
     key = Key.from_seed(seed)
-    start = begin(model, table, design, draws=draws, key=key)
+    shared: Start | None = None
     for synth in synthesizers.values():
+        if synth.bound in SUPREMA:  # its risk is that of its own restricted model, and needs no fit
+            start = begin(synth.model, table, design, draws=synth.draws, key=key)
+        else:
+            start = shared = shared or begin(synth.model, table, design, draws=synth.draws, key=key)
         synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out)
     return Comparison(synthesizers)
+
+
+def _weighted(standard: Any) -> bool:
+    return not isinstance(standard, Standard) or standard.weighted
 
 
 def _or_nan(synth: Synthesizer, name: str) -> float:

@@ -6,25 +6,26 @@ whatever it does with them is post-processing of the draw, and ε stays what it 
 λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from hedgerow.axes import Array, PerRecord
 from hedgerow.calibrate import calibrate
+from hedgerow.carried import carries_data
 from hedgerow.design import Design
-from hedgerow.errors import CalibrationError, DataError, SettingError
+from hedgerow.errors import DataError, HedgerowError, SettingError
 from hedgerow.keys import Key
 from hedgerow.mechanism import Recipe, begin, power_of, weigh
 from hedgerow.models.base import Parameters
 from hedgerow.price import SUPREMA
 from hedgerow.ranges import Everywhere
 from hedgerow.table import Table
-from hedgerow.weights import CallableWeights, FixedWeights, Reweighted, Weights
+from hedgerow.weights import FixedWeights, Reweighted, Weights
 
 T = TypeVar("T")
 
@@ -84,23 +85,11 @@ def check(recipe: Recipe, target: float | None) -> None:
             f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use a named "
             "family or a Program, or leave debias out."
         )
-    function = getattr(recipe.model, "function", None)
-    if function is not None and not _self_contained(function):
+    if any(isinstance(weights, FixedWeights) for weights in _chain(recipe.weights)):
         raise SettingError(
-            "debias: the program's function carries data of its own, and hedgerow cannot know whether they "
-            "are public. Bind nothing but numbers, text and functions; pass columns with data=."
+            "debias: weights given by record cannot be replayed on a simulated table, and using them "
+            "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."
         )
-    for weights in _chain(recipe.weights):
-        if isinstance(weights, FixedWeights):
-            raise SettingError(
-                "debias: weights given by record cannot be replayed on a simulated table, and using them "
-                "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."
-            )
-        if isinstance(weights, CallableWeights) and not _self_contained(weights.function):
-            raise SettingError(
-                "debias: weights from a function can be replayed only if it carries no data of its own. Give "
-                "a function of the risks that binds nothing but numbers, text and functions."
-            )
     known = recipe.standard.range
     if known.by_record and _needs_range(recipe, target):
         raise SettingError(
@@ -108,11 +97,17 @@ def check(recipe: Recipe, target: float | None) -> None:
             "confidential as the records, and simulated values need not lie in them. Use Radius, Brackets or "
             "bounds that are the same for all, or leave debias out."
         )
-    for part in (recipe.weights, *(() if known.by_record else (recipe.standard, known))):
-        if any(isinstance(value, np.ndarray) for value in _held(part)):
+    if known.by_record and not is_dataclass(recipe.standard):
+        raise SettingError(
+            f"debias: {type(recipe.standard).__name__} must be a dataclass, so that its bounds by record, "
+            "which are not needed, can be left out."
+        )
+    for part in (recipe.weights, recipe.standard, recipe.model):
+        if carries_data(part, apart_from=[known] if known.by_record else []):
             raise SettingError(
-                f"debias: {type(part).__name__} holds an array, which may come from the confidential table. "
-                "Use public settings only, or leave debias out."
+                f"debias: {type(part).__name__} carries data of its own, or something that may hold them, "
+                "and hedgerow cannot know whether they are public. Give nothing but numbers, text and "
+                "functions of these, and columns by name; or leave debias out."
             )
 
 
@@ -148,17 +143,20 @@ def corrected(public: Public) -> Corrected:
             break
         centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
         spread = np.std([estimate for estimate, _ in found], axis=0, ddof=1)
-        there = model.within(design, here + wanted - centre)
-        gap = there - here
+        gap = wanted - centre
         with np.errstate(divide="ignore", invalid="ignore"):
             size = float(np.max(np.where(gap == 0, 0.0, np.abs(gap) / spread)))
         if not np.isfinite(size):
             break
         if size <= search.tolerance:
+            there = model.within(design, here + gap)
             return Corrected(MappingProxyType(dict(model.natural(design, there))), True, steps)
         step = step / 2 if size > smallest else step  # the gap grew: walk more slowly
         smallest = min(smallest, size)
-        here = here + step * gap
+        # A wall is no answer: with θ_c beyond the box the gap stays open, and the draw goes out as it is.
+        before, here = here, model.within(design, here + step * gap)
+        if np.array_equal(before, here):
+            break
     return Corrected(public.draw, False, steps)
 
 
@@ -172,7 +170,7 @@ def attempted(replay: Callable[[int], T], tables: int) -> list[T] | None:
     for number in range(_SPARE * tables):
         try:
             found.append(replay(number))
-        except (CalibrationError, DataError):
+        except HedgerowError:
             continue
         if len(found) == tables:
             return found
@@ -232,24 +230,34 @@ def _told(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Ar
 
 
 def _simulated(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:
-    """Outcomes drawn from the model, and the same with those redrawn that their range has no place for.
+    """Outcomes drawn from the model, and the same with those redrawn that their range has no place for."""
+    model, records = public.recipe.model, public.design.records
+    first = model.predict(public.design, truth, key.child(0).stream().uniform(records))
+    if not np.isfinite(first).all():
+        raise DataError("Simulated values leave the numbers.")
+    values, outside = kept_inside(public, truth, first, key)
+    if outside:
+        raise DataError("Simulated values keep falling outside the public range.")
+    return first, values
 
-    The public is taken to know that no outcome lies outside its range, unless the range says otherwise.
+
+def kept_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) -> tuple[PerRecord, int]:
+    """Outcomes with those drawn again that their range has no place for, and how many are left outside.
+
+    The public is taken to know that no outcome lies outside its range, unless the range says otherwise. Both
+    the simulated tables and the copies of a corrected draw keep to it: θ_c belongs to values inside.
     """
     model, known = public.recipe.model, public.recipe.standard.range
-    records = public.design.records
-    first = model.predict(public.design, truth, key.child(0).stream().uniform(records))
-    values = first
     if known.outside == "public" or isinstance(known, Everywhere):
-        return first, values
+        return values, 0
     for turn in range(1, _REDRAWS + 1):
         lower, upper = known.ends(values, public.table)
         outside = ~((lower <= values) & (values <= upper))
         if not outside.any():
-            return first, values
-        again = model.predict(public.design, truth, key.child(turn).stream().uniform(records))
-        values = np.where(outside, again, values)
-    raise DataError("Simulated values keep falling outside the public range.")
+            return values, 0
+        noise = key.child(turn).stream().uniform(public.design.records)
+        values = np.where(outside, model.predict(public.design, truth, noise), values)
+    return values, int(outside.sum())
 
 
 def _needs_range(recipe: Recipe, target: float | None) -> bool:
@@ -264,28 +272,3 @@ def _chain(weights: Weights) -> Iterator[Weights]:
     while isinstance(weights, Reweighted):
         weights = weights.base
         yield weights
-
-
-def _self_contained(carried: object) -> bool:
-    """Whether a function, or what one carries along, holds nothing but functions and plain constants."""
-    if isinstance(carried, tuple | list):
-        return all(_self_contained(item) for item in carried)
-    if isinstance(carried, Mapping):
-        return _self_contained([*carried.values()])
-    if isinstance(carried, partial):
-        return _self_contained([carried.func, carried.args, carried.keywords])
-    if isinstance(carried, FunctionType):
-        cells = [cell.cell_contents for cell in carried.__closure__ or ()]
-        return _self_contained([cells, carried.__defaults__ or (), carried.__kwdefaults__ or {}])
-    plain = (bool, int, float, str, type(None), type, ModuleType, BuiltinFunctionType, np.ufunc)
-    return isinstance(carried, plain) and not (
-        isinstance(carried, BuiltinFunctionType) and not isinstance(carried.__self__, ModuleType | NoneType)
-    )
-
-
-def _held(part: object) -> Iterator[object]:
-    """What an object's attributes hold, and what objects of this package's kinds hold in turn."""
-    for value in getattr(part, "__dict__", {}).values():
-        yield value
-        if hasattr(value, "__dict__") and not isinstance(value, type | FunctionType):
-            yield from _held(value)

@@ -15,7 +15,7 @@ from hedgerow.errors import SettingError
 from hedgerow.fit import Fit, fit
 from hedgerow.keys import Key
 from hedgerow.models.base import Model
-from hedgerow.price import Bound, Pricing, Statement, extremes_of_log_lik, statement
+from hedgerow.price import SUPREMA, Bound, Pricing, Statement, extremes_of_log_lik, statement
 from hedgerow.ranges import Everywhere, Interval
 from hedgerow.risk import Risk, risk_from
 from hedgerow.sensitive import Sensitive, sensitive_part
@@ -95,6 +95,11 @@ def begin(model: Model, table: Table, design: Design, *, draws: int, key: Key) -
 
 def weigh(recipe: Recipe, start: Start, *, key: Key) -> Weighted:
     """Steps 3 and 4."""
+    if recipe.bound in SUPREMA and start.fit is not None:
+        raise SettingError(
+            f"{recipe.standard.label}: its weights rest on the risk that its restricted model makes public, "
+            "and these risks come from the draws of a fit. Begin with the recipe's own model."
+        )
     interval = recipe.standard.range.interval(start.design.values, start.table)
     known = _known(recipe, start, interval, key.child("known"))
     records = start.design.records

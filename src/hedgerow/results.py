@@ -9,7 +9,7 @@ import numpy as np
 
 from hedgerow.axes import Mask, PerRecord
 from hedgerow.checks import is_count
-from hedgerow.debias import Corrected, Public, corrected, public_draw, public_inputs
+from hedgerow.debias import Corrected, Public, corrected, kept_inside, public_draw, public_inputs
 from hedgerow.errors import NotFittedError, SettingError
 from hedgerow.intervals import Intervals, intervals
 from hedgerow.keys import Key
@@ -79,12 +79,16 @@ class Fitted:
 
     def predicted(self) -> list[PerRecord]:
         """The synthetic outcomes, copy by copy."""
-        model, design = self.recipe.model, self.start.design
+        model, design = self.recipe.model, self.start.design.blank()  # predictions are public things' alone
         key = self.key.child("release").child("predict")
         found = []
         for number, draw in enumerate(self.released):
             noise = uniforms(self.sampling, model, design, draw.parameters, key=key.child(number))
-            found.append(model.predict(design, draw.parameters, noise))
+            values = model.predict(design, draw.parameters, noise)
+            if draw.converged:
+                inside = key.child(number).child("inside")
+                values, _ = kept_inside(self.public(draw.parameters, inside), draw.parameters, values, inside)
+            found.append(values)
         return found
 
     def __repr__(self) -> str:

@@ -122,7 +122,6 @@ class Boxed(Wrapped):
     default_prior: bool = True
     bound: ClassVar[Bound] = "strict"
     correctable: ClassVar[bool] = True
-    tables: ClassVar[int] = 6
 
     def check(self, design: Design) -> None:
         self._ends(design)
@@ -183,6 +182,10 @@ class Boxed(Wrapped):
         """The mean over draws in the box; the box moves it away from the closed form."""
         drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
         return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """None: the box and small weights keep estimates from following chance, and it would add noise."""
+        return None
 
     def within(self, design: Design, free: Array) -> Array:
         """Clipped into the box."""
