@@ -69,12 +69,13 @@ def leaks(start: object, secrets: dict[str, Any], kinds: tuple[type, ...]) -> se
 
 def _holds(here: object, secret: Any) -> bool:
     if isinstance(secret, np.ndarray):
-        if not isinstance(here, np.ndarray) or here.dtype.kind != "f" or here.size < secret.size:
+        if not isinstance(here, float | np.floating | np.ndarray) or np.asarray(here).dtype.kind != "f":
             return False
-        if np.shares_memory(here, secret):
+        if isinstance(here, np.ndarray) and np.shares_memory(here, secret):
             return True
         values = secret.ravel()[np.isfinite(secret.ravel())]
-        return bool(len(values)) and bool(np.isin(values, here.ravel()).all())
+        values = values[values * 1e6 % 1 != 0]  # 0, 1 and edges of a public range are no secret
+        return bool(np.isin(np.ravel(here), values).any())  # one value is one too many
     if isinstance(secret, float):
         if isinstance(here, np.ndarray) and here.dtype.kind == "f":
             return bool((here == secret).any())

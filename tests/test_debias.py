@@ -85,14 +85,25 @@ def captured(monkeypatch, synth):
     return seen
 
 
+def _released(found):
+    """Which draws of the fit go out: those are not secret."""
+    first = found.outcome.fit.parameters["beta"][:, 0]
+    order = np.argsort(found.key.child("release").child("draws").stream().uniform(len(first)))
+    return np.isin(np.arange(len(first)), order[: found.copies])
+
+
 def secrets(synth):
     found = synth._need()
     outcome, risk = found.outcome, found.start.risk
     values = {
         "outcome": found.start.design.values,
         "log outcome": np.log(found.start.design.values),
-        "draws": outcome.fit.parameters["beta"],
+        "draws": outcome.fit.parameters["beta"][~_released(found)],
         "key": found.key._root,
+        "mean": float(found.start.design.values.mean()),
+        "log mean": float(np.log(found.start.design.values).mean()),
+        "mean risk": float(risk.lipschitz.mean()),
+        "price": float(outcome.epsilon) if found.recipe.bound != "strict" else None,
     }
     if found.recipe.bound != "strict":
         values["scale"] = float(found.scale) if found.scale != 1 else None
@@ -146,6 +157,11 @@ def leak_into(public, synth, how):
         "strict": {"recipe": replace(public.recipe, weights=StrictWeights(found.scale))},
         "spec": {"design": replace(public.design, spec={"deep": [(found.outcome.fit,)]})},
         "key": {"key": found.key},
+        "one outcome": {"target": float(values[7])},
+        "largest risk": {"target": float(found.start.risk.lipschitz.max())},
+        "mean": {"recipe": replace(public.recipe, weights=hr.CapWeights(float(values.mean())))},
+        "one in an array": {"draw": {"beta": np.append(public.draw["beta"], alpha[3])}},
+        "another draw": {"draw": {"beta": found.outcome.fit.parameters["beta"][~_released(found)][0].copy()}},
     }
     return replace(public, **changes[how])
 
@@ -154,7 +170,7 @@ def leak_into(public, synth, how):
     "how",
     [
         "outcome", "view", "frame", "column", "arrow", "weights", "closure", "draws", "scale", "strict",
-        "spec", "key",
+        "spec", "key", "one outcome", "largest risk", "mean", "one in an array", "another draw",
     ],
 )  # fmt: skip
 def test_the_walker_finds_what_is_planted(monkeypatch, how):
