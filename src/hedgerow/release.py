@@ -71,6 +71,7 @@ class Guarantee:
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     sampling: str = "independent"
+    if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @property
     def epsilon_per_copy(self) -> float | None:
@@ -177,6 +178,8 @@ class Guarantee:
         found = list(own.get(self.bound, _NOT_COVERED))
         if self.bound in ("lipschitz", "oscillation"):
             found.append(_LEVERAGE)
+        if self.if_recomputed and self.bound in ("oscillation", "exact"):
+            found.append(self.if_recomputed)
         if self.left_open:
             found.append(self.left_open)
         if self.declared:

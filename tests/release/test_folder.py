@@ -160,6 +160,8 @@ def test_caveats_follow_the_bound_and_the_weights(make):
         "oscillation",
     ]
     assert [bound for bound, text in said.items() if "move with every record" in text] == ["oscillation"]
+    recomputed = {b: sum("Recomputed without one" in t for t in c.not_covered) for b, c in made.items()}
+    assert recomputed == {"lipschitz": 0, "oscillation": 1, "exact": 1}
     assert "the reverse direction is not covered" in made["exact"].claim
 
 
