@@ -157,9 +157,10 @@ class Guarantee:
             )
             found.append(
                 "Each released draw was corrected by indirect inference for the bias of the weights before "
-                "prediction. Only the draw, the predictors, the public columns that the range, the weights or "
-                "the model read, the number of records, the settings of the plan and independent randomness "
-                f"entered, so that this is post-processing: it changes neither ε nor what it covers. {how_many}"
+                "prediction. Only the draw, the predictors, the public columns that the range, the weights "
+                "or the model read, the number of records, the settings of the plan and independent "
+                "randomness entered, so that this is post-processing: it changes neither ε nor what it "
+                f"covers. {how_many}"
             )
         if self.sampling == "stratified":
             found.append(
