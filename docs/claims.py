@@ -11,9 +11,11 @@ from hedgerow.price import CONFIDENCE, SUPREMA, Bound
 from hedgerow.release import Guarantee
 from hedgerow.standards import Standard
 from hedgerow.strict import Bounded
+from hedgerow.weights import if_recomputed
 
 PAGE = Path(__file__).parent / "claims.md"
 DRAWS = 1000
+WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # those of the recommended preset at ε = 2
 RADIUS = hr.Radius(0.4, 1.8)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 STANDARDS: dict[str, Standard] = {
@@ -73,6 +75,7 @@ def guarantee(standard: Standard, bound: Bound, *, independent: bool = True) -> 
         follows_outcome=standard.range.follows_outcome,
         outside_public=False,
         seeded=False,
+        if_recomputed=if_recomputed(WEIGHTS) if standard.weighted else "",
     )
 
 
@@ -82,7 +85,8 @@ def page() -> str:
         "# What you may claim",
         "",
         "One section per standard and bound, in the words that certificates use: this page is written by",
-        "`docs/claims.py` from the same source. The examples are one copy at ε = 2 from 1000 draws.",
+        "`docs/claims.py` from the same source. The examples are one copy at ε = 2 from 1000 draws,",
+        "with the weights of the recommended preset.",
         "Without a target no ε may be claimed at all.",
         "",
     ]

@@ -86,6 +86,17 @@ def test_parameters_come_from_the_stand_in_or_the_prior():
         ({"parameters": GUESS, "tables": 0}, "tables"),
         ({"parameters": GUESS, "family": "gamma"}, "exact families"),
         ({"parameters": GUESS, "candidates": ()}, "candidates is empty"),
+        ({"parameters": GUESS, "candidates": ("linear",)}, "candidates must be .* got a str in it"),
+        ({"parameters": GUESS, "candidates": LinearWeights()}, "got a LinearWeights in it"),
+        ({"parameters": GUESS, "candidates": (*FEW, FEW[0])}, "the label 'linear, 2Δ' is taken"),
+        (
+            {"parameters": GUESS, "candidates": [Candidate("Unweighted", "lipschitz")]},
+            "the label 'Unweighted' is taken",
+        ),
+        (
+            {"parameters": GUESS, "candidates": [Candidate("none", "lipschitz", standard=hr.Unweighted())]},
+            "'none' has the standard Unweighted, which uses no weights",
+        ),
     ],
 )
 def test_what_it_cannot_do_it_refuses_with_a_reason(settings, words):
@@ -99,6 +110,23 @@ def test_a_target_that_cannot_be_met_is_not_recommended():
     assert "Nothing to recommend" in str(found)
     with pytest.raises(SettingError, match="Raise ε"):
         _ = found.recommended
+
+
+def test_a_box_far_from_the_guesses_is_not_met_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr("hedgerow.strict._PROPOSALS", 20_000)  # quicker to give up
+    far = hr.Strict({"Intercept": (40.0, 41.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "wrong")
+    chosen = (FEW[1], Candidate("strict", "strict", None, far))
+    found = quick(public()[["z"]], parameters=GUESS, candidates=chosen)
+    assert set(found.table["weights"]) == {"cap 1, oscillation", "strict"}
+    assert (found.table.query("weights == 'strict'")["met"] == 0).all()
+    assert found.recommended["weights"] == "cap 1, oscillation"
+    assert "Not scored" in str(found)
+
+
+def test_a_predictor_called_like_the_residual_deviation_is_refused():
+    data = public()[["z"]].rename(columns={"z": "sigma"})
+    with pytest.raises(SettingError, match=r"advise: .* Rename the column"):
+        hr.weights.advise("x ~ sigma", data, epsilon=6.0, parameters={"Intercept": 1.0, "sigma": 1.0})
 
 
 def test_the_usual_candidates_put_no_linear_weights_under_a_sharper_bound():

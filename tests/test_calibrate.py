@@ -76,8 +76,10 @@ def test_the_stated_delta_does_not_depend_on_the_data(small):
 )
 def test_weights_that_read_everyone_are_warned_about_under_sharper_bounds(small, weights):
     for bound in ("oscillation", "exact"):
-        with pytest.warns(hr.HedgerowWarning, match="move with every record"):
+        with pytest.warns(hr.HedgerowWarning, match="move with every record") as warned:
             hr.Synthesizer("x ~ z", weights=weights, bound=bound, draws=100, seed=1).fit(small[["x", "z"]])
+        assert not any("Softmax" in str(one.message) for one in warned)
+        assert any("ScalarWeights, and an audit" in str(one.message) for one in warned)
 
 
 @pytest.mark.slow

@@ -60,6 +60,9 @@ def test_permitted_words(label, bound, independent):
     assert ("reverse direction is not covered" in claim) == (bound == "exact")
     assert ("can lose more than the draws show" in caveats) == (bound in ("lipschitz", "oscillation"))
     assert ("held fixed" in caveats) == (not supremum)
+    assert ("Recomputed without one record" in caveats) == (
+        bound in ("oscillation", "exact") and label != "Unweighted"
+    )
     assert ("approximate" in everything) == (not independent)
     assert ("repeated until it met the target" in caveats) == (not supremum)
     assert ("does not bound what can be learned" in caveats) == (label == "RangeAveraged")

@@ -70,6 +70,8 @@ def test_the_guarantee_speaks_of_the_bound_in_force():
     ).fit(hr.datasets.lognormal(60, seed=2))
     assert release.guarantee.bound == "oscillation"
     assert str(release.guarantee) == str(by_hand.sample().guarantee)
+    # The study of weights saw the preset exceed ε once weights were recomputed: the statement says so, once.
+    assert " ".join(str(release.guarantee).split()).count("the loss can exceed ε; in simulations it") == 1
 
 
 def flags(**given):
@@ -92,3 +94,19 @@ def test_a_preset_beside_a_plan_or_without_a_target_is_refused():
         from_flags({"formula": "x ~ z", "preset": "recommended", "no_target": True})
     with pytest.raises(SettingError, match="paper, recommended"):
         flags(preset="best")
+
+
+def test_what_a_preset_cannot_correct_is_refused_alike_in_python_and_on_a_command_line():
+    with pytest.raises(SettingError) as python:
+        recommended(standard=hr.Unweighted())
+    with pytest.raises(SettingError) as line:
+        flags(preset="recommended", standard="unweighted")
+    same = (
+        "no weights whose bias could be undone. Leave debias out. It was the preset that asked for it: say "
+    )
+    assert same + "debias=False." in str(python.value)
+    assert same + "--no-debias." in str(line.value)
+    assert not flags(preset="recommended", standard="unweighted", debias=False).debias
+    by_record = {"standard": "range-truncated", "bounds": "low,high", "preset": "recommended"}
+    with pytest.raises(SettingError, match=r"given by record.*the preset that asked for it: say --no-debias"):
+        flags(**by_record)

@@ -10,7 +10,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.risk import Risk
 from hedgerow.table import Table
-from hedgerow.weights import Evidence, as_weights, checked_alpha
+from hedgerow.weights import Evidence, as_weights, checked_alpha, if_recomputed
 
 LOW = np.array([-8.0, -4.0, -2.0, -1.0])
 HIGH = np.array([-3.0, -3.5, -1.0, -0.5])
@@ -97,6 +97,27 @@ def test_identification_risk_runs_over_records_of_the_same_pattern():
 def test_own_function_and_fixed_numbers():
     np.testing.assert_allclose(as_weights(lambda risk: 1 / (1 + risk)).alpha(evidence()), 1 / (1 - LOW))
     np.testing.assert_allclose(as_weights([0.1, 0.2, 0.3, 0.4]).alpha(evidence()), [0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (hr.ScalarWeights(0.5), ""),
+        (as_weights(np.ones(3)), ""),
+        (hr.LinearWeights(), "was seen above this bound"),
+        (hr.Reweighted(hr.InverseWeights()), "was seen above this bound"),
+        (hr.CapWeights(1.0, risk="oscillation"), "in simulations it was seen to"),
+        (hr.SoftmaxWeights(), "in simulations it was seen to"),
+        (hr.LogisticWeights(), "in simulations it was seen to"),
+        (as_weights(lambda risk: 1 / (1 + risk)), "in simulations it was seen to"),
+        (hr.Reweighted(hr.ScalarWeights(0.5)), "in simulations it was seen to"),
+        (hr.IdentificationWeights(0.2), "can exceed ε."),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_weights_that_hang_on_other_records_say_so(weights, words):
+    assert (if_recomputed(weights) == "") == (words == "")
+    assert words in if_recomputed(weights)
 
 
 @pytest.mark.parametrize(

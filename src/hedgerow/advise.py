@@ -1,7 +1,7 @@
 """Which weights suit a job, by simulation from public things alone: `weights.advise` (docs/weights.md)."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,22 +164,20 @@ def advise(
             f"advise simulates the exact families, normal and lognormal, not {model.name}. Try the one that "
             "comes closest, or compare on made-up data with hr.compare."
         )
+    chosen = _chosen(candidates, epsilon, box)
     key = Key.from_seed(seed).child("advise")
     outcome, frame = designs.outcome_of(formula), Table.of(public).frame.to_pandas()
     estimated = parameters is None and outcome in frame
     if not estimated:  # an outcome that is there has no part in it
         frame = frame.assign(**{outcome: 1.0})
-    draw, source = _parameters(
-        model, designs.build(formula, Table.of(frame)), parameters, estimated, prior, key
-    )
+    given = designs.build(formula, Table.of(frame))
+    designs.check_sigma(given, "advise")
+    draw, source = _parameters(model, given, parameters, estimated, prior, key)
     if records is not None:
         order = key.child("rows").stream().uniform(records) * len(frame)
         frame = frame.iloc[order.astype(np.int64)].reset_index(drop=True)
     design = designs.build(formula, Table.of(frame))
     frame = frame[[outcome, *design.predictors]]
-    chosen = tuple(candidates) if candidates is not None else usual(epsilon, box=box)
-    if not chosen:
-        raise SettingError("candidates is empty: give some, or leave it out.")
     settings: dict[str, Any] = {"family": family, "prior": prior, "copies": copies, "draws": draws}
     rows: list[dict[str, Any]] = []
     for name, errors in _ERRORS.items():
@@ -197,6 +195,33 @@ def advise(
                     rows += [{"weights": one.label, **same, **vars(loss)} for loss in found]
     scored = _scored(pd.DataFrame(rows), chosen, tables, trust)
     return Advice(float(epsilon), design.records, source, float(trust), scored, chosen)
+
+
+def _chosen(
+    candidates: Any, epsilon: float, box: Mapping[str, tuple[float, float]] | None
+) -> tuple[Candidate, ...]:
+    """The candidates, after checking that each is one and has a row of its own."""
+    if candidates is None:
+        return usual(epsilon, box=box)
+    found = tuple(candidates) if isinstance(candidates, Iterable) else (candidates,)
+    if not found:
+        raise SettingError("candidates is empty: give some, or leave it out.")
+    for one in found:
+        if not isinstance(one, Candidate):
+            raise SettingError(
+                "candidates must be a sequence of hedgerow.candidates.Candidate, for instance "
+                f"[Candidate('linear', 'lipschitz', LinearWeights())]; got a {type(one).__name__} in it."
+            )
+        if not one.standard.weighted:
+            raise SettingError(
+                f"candidates: '{one.label}' has the standard {one.standard.label}, which uses no weights and "
+                "can meet no target. All candidates are compared with it anyway: leave it out."
+            )
+    labels = [UNWEIGHTED, *(one.label for one in found)]
+    twice = next((label for place, label in enumerate(labels) if label in labels[:place]), None)
+    if twice is not None:
+        raise SettingError(f"candidates: the label '{twice}' is taken. Give each candidate its own.")
+    return found
 
 
 def _normal(stream: Stream, size: int) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.axes import PerRecord
-from hedgerow.errors import CalibrationError
+from hedgerow.errors import CalibrationError, DataError
 from hedgerow.presets import recommended_weights
 from hedgerow.price import SUPREMA, Bound
 from hedgerow.results import Fitted
@@ -120,7 +120,7 @@ def trial(
     )
     try:
         done = synth.fit(data)._need()
-    except CalibrationError:
+    except (CalibrationError, DataError):  # the second: a box too far from the table to draw from
         return []
     smooth = replace(done, sampling="stratified")
     smooth.__dict__["released"] = done.released  # the same corrections, computed once

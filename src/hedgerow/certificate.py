@@ -16,7 +16,7 @@ from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError
 from hedgerow.fields import Choice, Either, Flag, Key, Named, Nothing, Number, Record, Several, Text, Whole
 from hedgerow.price import BOUNDS, SUPREMA
-from hedgerow.release import Guarantee
+from hedgerow.release import Guarantee, rounded_up
 from hedgerow.wording import Assumption
 
 VERSION = 1
@@ -220,14 +220,14 @@ class Certificate:
             found += [("target ε", "none: nothing is claimed")]
         else:
             found += [
-                ("target ε for one copy", f"{self.epsilon.per_copy:.6g}"),
-                ("target ε in total", f"{self.epsilon.total:.6g}"),
+                ("target ε for one copy", rounded_up(self.epsilon.per_copy, 6)),
+                ("target ε in total", rounded_up(self.epsilon.total, 6)),
             ]
         if self.delta is not None:
             kind = "independent" if self.independent_draws else "effective"
             found += [
-                ("δ for one copy", f"{self.delta.per_copy:.2g}"),
-                ("δ in total", f"{self.delta.total:.2g}"),
+                ("δ for one copy", rounded_up(self.delta.per_copy, 2)),
+                ("δ in total", rounded_up(self.delta.total, 2)),
                 ("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws"),
             ]
         found += [

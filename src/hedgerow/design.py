@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.axes import Matrix, PerRecord
-from hedgerow.errors import DataError, FormulaError
+from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.table import Table
 
@@ -119,6 +119,15 @@ def build(
 def _column(table: Table, name: str) -> Column:
     codes, levels = table.codes(name)
     return Column(codes, levels, table.numbers(name) if table.is_numeric(name) else None)
+
+
+def check_sigma(design: Design, where: str) -> None:
+    """Refuse a design column called like the residual standard deviation where both go by name."""
+    if "sigma" in design.columns:
+        raise SettingError(
+            f"{where}: the formula has a column 'sigma', which is also the name of the residual standard "
+            "deviation. Rename the column in the table and in the formula."
+        )
 
 
 def outcome_of(formula: str) -> str:

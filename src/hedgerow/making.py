@@ -31,7 +31,6 @@ from hedgerow.preparing import Prepared, prepare
 from hedgerow.release import Release
 from hedgerow.strict import Strict
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.weights import moves_with_everyone
 from hedgerow.wording import NO_REASON, Assumption, assumed_ranges
 
 Progress = Callable[[str], None]
@@ -221,11 +220,6 @@ def _also_not_covered(prepared: Prepared) -> list[str]:
     found = [
         "The rows are in the order of the input. If that order says anything about the outcome, it is public."
     ]
-    if moves_with_everyone(prepared.plan.weights) and prepared.plan.bound != "lipschitz":
-        found.append(
-            "These weights move with every record. Recomputed without one record, the loss was seen above "
-            "this bound."
-        )
     if prepared.withheld:
         names = ", ".join(prepared.withheld)
         found.append(f"Columns that were used and not released ({names}) are not protected either.")

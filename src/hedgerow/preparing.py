@@ -11,7 +11,6 @@ from hedgerow.design import reads
 from hedgerow.errors import DataError, SettingError
 from hedgerow.formats import Format, Source
 from hedgerow.plan import Plan
-from hedgerow.strict import Bounded
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.table import Table
 
@@ -36,26 +35,28 @@ class Prepared:
 
     def synthesizer(self, **changes: object) -> Synthesizer:
         """The plan's synthesizer, not fitted; changes replace settings of the plan."""
-        plan = self.plan
-        settings: dict[str, object] = {
-            "standard": plan.standard,
-            "weights": plan.weights,
-            "bound": plan.bound,
-            "epsilon": plan.epsilon,
-            "copies": plan.copies,
-            "draws": plan.draws,
-            "known": plan.known,
-            "sampling": plan.sampling,
-            "debias": plan.debias,
-            "prior": plan.prior,
-            "seed": plan.seed,
-        }
-        if isinstance(plan.standard, Bounded):  # brings its own bound and weights
-            settings = {name: value for name, value in settings.items() if name not in ("weights", "bound")}
-        return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
+        return synthesizer(self.plan, **changes)
 
     def __repr__(self) -> str:
         return f"Prepared({self.table.num_rows} rows, confidential)"
+
+
+def synthesizer(plan: Plan, **changes: object) -> Synthesizer:
+    """The synthesizer of a plan, not fitted; changes replace settings of the plan."""
+    settings: dict[str, object] = {
+        "standard": plan.standard,
+        "epsilon": plan.epsilon,
+        "copies": plan.copies,
+        "draws": plan.draws,
+        "known": plan.known,
+        "sampling": plan.sampling,
+        "debias": plan.debias,
+        "prior": plan.prior,
+        "seed": plan.seed,
+    }
+    if plan.weights is not None:  # None: the standard brings its own weights and bound
+        settings |= {"weights": plan.weights, "bound": plan.bound}
+    return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -75,7 +76,8 @@ def prepare(plan: Plan) -> Prepared:
     whole = Table.of(source.frame)
     outcome, predictors = reads(plan.formula, whole)
     ranged = plan.standard.range.columns
-    used = (outcome, *predictors, *ranged, *plan.weights.columns)
+    weighed = plan.weights.columns if plan.weights is not None else ()
+    used = (outcome, *predictors, *ranged, *weighed)
     whole.require(list(used))
     _check_columns(plan, whole, outcome, ranged)
     source, dropped = _complete(plan, source, (outcome, *predictors))

@@ -71,6 +71,7 @@ class Guarantee:
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     sampling: str = "independent"
+    if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @property
     def epsilon_per_copy(self) -> float | None:
@@ -86,36 +87,33 @@ class Guarantee:
                 "No ε may be claimed: the copies were made without a target, and what they cost was "
                 "computed from the confidential data."
             )
+        one, whole, twice = (
+            rounded_up(value, 6) for value in (self.epsilon / self.copies, self.epsilon, 2 * self.epsilon)
+        )
         if self.bound == "strict":
-            total = (
-                f"; {self.copies} copies compose to {self.epsilon:g} and {2 * self.epsilon:g}"
-                if self.copies > 1
-                else ""
-            )
+            total = f"; {self.copies} copies compose to {whole} and {twice}" if self.copies > 1 else ""
             return (
-                f"Each copy is ε-differentially private with ε = {_up(self.epsilon / self.copies, 6)} for "
+                f"Each copy is ε-differentially private with ε = {one} for "
                 f"one outcome withheld, and with 2ε for one outcome replaced by any other value{total}. This "
                 "is pure differential privacy over the declared box of parameters, up to floating-point "
                 "arithmetic."
             )
         if self.bound == "censored":
             total = (
-                f"; {self.copies} independent draws compose to {self.epsilon:g} and {2 * self.epsilon:g}"
-                if self.copies > 1
-                else ""
+                f"; {self.copies} independent draws compose to {whole} and {twice}" if self.copies > 1 else ""
             )
             return (
                 "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood "
-                f"would be ε-differentially private with ε = {_up(self.epsilon / self.copies, 6)} for one "
+                f"would be ε-differentially private with ε = {one} for one "
                 f"outcome withheld, and with 2ε for one outcome replaced by any other value{total}. The "
                 "copies come from a Markov chain that approximates this posterior; how far its draws are "
                 "from it is not known."
             )
-        delta = _up(self.delta, 2)
+        delta = rounded_up(self.delta, 2)
         sure = f"{self.confidence:.0%} confidence over {self.draws} {self._draws_kind()} draws"
-        price = f"ε = {_up(self.epsilon / self.copies, 6)} for one copy"
+        price = f"ε = {one} for one copy"
         if self.copies > 1:
-            price += f" (in total {self.epsilon:g} and {self.copies}δ for {self.copies} copies)"
+            price += f" (in total {whole} and {self.copies}δ for {self.copies} copies)"
         if self.bound == "exact":
             return (
                 f"With {sure}, a released parameter draw has probability at most δ = {delta} of a "
@@ -159,9 +157,10 @@ class Guarantee:
             )
             found.append(
                 "Each released draw was corrected by indirect inference for the bias of the weights before "
-                "prediction. Only the draw, the predictors, the number of records, the settings of the plan "
-                "and independent randomness entered, so that this is post-processing: it changes neither ε "
-                f"nor what it covers. {how_many}"
+                "prediction. Only the draw, the predictors, the public columns that the range, the weights "
+                "or the model read, the number of records, the settings of the plan and independent "
+                "randomness entered, so that this is post-processing: it changes neither ε nor what it "
+                f"covers. {how_many}"
             )
         if self.sampling == "stratified":
             found.append(
@@ -177,6 +176,8 @@ class Guarantee:
         found = list(own.get(self.bound, _NOT_COVERED))
         if self.bound in ("lipschitz", "oscillation"):
             found.append(_LEVERAGE)
+        if self.if_recomputed and self.bound in ("oscillation", "exact"):
+            found.append(self.if_recomputed)
         if self.left_open:
             found.append(self.left_open)
         if self.declared:
@@ -259,7 +260,7 @@ def _wrapped(text: str, bullet: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent=bullet, subsequent_indent=" " * len(bullet))
 
 
-def _up(value: float, digits: int) -> str:
+def rounded_up(value: float, digits: int) -> str:
     """A number to some significant digits, rounded up, so that a claim never says less than it must."""
     if value == 0:
         return "0"

@@ -13,6 +13,7 @@ import numpy as np
 
 from hedgerow.axes import PerRecord
 from hedgerow.design import Design
+from hedgerow.errors import SettingError
 from hedgerow.keys import Key
 from hedgerow.models.base import Model, Parameters
 
@@ -29,6 +30,11 @@ def uniforms(
     fresh = key.stream().uniform(design.records)
     if sampling == "independent":
         return fresh
+    if not model.inverts(design, parameters):
+        raise SettingError(
+            "sampling='stratified': the model's response distribution has neither cdf nor icdf and can only "
+            "be sampled, so that stratified numbers would change nothing. Use sampling='independent'."
+        )
     fitted = model.predict(design, parameters, np.full(design.records, 0.5))
     ties, order = key.child("strata").stream().uniform((2, design.records))
     return stratified(fitted, fresh, ties=ties, order=order)

@@ -28,7 +28,14 @@ from hedgerow.sampling import SAMPLINGS, Sampling
 from hedgerow.standards import ADP, Standard
 from hedgerow.strict import Bounded, Boxed, StrictWeights
 from hedgerow.table import Table, listed
-from hedgerow.weights import LinearWeights, Reweighted, Weights, as_weights, moves_with_everyone
+from hedgerow.weights import (
+    LinearWeights,
+    Reweighted,
+    Weights,
+    as_weights,
+    if_recomputed,
+    moves_with_everyone,
+)
 
 _EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
@@ -295,6 +302,7 @@ class Synthesizer(Results):
             uncertified=_uncertified(fitted),
             corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
             sampling=fitted.sampling,
+            if_recomputed=if_recomputed(fitted.recipe.weights) if standard.weighted else "",
         )
 
     def _warn_about_weights(self, start: Start) -> None:
@@ -307,7 +315,7 @@ class Synthesizer(Results):
             _warn(
                 f"{type(weights).__name__} with bound='{self.bound}': these weights move with every record, "
                 "and recomputed without one record the loss was seen above this bound. Use CapWeights(cap, "
-                "risk='oscillation'), SoftmaxWeights or LogisticWeights, or the Lipschitz bound."
+                "risk='oscillation') or ScalarWeights, and an audit, or the Lipschitz bound."
             )
         if getattr(weights, "risk", "") == "lipschitz" and start.risk.share_above_one > _DENSE:
             _warn(

@@ -50,12 +50,13 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         if getattr(plan.standard, "public_weight", "alpha") == "one":
             standards["range-truncated, as printed"] = plan.standard
     progress("fitting")
-    settings: dict[str, Any] = {name: getattr(plan, name) for name in _SETTINGS}
+    given = {name: getattr(plan, name) for name in _SETTINGS}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     found = compare(plan.formula, prepared.table, standards=standards, left_out=prepared.withheld, **settings)
     rows = _rows(found.table)
     lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
     return [
-        row | {"withheld": row[f"withheld_{plan.bound}"], "ecdf_max": gap}
+        row | {"withheld": row[f"withheld_{plan.bound or BOUNDS[0]}"], "ecdf_max": gap}
         for row, gap in zip(rows, lost, strict=True)
     ]
 
@@ -86,7 +87,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
             "scale": synth.scale_,
             "mean_alpha": float(synth.alpha_.mean()),
             "achieved": synth.epsilon_,
-            "withheld": synth.withheld_epsilon_.get(plan.bound, np.nan),
+            "withheld": synth.withheld_epsilon_.get(plan.bound or BOUNDS[0], np.nan),
             "ecdf_max": _largest_gap(synth),
         }
         rows.append(row)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ class Evidence:
 
 class Weights(ABC):
     """A rule that turns risk into weights."""
+
+    joint: ClassVar[bool] = True  # a record's weight depends on other records too, through the fit at least
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -120,6 +122,7 @@ class ScalarWeights(Weights):
     """One weight for all; 1 gives the plain posterior's definitions."""
 
     value: float
+    joint: ClassVar[bool] = False
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not is_finite(alpha) or not 0 <= alpha <= 1:
@@ -220,6 +223,7 @@ class FixedWeights(Weights):
     """Weights given by the caller, one per record. hedgerow cannot know what they were built from."""
 
     values: PerRecord
+    joint: ClassVar[bool] = False
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         return np.array(self.values, dtype=np.float64)
@@ -265,6 +269,30 @@ def moves_with_everyone(weights: Weights) -> bool:
     while isinstance(weights, Reweighted):
         weights = weights.base
     return isinstance(weights, LinearWeights | InverseWeights)
+
+
+def if_recomputed(weights: Weights) -> str:
+    """What a price under the sharper bounds leaves open, since it holds weights fixed; in words.
+
+    Empty for weights that do not depend on other records (docs/weights.md, "What the audit says").
+    """
+    if not weights.joint:
+        return ""
+    if moves_with_everyone(weights):
+        return (
+            "These weights move with every record. Recomputed without one record, the loss was seen above "
+            "this bound."
+        )
+    if isinstance(weights, IdentificationWeights):
+        return (
+            "Weights are computed from the outcomes of all records. Recomputed without one record, the loss "
+            "can exceed ε."
+        )
+    return (
+        "Weights are computed from the fit that all records share. Recomputed without one record, the loss "
+        "can exceed ε; in simulations it was seen to, most of all where residuals have heavier tails than "
+        "the model."
+    )
 
 
 def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:

@@ -15,9 +15,11 @@ from scipy import stats
 
 import hedgerow as hr
 from hedgerow import design as designs
+from hedgerow import sampling
 from hedgerow.certificate import Certificate
 from hedgerow.keys import Key
-from hedgerow.models import nuts
+from hedgerow.models import nuts, scores
+from hedgerow.models.laplace import Laplace
 from hedgerow.table import Table
 
 PAY = {"group": "region", "levels": hr.Levels("region")}
@@ -324,6 +326,34 @@ def test_a_distribution_without_cdf_is_sampled_and_has_no_ranges(small):
     interval = hr.Bounds(-5.0, 5.0).interval(design.values, Table.of(data))
     with pytest.raises(hr.HedgerowError, match="has no cdf"):
         model.log_mass(design, {"level": np.array([0.3])}, interval, slice(None))
+
+
+UNIT = jax.numpy.ones(60)
+ONLY_SAMPLED = {
+    "von mises": lambda e, n: dist.VonMises(e * UNIT, 1.0),
+    "kumaraswamy": lambda e, n: dist.Kumaraswamy(jax.numpy.exp(e) * UNIT, 2.0),
+    "folded": lambda e, n: dist.FoldedDistribution(dist.Normal(e * UNIT, 1.0)),
+}
+INVERTED = {name: RESPONSES[name][0] for name in ("gamma", "poisson")}
+
+
+@pytest.mark.parametrize("name", [*ONLY_SAMPLED, *INVERTED])
+def test_stratified_numbers_are_refused_where_they_would_be_ignored(small, name):
+    model = hr.Program(mean_only((ONLY_SAMPLED | INVERTED)[name]))
+    values = small["z"] > 2 if name == "poisson" else 0.5 + 0.4 * np.sin(small["x"])  # in every support
+    design = design_of(small[["z"]].assign(x=values.astype(float)))
+    draw, key = {"level": np.float64(0.3)}, Key.from_seed(2)
+    # Another key alone: what follows its uniforms cannot tell.
+    same = [scores.scores(model._traced(design)).quantile(draw, model._arrays(design), UNIT / 3, one)
+            for one in (jax.random.key(1), jax.random.key(2))]  # fmt: skip
+    assert np.array_equal(*same) == (name in INVERTED)
+    assert len(sampling.uniforms("independent", model, design, draw, key=key)) == 60
+    if name in INVERTED:
+        assert len(sampling.uniforms("stratified", model, design, draw, key=key)) == 60
+        return
+    for refused in (model, Laplace(model, np.zeros(1))):  # one made from another answers for it
+        with pytest.raises(hr.HedgerowError, match="can only be sampled"):
+            sampling.uniforms("stratified", refused, design, draw, key=key)
 
 
 def chains(kind, draws=250):

@@ -1,6 +1,7 @@
 """The study of weights: resumable, paired with Unweighted, and honest about what was not met."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from hedgerow.studies import weights as study
 from hedgerow.studies import weights_report as report
 
 OURS, UNWEIGHTED = study.OURS, study.UNWEIGHTED
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def row(candidate, epsilon, method, ecdf, sample=0, records=2000, **more):
@@ -44,6 +46,13 @@ def test_the_tables_say_where_ours_meets_unweighted_and_what_was_not_met():
     assert "| 2000 | corrected | 0.2 | 1.05 ± 0.00 | 0.50, 0.60 | 0.1 | 0.2 | 2 |" in told
     assert "| linear, 2Δ |  | not met (2) |" in told
     assert "1.00, 1.20" in told  # the audit at 0.1
+    assert "| ε with first audit figure below 1 |" in told  # of two that the audit has
+
+
+def test_the_page_has_the_table_that_the_rows_give():
+    rows = study.kept_rows(DOCS / "studies" / "weights" / "rows.jsonl", study.cells(), seed=1)
+    page = (DOCS / "weights.md").read_text(encoding="utf-8")
+    assert "\n".join(report._reached(report.ratios(rows))) in page
 
 
 def test_pictures_are_drawn(tmp_path):

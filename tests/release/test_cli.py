@@ -412,6 +412,7 @@ def test_a_corrected_release_says_so_and_costs_the_same(hedgerow, table):
     correction, prediction = certificate["processing"]
     assert "corrected by indirect inference" in correction
     assert "post-processing" in correction
+    assert "the public columns that the range, the weights or the model read" in correction
     assert "stratified" in prediction
     assert "Processing after the draw" in Path("release/public/certificate.md").read_text()
     assert hr.Plan.load("release/public/plan.yaml").debias

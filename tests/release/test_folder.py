@@ -1,5 +1,6 @@
 """The release folder: what is in it, what is not, and whether it is still what it was."""
 
+import dataclasses
 import json
 import os
 import re
@@ -142,6 +143,9 @@ def test_the_certificate_says_what_it_should(make):
         "sha256",
     ):
         assert part in text
+    # The figures of the table are rounded up, as those of the claim are.
+    facts = dict(dataclasses.replace(made.certificate, delta=certificates.Price(0.025057, 0.0501)).facts())
+    assert (facts["δ for one copy"], facts["δ in total"]) == ("0.026", "0.051")
     assert certificates.Certificate.loads(json.dumps(content).encode()) == made.certificate
 
 
@@ -160,6 +164,8 @@ def test_caveats_follow_the_bound_and_the_weights(make):
         "oscillation",
     ]
     assert [bound for bound, text in said.items() if "move with every record" in text] == ["oscillation"]
+    recomputed = {b: sum("Recomputed without one" in t for t in c.not_covered) for b, c in made.items()}
+    assert recomputed == {"lipschitz": 0, "oscillation": 1, "exact": 1}
     assert "the reverse direction is not covered" in made["exact"].claim
 
 

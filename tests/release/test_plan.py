@@ -164,6 +164,60 @@ def test_what_is_refused_and_how(content, told):
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize(
+    "standard",
+    [
+        hr.Strict({"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "published"),
+        hr.Censored(keep=0.8, reason="published"),
+        hr.Censored(),
+    ],
+    ids=["strict", "censored", "censored without a reason"],
+)
+def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
+    plan = Plan(**SMALL, standard=standard)
+    everywhere_the_same(plan)
+    assert not {"weights", "bound"} & set(plan.mapping())
+    for written in (plan.text(), commented(plan), *to_flags(plan)):
+        assert "linear" not in written
+        assert "lipschitz" not in written
+    again = Plan.loads(commented(plan))
+    assert (again.standard, again.weights, again.bound) == (standard, None, None)
+    # What would be ignored is refused, in the words of the synthesizer.
+    flag = {"standard": to_flags(plan)[-1].removeprefix("--standard=")}
+    for more in ({"weights": "linear"}, {"bound": "lipschitz"}, {"bound": "exact", "weights": "softmax"}):
+        words = f"has its own bound and weights; leave out {', '.join(sorted(more))}."
+        of_python = {"weights": hr.LinearWeights(), "bound": "exact"}
+        for make, settings in (
+            (Plan.of, {"given": plan.mapping() | more}),
+            (from_flags, {"given": more, "base": plan}),
+            (from_flags, {"given": more | flag, "base": Plan(**SMALL)}),
+            (hr.Synthesizer, SMALL | {"standard": standard} | {k: of_python[k] for k in more}),
+        ):
+            with pytest.raises(SettingError, match=words):
+                make(**settings)
+        assert not jsonschema.Draft202012Validator(schema()).is_valid(plan.mapping() | more)
+    with pytest.raises(SettingError, match="leave out weights"):
+        Plan(**SMALL, standard=standard, weights=hr.LinearWeights())
+    # A plan of another standard leaves its weights behind, and gets the usual ones on the way back.
+    capped = Plan(**SMALL, weights=WEIGHTS["cap"], bound="exact")
+    strict = from_flags(flag, base=capped)
+    assert strict.mapping() == plan.mapping()
+    back = from_flags({"standard": "adp"}, base=strict)
+    assert (back.weights, back.bound) == (hr.LinearWeights(), "lipschitz")
+
+
+def test_a_correction_can_be_switched_off_again():
+    base = Plan(**SMALL, debias=True)
+    assert from_flags({}, base=base).debias
+    assert not from_flags({"debias": False}, base=base).debias
+    asked = ["--formula=x ~ z", "--epsilon=3"]
+    assert parsed([*asked, "--debias"]).debias
+    assert not parsed(asked).debias
+    assert parsed([*asked, "--preset=recommended"]).debias
+    off = parsed([*asked, "--preset=recommended", "--no-debias"])
+    assert (off.debias, off.sampling) == (False, "stratified")
+
+
 def test_a_plan_holds_nothing_that_no_file_can_hold():
     for odd in (
         {"standard": hr.RangeTruncated(hr.Bounds(np.zeros(3), np.ones(3)))},
@@ -241,7 +295,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
         {"formulla": "x"}, {"epsilon": None}, {"epsilon": 0}, {"copies": 0}, {"version": 2},
         {"weights": {"kind": "cap"}}, {"weights": "cap"}, {"standard": "range-truncated"},
         {"standard": {"kind": "range-truncated", "range": {"kind": "radius", "a": 0.4, "b": 1.8}}},
-        {"outputs": {"format": "sas"}},
+        {"outputs": {"format": "sas"}}, {"standard": "censored"},
     ):  # fmt: skip
         assert not checker.is_valid(good | change), change
         with pytest.raises(SettingError):

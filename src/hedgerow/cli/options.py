@@ -43,10 +43,11 @@ PLAN_FLAGS: dict[str, Any] = {
     "weights": _option(str, "--weights", help='linear (default), or "{kind: cap, cap: 2}".'),
     "bound": _option(str, "--bound", help="lipschitz (default), oscillation or exact."),
     "known": _option(str, "--known", help="How λ is found: exact (default) or simulated."),
-    "debias": Annotated[
+    "debias": _option(
         bool,
-        typer.Option("--debias", help="Correct released draws for the weights' bias; decide beforehand."),
-    ],
+        "--debias/--no-debias",
+        help="Correct released draws for the weights' bias (no); decide beforehand.",
+    ),
     "sampling": _option(str, "--sampling", help="independent (default), or stratified: smoother copies."),
     "preset": _option(
         str, "--preset", help="paper, or recommended: cap weights on oscillation, corrected, stratified."

@@ -124,6 +124,10 @@ class Model(ABC):
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         """One synthetic outcome per record at a single draw, by inverse distribution function."""
 
+    def inverts(self, design: Design, parameters: Parameters) -> bool:
+        """Whether `predict` follows each record's uniform; False: its distribution can only be sampled."""
+        return True
+
     def stand_in(self, design: Design, near: Parameters) -> "Model":
         """The model that goes through the recipe on simulated tables; a quicker one where sampling is slow.
 

@@ -189,16 +189,30 @@ def _discrete_cdf(response: Any) -> Callable[[Any], Any]:
     return cdf
 
 
+def inverts(response: Any, *, discrete: bool) -> bool:
+    """Whether quantiles come from a distribution function; if not, the response can only be sampled."""
+    half = jnp.full(response.batch_shape, 0.5)
+    return _has(_discrete_cdf(response), half) if discrete else _inverts(response, half)
+
+
+def _inverts(response: Any, uniforms: Any) -> bool:
+    return _has(response.icdf, uniforms) or _has(response.cdf, uniforms)
+
+
+def _has(function: Callable[[Any], Any], values: Any) -> bool:
+    try:
+        jax.eval_shape(function, values)
+    except (NotImplementedError, ImportError, SettingError):
+        return False
+    return True
+
+
 def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
-    try:
-        return _per_record(response.icdf(uniforms), uniforms)
-    except (NotImplementedError, ImportError):
-        pass
-    try:
-        cdf = response.cdf
-        jax.eval_shape(cdf, uniforms)
-    except (NotImplementedError, ImportError):
+    if not _inverts(response, uniforms):
         return _sampled(response, uniforms, key)
+    if _has(response.icdf, uniforms):
+        return _per_record(response.icdf(uniforms), uniforms)
+    cdf = response.cdf
     transform = biject_to(response.support)
     sign = jnp.where(transform(jnp.ones(())) > transform(-jnp.ones(())), 1.0, -1.0)
     return transform(sign * bisected(lambda t: cdf(transform(sign * t)), uniforms))
@@ -206,12 +220,9 @@ def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
 
 def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
     """The smallest whole number whose distribution function reaches the uniform."""
-    try:
-        cdf = _discrete_cdf(response)
-        jax.eval_shape(cdf, uniforms)
-    except SettingError:
+    cdf = _discrete_cdf(response)
+    if not _has(cdf, uniforms):
         return _sampled(response, uniforms, key)
-
     first, last = 0.0, 2.0**52
     if response.has_enumerate_support:
         places = response.enumerate_support(expand=False)

@@ -152,6 +152,11 @@ class Sampled(Model):
 
         return scores.predict(self._traced(design), dict(parameters), self._arrays(design), uniforms)
 
+    def inverts(self, design: Design, parameters: Parameters) -> bool:
+        from hedgerow.models import scores
+
+        return scores.inverts(self._traced(design), dict(parameters), self._arrays(design))
+
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:

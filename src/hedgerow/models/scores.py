@@ -74,6 +74,13 @@ def in_blocks(
         yield slice(start, stop), found[: stop - start]
 
 
+def inverts(traced: Traced, parameters: dict[str, Any], arrays: Arrays) -> bool:
+    """Whether `predict` goes by an inverse distribution function, so that it follows each uniform."""
+    with x64(True):
+        response = traced.distribution(parameters, arrays)
+        return isinstance(response, Response) or masses.inverts(response, discrete=traced.discrete)
+
+
 def predict(traced: Traced, parameters: dict[str, Any], arrays: Arrays, uniforms: PerRecord) -> PerRecord:
     """One outcome per record at a single draw, by inverse distribution function where there is one.
 

@@ -51,6 +51,9 @@ class Wrapped(Model):
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         return self.base.predict(design, parameters, uniforms)
 
+    def inverts(self, design: Design, parameters: Parameters) -> bool:
+        return self.base.inverts(design, parameters)
+
     def free(self, design: Design, parameters: Parameters) -> Array:
         return self.base.free(design, parameters)
 

@@ -33,6 +33,7 @@ from hedgerow.plan.parts import (
 )
 from hedgerow.ranges import Everywhere
 from hedgerow.standards import ADP, Standard
+from hedgerow.strict import Bounded
 from hedgerow.weights import LinearWeights, Weights
 
 __all__ = ["Outputs", "Plan", "Read"]
@@ -74,8 +75,8 @@ class Plan:
     prior: Prior | None = None
     standard: Standard = field(default_factory=ADP)
     reasons: Mapping[str, str | None] = field(default_factory=dict)  # place of a range: why it is public
-    weights: Weights = field(default_factory=LinearWeights)
-    bound: str = "lipschitz"
+    weights: Weights | None = None  # linear unless given; None where the standard brings its own
+    bound: str | None = None  # lipschitz unless given; None where the standard brings its own
     copies: int = 1
     draws: int = 1000
     known: str = "exact"
@@ -88,6 +89,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         STANDARD.write(self.standard)  # refuses what is no standard, before its range is asked for
+        self._settle_weights()
         for name in ("data", "ledger"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else os.fspath(given))
@@ -95,6 +97,16 @@ class Plan:
             self, "reasons", MappingProxyType({"": None, **self.reasons} if self.ranged else {})
         )
         PLAN.read(self.mapping(), "")  # a plan that exists can be written
+
+    def _settle_weights(self) -> None:
+        """Fill in weights and bound, or refuse them where the standard brings its own."""
+        given = [name for name in ("bound", "weights") if getattr(self, name) is not None]
+        if not isinstance(self.standard, Bounded):
+            for name, default in (("weights", LinearWeights()), ("bound", "lipschitz")):
+                object.__setattr__(self, name, getattr(self, name) if name in given else default)
+        elif given:
+            label = self.standard.label
+            raise FieldError(f"{label} has its own bound and weights; leave out {', '.join(given)}.")
 
     @property
     def ranged(self) -> bool:
@@ -165,7 +177,7 @@ class Plan:
             elif entry.name == "standard":
                 plain["standard"] = self._standard()
             elif entry.name == "weights":
-                plain["weights"] = WEIGHTS.write(value)
+                plain |= {"weights": WEIGHTS.write(value)} if value is not None else {}
             elif entry.name in ("read", "outputs"):
                 changed = _changed(value, READ if entry.name == "read" else OUTPUTS)
                 plain |= {entry.name: changed} if changed else {}

@@ -24,6 +24,8 @@ def commented(plan: Plan) -> str:
         "#   hedgerow synthesize --plan plan.yaml --out release"
     ]
     for name, key in PLAN.keys.items():
+        if name not in plain and name not in _EXAMPLES:
+            continue  # weights and bound of a standard that brings its own
         about = textwrap.fill(key.about.rstrip("."), 96, initial_indent="# ", subsequent_indent="# ")
         body = text.dump({name: plain[name]}).rstrip() if name in plain else f"# {name}: {_EXAMPLES[name]}"
         blocks.append(f"{about}\n{body}")

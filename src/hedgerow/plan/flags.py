@@ -11,7 +11,7 @@ from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
 from hedgerow.plan import Plan, text
-from hedgerow.plan.parts import NO_TARGET, STANDARD, VERSION, WEIGHTS
+from hedgerow.plan.parts import BOUNDED, NO_TARGET, STANDARD, VERSION, WEIGHTS
 from hedgerow.presets import preset
 
 _PLAIN = (
@@ -31,7 +31,6 @@ _WRITTEN = ("family", "prior", "weights")
 _READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
          "missing_word": "missing", "text": "text"}  # fmt: skip
 _OUTPUTS = {"format": "format", "drop": "drop", "formulas": "formulas"}
-_BOUNDED = ("strict", "censored")  # standards that bring their own weights and bound
 _RANGES = ("radius", "brackets", "bounds", "range")
 
 
@@ -49,9 +48,11 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
             plain[key] = plain.get(key, {}) | part
     if flags.get("drop_missing"):
         plain["missing"] = "drop"
-    if flags.get("debias"):
-        plain["debias"] = True
+    if "debias" in flags:
+        plain["debias"] = flags["debias"]
     _standard(plain, flags)
+    if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
+        plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
     if "preset" in flags:
         _preset(plain, flags, base)
     if flags.get("no_target"):
@@ -68,7 +69,22 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
         raise SettingError(
             '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
         )
-    return Plan.of(plain)
+    plan = Plan.of(plain)
+    if plan.debias and "preset" in flags and "debias" not in flags:
+        _check_preset(plan)
+    return plan
+
+
+def _check_preset(plan: Plan) -> None:
+    """Refuse what cannot be corrected, and say that it was the preset that asked for it."""
+    from hedgerow.debias import check
+    from hedgerow.preparing import synthesizer
+
+    recipe = synthesizer(plan, debias=False).recipe
+    try:
+        check(recipe, plan.epsilon)
+    except SettingError as error:
+        raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
 
 
 def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) -> None:
@@ -77,7 +93,7 @@ def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) 
         raise SettingError(
             "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
         )
-    own = [] if plain["standard"].get("kind") not in _BOUNDED else ["weights", "bound"]
+    own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
     copies = plain.get("copies", Plan.copies)
     found = preset(flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
     plain |= {name: WEIGHTS.write(value) if name == "weights" else value for name, value in found.items()}
@@ -167,7 +183,7 @@ def to_flags(plan: Plan) -> list[str]:
             flag = name.replace("_", "-")
             found += [f"--{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     standard = plain["standard"]
-    whole = "box" in standard  # parts without a flag of their own go along as YAML
+    whole = set(standard) - {"kind", "range", "public_weight"}  # parts without a flag go along as YAML
     found.append(f"--standard={text.dump_line(standard) if whole else standard['kind']}")
     if "range" in standard:
         known = dict(standard["range"])

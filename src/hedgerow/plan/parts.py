@@ -27,7 +27,7 @@ from hedgerow.price import BOUNDS
 from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Tail, Where
 from hedgerow.sampling import SAMPLINGS
 from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
-from hedgerow.strict import Strict
+from hedgerow.strict import Bounded, Strict
 from hedgerow.weights import (
     CapWeights,
     IdentificationWeights,
@@ -99,17 +99,24 @@ STANDARD = Kinds(
             Strict,
             {
                 "box": _needed(Named(_PAIR), "a lower and an upper end for every coefficient and for sigma."),
-                "reason": Key(_TEXT, "why the box may be known without the data"),
+                "reason": Key(Text(blank=True), "why the box may be known without the data"),
             },
         ),
         "censored": Kind(
             Censored,
             {
                 "keep": Key(Number(above=0), "share of the prior's draws whose log density a window holds"),
-                "reason": Key(_TEXT, "why the prior may be known without the data"),
+                "reason": Key(Text(blank=True), "why the prior may be known without the data"),
             },
         ),
     },
+)
+
+# Those that bring their own weights and bound.
+BOUNDED = tuple(
+    name
+    for name, kind in STANDARD.kinds.items()
+    if isinstance(kind.make, type) and issubclass(kind.make, Bounded)
 )
 
 _RISK = {"risk": Key(Choice(("lipschitz", "oscillation")))}
@@ -243,6 +250,14 @@ def schema() -> dict[str, Any]:
             }
     body = PLAN.schema()
     body["properties"]["version"] = {"const": VERSION}
+    bounded = {"type": "object", "properties": {"kind": {"enum": [*BOUNDED]}}, "required": ["kind"]}
+    body |= {
+        "if": {
+            "properties": {"standard": {"anyOf": [{"enum": [*BOUNDED]}, bounded]}},
+            "required": ["standard"],
+        },
+        "then": {"properties": {"weights": False, "bound": False}},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hedgerow plan",

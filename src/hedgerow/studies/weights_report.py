@@ -104,7 +104,10 @@ def _audit(one: pd.DataFrame) -> str:
 
 
 def _reached(found: pd.DataFrame) -> Iterator[str]:
-    yield "| n | method | ε | ratio ± s.e. | audit | largest ε that misses | ε with audit below 1 | samples |"
+    heads = (
+        "n | method | ε | ratio ± s.e. | audit | largest ε that misses | ε with first audit figure below 1"
+    )
+    yield f"| {heads} | samples |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     ours = found[(found["candidate"] == OURS) & (found["errors"] == "normal")]
     for records in sorted(SIZES):
