@@ -132,6 +132,13 @@ class Table:
         dtype = self.frame[name].dtype
         return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()
 
+    def holds(self, name: str, numbers: Sequence[float]) -> bool:
+        """Whether a numeric column's type has all of some numbers."""
+        self.numbers(name)  # refuses what is no number
+        grid = Grid.of(self.frame[name].dtype)
+        digits = 1e-6 if grid.step is None else 1e-12
+        return bool(np.allclose(grid.nearest(np.array(numbers)), numbers, rtol=digits, atol=0))
+
     def is_boolean(self, name: str) -> bool:
         """Whether a column holds true and false."""
         self.require([name])

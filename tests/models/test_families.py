@@ -210,6 +210,8 @@ def test_a_spiked_family_from_table_to_release(wages):
     assert (copy[copy != 0] > 0).all()
     assert np.isfinite(synth.epsilon_)
     assert "zero_lognormal" in str(synth.sample().guarantee)
+    # A class from 0 up to some ε would hold the spike alone.
+    assert "Where a range holds a single value" in str(synth.sample().guarantee).replace("\n  ", " ")
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -226,14 +228,20 @@ def test_labels_come_back_as_they_were(make):
 
 
 def test_an_ordered_category_brings_its_own_classes():
+    """Numbers, of which copies were once empty; and the guarantee says where the classes came from."""
     random = np.random.default_rng(1)
     z = random.normal(size=120)
-    kind = pd.CategoricalDtype(["poor", "fair", "good", "never seen"], ordered=True)
-    words = np.array(["poor", "fair", "good"])[np.digitize(z + random.logistic(size=120), [-0.5, 1.0])]
-    frame = pd.DataFrame({"x": pd.Series(words, dtype=kind), "z": z})
+    kind = pd.CategoricalDtype([1, 2, 3, 9], ordered=True)  # nobody is in the last class
+    numbers = 1 + np.digitize(z + random.logistic(size=120), [-0.5, 1.0])
+    frame = pd.DataFrame({"x": pd.Series(numbers, dtype=kind), "z": z})
     synth = hr.Synthesizer("x ~ z", "ordinal", seed=2).fit(frame)
-    assert synth.sample().tables[0]["x"].dtype == kind
+    made = synth.sample()
+    assert made.tables[0]["x"].dtype == kind
+    assert made.tables[0]["x"].nunique() >= 3  # NaN does not count
+    assert not made.tables[0]["x"].isna().any()
     assert synth.to_arviz().posterior["share"].shape[-1] == 4
+    assert "levels 1, 2, 3, 9 (from the column's type)" in str(made.guarantee)
+    assert "It rests on what was declared" in str(made.guarantee)
 
 
 def test_a_spike_on_an_edge_belongs_to_the_class_above():
@@ -305,6 +313,111 @@ def test_declared_ends_are_kept(name):
     assert (copy > 10).any()
 
 
+ROUNDED = {
+    "weibull": (hr.Family("weibull", lower=0.6, upper=3.6), [1, 2, 3, 2], 1, 3),
+    "beta": (hr.Family("beta", upper=100), [1, 50, 99, 3], 1, 99),
+    "gamma": (hr.Family("gamma"), [1, 2, 5, 1], 1, None),
+    "lognormal": (hr.Lognormal(), [1, 2, 5, 1], 1, None),
+    "zero_gamma": (hr.Family("zero_gamma", lower=2.5), [0, 4, 5, 3], 3, None),
+}
+
+
+@pytest.mark.parametrize(("model", "values", "least", "most"), ROUNDED.values(), ids=ROUNDED)
+def test_copies_in_whole_numbers_keep_to_the_support(model, values, least, most):
+    """Whatever is predicted: a value of a continuous family may lie anywhere in its support."""
+    data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
+    table, design = Table.of(data), built(model, data)
+    predicted = np.array([0.61, 1e-9, 1e9, 3.59])
+    copy = table.with_column("x", predicted, design.levels, model.support)
+    model.check(built(model, copy))
+    assert copy["x"].min() == least
+    assert most is None or copy["x"].max() == most
+
+
+def test_a_release_in_whole_numbers_keeps_to_the_support():
+    """Without a fit by NUTS: 500 values, of which one in a hundred would have been rounded to zero."""
+    random = np.random.default_rng(5)
+    data = pd.DataFrame({"x": np.maximum(1, np.rint(random.lognormal(0.2, 0.5, 500))).astype(np.int64)})
+    synth = hr.Synthesizer("x ~ 1", "lognormal", seed=1).fit(data)
+    assert (synth._need().predicted()[0] < 0.5).any()
+    copy = synth.sample().tables[0]["x"]
+    assert copy.min() == 1
+    assert copy.dtype == np.int64
+
+
+def test_a_spike_and_ends_are_recognised_in_32_bits():
+    values = np.array([0.1, 0.1, 0.1, 0.5, 0.7, 0.3], dtype=np.float32)
+    data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0]})
+    model = hr.Family("zero_gamma", spike=0.1, lower=0.3, upper=0.7)
+    design = built(model, data)
+    model.check(design)  # in 64 bits the spike's values would be below the lower end
+    assert (design.values == model.support.spike).sum() == 3
+
+
+def test_a_category_must_have_as_many_classes_as_its_family_takes():
+    data = pd.DataFrame({"z": [1.0, 2.0, 4.0, 3.0]})
+    for name, size in (("bernoulli", 3), ("bernoulli", 1), ("ordinal", 1), ("ordinal", 101)):
+        kind = pd.CategoricalDtype([f"k{place}" for place in range(size)], ordered=True)
+        with pytest.raises(SettingError, match=f"column 'x' has {size}"):
+            built(hr.Family(name), data.assign(x=pd.Series(["k0"] * 4, dtype=kind)))
+
+
+def test_ends_do_not_go_with_labels():
+    words = pd.Series(["a", "b", "b", "a"], dtype=pd.CategoricalDtype(["a", "b"], ordered=True))
+    for column in (words, words.astype(str), words == "a"):
+        data = pd.DataFrame({"x": column, "z": [1.0, 2.0, 4.0, 3.0]})
+        with pytest.raises(SettingError, match="holds labels, but lower= and upper="):
+            built(hr.Family("ordinal", lower=0, upper=1), data)
+
+
+def test_classes_that_the_column_cannot_hold_are_refused():
+    data = pd.DataFrame({"x": np.array([1, 2, 2, 1], dtype=np.int8), "z": [1.0, 2.0, 4.0, 3.0]})
+    for levels in ([1, 1.5, 2], [1, 2, 200]):
+        with pytest.raises(SettingError, match="does not have all declared classes"):
+            built(hr.Family("ordinal", levels=levels), data)
+    assert built(hr.Family("ordinal", levels=[1, 2, 5]), data).levels is None
+
+
+def test_the_guarantee_names_classes_that_came_with_the_type():
+    """A category made from the data has the classes that occur: the statement rests on that it was not."""
+    data = pd.DataFrame({"x": pd.Categorical([3, 1, 2, 1], ordered=True), "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("ordinal")
+    assert model.declared(built(model, data)) == "levels 1, 2, 3 (from the column's type)"
+    said = hr.Family("ordinal", levels=[1, 2, 3])
+    assert said.declared(built(said, data)) == "levels 1, 2, 3"
+    flags = data.assign(x=[True, False, True, True])
+    assert hr.Family("bernoulli").declared(built(hr.Family("bernoulli"), flags)) == ""
+
+
+def test_what_was_declared_is_shown_with_all_its_digits():
+    data = pd.DataFrame({"x": [1.0, 2.0, 2.5, 1.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("gamma", lower=0.1, upper=np.float64(1234567.5))
+    assert model.declared(built(model, data)) == "lower 0.1, upper 1234567.5"
+
+
+def test_which_models_may_have_ranges_of_a_single_value():
+    def program(X, y=None):
+        """Never run."""
+
+    having = [name for name in FAMILIES if model_named(name, None).atoms]
+    whole = [name for name, kind in KINDS.items() if kind.whole]
+    assert having == [name for name in FAMILIES if name in whole or name.startswith("zero_")]
+    assert hr.Program(program).atoms
+    assert not hr.Lognormal().atoms
+
+
+def test_a_predictor_of_the_name_intercept_is_none():
+    data = pd.DataFrame({"x": [1, 2, 3, 1, 2, 3], "Intercept": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0]})
+    design = designs.build("x ~ 0 + Intercept", Table.of(data))
+    model = hr.Family("ordinal", lower=1, upper=3)
+    with pytest.raises(SettingError, match="needs a formula with an intercept"):
+        model.check(design)
+    # Its prior is that of a slope: normal(0, 5) where it is farthest from its mean.
+    mean, deviation = hr.Prior(slope=(0.0, 5.0)).moments(design)
+    reach = 7 - data["Intercept"].mean()
+    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / reach])
+
+
 REFUSED = {
     "no family": (lambda: hr.Family("cauchy"), "must be one of normal"),
     "closed form": (lambda: hr.Family("lognormal"), "closed form"),
@@ -325,7 +438,30 @@ REFUSED = {
     "both": (lambda: hr.Family("ordinal", levels=[1, 2], lower=1), "not both"),
     "prior": (lambda: hr.Family("gamma", 3), "must be a Prior"),
     "chains": (lambda: hr.Family("gamma", chains=1), "chains must be a whole number from 2"),
+    "beyond float": (lambda: hr.Family("gamma", upper=10**400), "upper must be a finite number"),
+    "df beyond float": (lambda: hr.Family("log_student", df=10**400), "df must be a number above 1"),
+    "prior beyond float": (lambda: hr.Prior(intercept=(0, 10**400)), "finite numbers"),
+    "nothing left": (lambda: hr.Family("gamma", upper=0), "upper must be above 0, got 0"),
+    "below nothing": (lambda: hr.Family("zero_weibull", upper=-1), "upper must be above 0, got -1"),
+    "lists as levels": (lambda: hr.Family("ordinal", levels=[["a"], ["b"]]), "different words"),
+    "level beyond float": (lambda: hr.Family("ordinal", levels=[1, 10**400]), "different words"),
+    "accept a word": (lambda: hr.Family("gamma", target_accept="high"), "target_accept must be at least"),
+    "accept none": (lambda: hr.Family("gamma", target_accept=None), "target_accept must be at least"),
+    "unhealthy a word": (lambda: hr.Family("gamma", allow_unhealthy="no"), "must be True or False"),
+    "no coefficients": (lambda: hr.Prior(coefficients=None), "coefficients must be a mapping"),
+    "coefficients a list": (lambda: hr.Prior(coefficients=[("z", (0, 1))]), "coefficients must be a mapping"),
+    "level of ordinal": (
+        lambda: hr.Family("ordinal", hr.Prior(intercept=(0, 2)), lower=1, upper=3),
+        "Leave intercept= out",
+    ),
 }
+
+
+def test_whole_numbers_of_any_size_are_ends_and_levels():
+    data = pd.DataFrame({"x": [1.0, 2.0, 1e20, 1.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("gamma", upper=10**20)
+    model.check(built(model, data))
+    assert hr.Family("ordinal", levels=[1, 10**20]).levels == (1, 10**20)
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED)
