@@ -15,7 +15,7 @@ from hedgerow.errors import DataError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.families import FAMILIES, model_named
 from hedgerow.models.family import KINDS
-from hedgerow.ranges import Everywhere
+from hedgerow.ranges import Everywhere, Interval
 from hedgerow.sensitive import sensitive_part
 from hedgerow.table import Table
 
@@ -83,7 +83,7 @@ def test_the_weighting_laws_hold_exactly_in_the_density(name):
 
 @pytest.mark.parametrize("name", NUTS)
 def test_scores_and_predictions_agree_with_each_other(name):
-    """A prediction's own mass below it reaches the uniform, and f is the density that was sampled."""
+    """A prediction's own mass below it reaches the uniform, and f is the density that has these masses."""
     model = family(name)
     data = hr.datasets.family(name, n=40, seed=2)
     design = built(model, data)
@@ -97,7 +97,13 @@ def test_scores_and_predictions_agree_with_each_other(name):
     assert (reached >= uniforms - 1e-6).all()
     if not KINDS[name.removeprefix("zero_")].whole and "zero" not in name:
         np.testing.assert_allclose(reached, uniforms, atol=1e-6)
-    assert np.isfinite(model.log_lik(fresh, draws, slice(None))).all()
+    # The mass of a value with a probability of its own, or of a narrow range about it, by its width.
+    density = model.log_lik(fresh, draws, slice(None))
+    single = (values == 0) if name.startswith("zero") else np.full(40, model.atoms)
+    width = np.where(single, 0.0, 1e-4 * np.minimum(np.abs(values), np.abs(1 - values)))
+    near = Interval(values - width, values + width, np.ones(40, dtype=bool))
+    narrow = model.log_mass(fresh, draws, near, slice(None)) - np.log(np.where(single, 1.0, 2 * width))
+    np.testing.assert_allclose(density, narrow, rtol=1e-5, atol=1e-5)
     whole = Everywhere().interval(values, Table.of(data))
     np.testing.assert_allclose(model.log_mass(fresh, draws, whole, slice(None)), 0, atol=1e-9)
 
@@ -162,16 +168,17 @@ def test_known_parameters_are_recovered(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTH)
 def test_posterior_intervals_cover_the_truth(name):
-    """20 simulations of k parameters: at least three quarters of the central 90 % intervals hold the truth.
+    """20 simulations of k parameters: three quarters of the central 90 % intervals hold the truth, and at
+    most four fifths of the central 50 % intervals do: a posterior three times too wide would have 96 % there.
 
-    False alarms: 29 or fewer of 40 independent intervals have p = 0.0015; 14 or fewer of 20, for the family
-    with one parameter, p = 0.011. Intervals of one simulation are correlated, which raises the first.
+    False alarms of the first: 29 or fewer of 40 independent intervals have p = 0.0015; 14 or fewer of 20, for
+    the family with one parameter, p = 0.011. Of the second: 33 or more of 40 have p = 2e-5; 17 or more of
+    20, p = 0.0013. Intervals of one simulation are correlated, which brings 40 nearer to 20.
     """
-    inside = [
-        np.abs(score) < 1.645 for seed in range(20) for score in recovered(name, 300, 100 + seed).values()
-    ]
-    share = np.concatenate([np.ravel(one) for one in inside]).mean()
-    assert share >= 0.75, share
+    found = [score for seed in range(20) for score in recovered(name, 300, 100 + seed).values()]
+    scores = np.abs(np.concatenate([np.ravel(one) for one in found]))
+    assert (scores < 1.645).mean() >= 0.75, scores
+    assert (scores < 0.674).mean() <= 0.8, scores
 
 
 def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
