@@ -1,5 +1,7 @@
 """What counts as a number at the door."""
 
+import math
+
 import numpy as np
 
 
@@ -9,8 +11,11 @@ def is_real(value: object) -> bool:
 
 
 def is_finite(value: object) -> bool:
-    """A plain finite number."""
-    return is_real(value) and bool(np.isfinite(value))  # type: ignore[call-overload]  # is_real has checked
+    """A plain number that is finite as a float64."""
+    try:
+        return is_real(value) and math.isfinite(float(value))  # type: ignore[arg-type]  # is_real has checked
+    except OverflowError:  # a whole number beyond the largest float64
+        return False
 
 
 def is_count(value: object) -> bool:

@@ -66,8 +66,8 @@ class Guarantee:
     follows_outcome: bool  # the range's ends are computed from the outcome
     outside_public: bool  # records outside their range are taken as public
     seeded: bool
-    declared: str = ""  # what the owner declared of the outcome, such as its support
-    single_values: bool = False  # the ranges of a whole-number outcome may hold one value alone
+    declared: str = ""  # what was declared of the outcome, such as its support or its classes
+    single_values: bool = False  # ranges may hold one possible value alone
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     sampling: str = "independent"

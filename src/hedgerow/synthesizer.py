@@ -243,8 +243,9 @@ class Synthesizer(Results):
         """The release: the same copies each time, from draws of the fit that was priced."""
         fitted = self._need()
         design, table = fitted.start.design, fitted.start.table
+        support = fitted.recipe.model.support
         tables = [
-            table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels))
+            table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels, support))
             for values in fitted.predicted()
         ]
         return Release(tables, self._guarantee())
@@ -297,8 +298,8 @@ class Synthesizer(Results):
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
-            declared=fitted.recipe.model.declared(),
-            single_values=fitted.recipe.model.whole and not isinstance(standard.range, Everywhere),
+            declared=fitted.recipe.model.declared(design),
+            single_values=fitted.recipe.model.atoms and not isinstance(standard.range, Everywhere),
             uncertified=_uncertified(fitted),
             corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
             sampling=fitted.sampling,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.axes import Array, Mask, PerRecord
 from hedgerow.errors import DataError
+from hedgerow.support import ANYWHERE, Grid, Support
 
 _FEW_ROWS = 10  # with fewer rows two columns may agree in order by chance
 
@@ -103,7 +104,7 @@ class Table:
                 "Convert it to a numeric type."
             )
         self.complete([name])
-        return self._floats(name)
+        return self._decimals(name)
 
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
         """A protected column as numbers: its own, or the places of its labels."""
@@ -126,10 +127,17 @@ class Table:
             )
         return found
 
-    def categories(self, name: str) -> tuple[str, ...]:
+    def categories(self, name: str) -> tuple[Any, ...]:
         """The levels of an ordered category, in order, as its type has them; empty for other columns."""
         dtype = self.frame[name].dtype
-        return tuple(str(level) for level in dtype.categories) if isinstance(dtype, nw.Enum) else ()
+        return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()
+
+    def holds(self, name: str, numbers: Sequence[float]) -> bool:
+        """Whether a numeric column's type has all of some numbers."""
+        self.numbers(name)  # refuses what is no number
+        grid = Grid.of(self.frame[name].dtype)
+        digits = 1e-6 if grid.step is None else 1e-12
+        return bool(np.allclose(grid.nearest(np.array(numbers)), numbers, rtol=digits, atol=0))
 
     def is_boolean(self, name: str) -> bool:
         """Whether a column holds true and false."""
@@ -144,7 +152,7 @@ class Table:
                 f"Column '{name}' must hold numbers to serve as a bound, but its type is "
                 f"{self.frame[name].dtype}. Convert it to a numeric type."
             )
-        values = self._floats(name)
+        values = self._decimals(name)
         missing = int(np.isnan(values).sum())
         if missing:
             raise DataError(
@@ -235,33 +243,37 @@ class Table:
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))
 
-    def with_column(self, name: str, values: PerRecord, levels: Sequence[Any] | None = None) -> Any:
+    def with_column(
+        self,
+        name: str,
+        values: PerRecord,
+        levels: Sequence[Any] | None = None,
+        support: Support = ANYWHERE,
+    ) -> Any:
         """The native table with one column replaced, its type kept; with levels, values are their places.
 
-        Whole-number types are rounded; values beyond the type's range become its ends. A category gets the
-        levels as its classes: those of the table may be the ones that happen to occur in it.
+        Numbers become the nearest value that the type has and the support holds. A category gets the levels
+        as its classes: those of the table may be the ones that happen to occur in it.
         """
-        series = self.frame[name]
-        dtype = series.dtype
-        if levels is not None:
-            words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
-            kept: NDArray[Any] = words[values.astype(np.int64)]
-        elif dtype.is_integer():
-            limits = np.iinfo(cast(Any, str(dtype).lower()))
-            # The largest int64 is not a float64: step inside, so that the cast cannot wrap.
-            top = np.nextafter(float(limits.max), 0.0) if limits.bits == 64 else float(limits.max)
-            kept = np.clip(np.rint(values), float(limits.min), top).astype(limits.dtype)
-        elif dtype == nw.Float32:
-            limit = float(np.finfo(np.float32).max)
-            kept = np.clip(values, -limit, limit).astype(np.float32)
+        dtype = self.frame[name].dtype
+        if levels is None:
+            kept: NDArray[Any] = support.within(values, Grid.of(dtype))
+            if dtype.is_integer():
+                kept = kept.astype(str(dtype).lower())
         else:
-            limit = float(np.finfo(np.float64).max)
-            kept = np.clip(values, -limit, limit)
+            places = values.astype(np.int64)
+            category = _pandas_category(self.native, name)
+            if category is not None:
+                native = self.native.copy()
+                native[name] = _categorical(category, levels, places)
+                return _apart(native)
+            words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
+            kept = words[places]
+            if isinstance(dtype, nw.Enum):
+                dtype = nw.Enum([str(level) for level in levels])  # the public classes, not those of the data
         fresh = nw.new_series(name, kept, backend=self.frame.implementation)
-        if levels is not None and isinstance(dtype, nw.Enum):
-            dtype = nw.Enum([str(level) for level in levels])  # the public classes, not those of the data
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
-        return _apart(_keep_pandas_dtype(native, self.native, name, levels))
+        return _apart(_keep_pandas_dtype(native, self.native, name))
 
     def without(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""
@@ -280,6 +292,13 @@ class Table:
             return np.where(gone, np.nan, whole.astype(np.float64))
         values = series.cast(nw.Float64).to_numpy()
         return np.ascontiguousarray(values, dtype=np.float64)
+
+    def _decimals(self, name: str) -> Array:
+        """Numbers as they are written: 0.1 in 32 bits is 0.1, as a declared spike, end or edge says it."""
+        series = self.frame[name]
+        if series.dtype != nw.Float32:
+            return self._floats(name)
+        return np.asarray(self._floats(name).astype(np.float32).astype(str), dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
@@ -313,15 +332,28 @@ def _native_names(data: object) -> list[Any]:
     return list(names) if not callable(names) else []
 
 
-def _keep_pandas_dtype(native: Any, original: Any, name: str, levels: Sequence[Any] | None) -> Any:
+def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
     """Pandas has several types for one narwhals type (Int64 and int64); keep the very one."""
     if hasattr(original, "dtypes") and hasattr(native, "astype") and hasattr(original, "index"):
         wanted = original.dtypes[name]
-        if levels is not None and hasattr(wanted, "categories"):
-            wanted = type(wanted)(list(levels), ordered=wanted.ordered)
         if native.dtypes[name] != wanted:
             native = native.astype({name: wanted})
     return native
+
+
+def _pandas_category(original: Any, name: str) -> Any:
+    """The category type of a pandas column; None for other columns and tables."""
+    if not (hasattr(original, "dtypes") and hasattr(original, "index")):
+        return None
+    found = original.dtypes[name]
+    return found if hasattr(found, "categories") else None
+
+
+def _categorical(category: Any, levels: Sequence[Any], places: NDArray[np.int64]) -> Any:
+    """Classes by their places; the levels themselves, since a cast by way of text would lose numbers."""
+    if [str(level) for level in category.categories] != [str(level) for level in levels]:
+        category = type(category)(list(levels), ordered=category.ordered)
+    return category.construct_array_type().from_codes(places, dtype=category)
 
 
 def _apart(native: Any) -> Any:

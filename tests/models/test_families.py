@@ -15,7 +15,7 @@ from hedgerow.errors import DataError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.families import FAMILIES, model_named
 from hedgerow.models.family import KINDS
-from hedgerow.ranges import Everywhere
+from hedgerow.ranges import Everywhere, Interval
 from hedgerow.sensitive import sensitive_part
 from hedgerow.table import Table
 
@@ -83,7 +83,7 @@ def test_the_weighting_laws_hold_exactly_in_the_density(name):
 
 @pytest.mark.parametrize("name", NUTS)
 def test_scores_and_predictions_agree_with_each_other(name):
-    """A prediction's own mass below it reaches the uniform, and f is the density that was sampled."""
+    """A prediction's own mass below it reaches the uniform, and f is the density that has these masses."""
     model = family(name)
     data = hr.datasets.family(name, n=40, seed=2)
     design = built(model, data)
@@ -97,7 +97,13 @@ def test_scores_and_predictions_agree_with_each_other(name):
     assert (reached >= uniforms - 1e-6).all()
     if not KINDS[name.removeprefix("zero_")].whole and "zero" not in name:
         np.testing.assert_allclose(reached, uniforms, atol=1e-6)
-    assert np.isfinite(model.log_lik(fresh, draws, slice(None))).all()
+    # The mass of a value with a probability of its own, or of a narrow range about it, by its width.
+    density = model.log_lik(fresh, draws, slice(None))
+    single = (values == 0) if name.startswith("zero") else np.full(40, model.atoms)
+    width = np.where(single, 0.0, 1e-4 * np.minimum(np.abs(values), np.abs(1 - values)))
+    near = Interval(values - width, values + width, np.ones(40, dtype=bool))
+    narrow = model.log_mass(fresh, draws, near, slice(None)) - np.log(np.where(single, 1.0, 2 * width))
+    np.testing.assert_allclose(density, narrow, rtol=1e-5, atol=1e-5)
     whole = Everywhere().interval(values, Table.of(data))
     np.testing.assert_allclose(model.log_mass(fresh, draws, whole, slice(None)), 0, atol=1e-9)
 
@@ -162,16 +168,17 @@ def test_known_parameters_are_recovered(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTH)
 def test_posterior_intervals_cover_the_truth(name):
-    """20 simulations of k parameters: at least three quarters of the central 90 % intervals hold the truth.
+    """20 simulations of k parameters: three quarters of the central 90 % intervals hold the truth, and at
+    most four fifths of the central 50 % intervals do: a posterior three times too wide would have 96 % there.
 
-    False alarms: 29 or fewer of 40 independent intervals have p = 0.0015; 14 or fewer of 20, for the family
-    with one parameter, p = 0.011. Intervals of one simulation are correlated, which raises the first.
+    False alarms of the first: 29 or fewer of 40 independent intervals have p = 0.0015; 14 or fewer of 20, for
+    the family with one parameter, p = 0.011. Of the second: 33 or more of 40 have p = 2e-5; 17 or more of
+    20, p = 0.0013. Intervals of one simulation are correlated, which brings 40 nearer to 20.
     """
-    inside = [
-        np.abs(score) < 1.645 for seed in range(20) for score in recovered(name, 300, 100 + seed).values()
-    ]
-    share = np.concatenate([np.ravel(one) for one in inside]).mean()
-    assert share >= 0.75, share
+    found = [score for seed in range(20) for score in recovered(name, 300, 100 + seed).values()]
+    scores = np.abs(np.concatenate([np.ravel(one) for one in found]))
+    assert (scores < 1.645).mean() >= 0.75, scores
+    assert (scores < 0.674).mean() <= 0.8, scores
 
 
 def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
@@ -210,6 +217,8 @@ def test_a_spiked_family_from_table_to_release(wages):
     assert (copy[copy != 0] > 0).all()
     assert np.isfinite(synth.epsilon_)
     assert "zero_lognormal" in str(synth.sample().guarantee)
+    # A class from 0 up to some ε would hold the spike alone.
+    assert "Where a range holds a single value" in str(synth.sample().guarantee).replace("\n  ", " ")
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -226,14 +235,20 @@ def test_labels_come_back_as_they_were(make):
 
 
 def test_an_ordered_category_brings_its_own_classes():
+    """Numbers, of which copies were once empty; and the guarantee says where the classes came from."""
     random = np.random.default_rng(1)
     z = random.normal(size=120)
-    kind = pd.CategoricalDtype(["poor", "fair", "good", "never seen"], ordered=True)
-    words = np.array(["poor", "fair", "good"])[np.digitize(z + random.logistic(size=120), [-0.5, 1.0])]
-    frame = pd.DataFrame({"x": pd.Series(words, dtype=kind), "z": z})
+    kind = pd.CategoricalDtype([1, 2, 3, 9], ordered=True)  # nobody is in the last class
+    numbers = 1 + np.digitize(z + random.logistic(size=120), [-0.5, 1.0])
+    frame = pd.DataFrame({"x": pd.Series(numbers, dtype=kind), "z": z})
     synth = hr.Synthesizer("x ~ z", "ordinal", seed=2).fit(frame)
-    assert synth.sample().tables[0]["x"].dtype == kind
+    made = synth.sample()
+    assert made.tables[0]["x"].dtype == kind
+    assert made.tables[0]["x"].nunique() >= 3  # NaN does not count
+    assert not made.tables[0]["x"].isna().any()
     assert synth.to_arviz().posterior["share"].shape[-1] == 4
+    assert "levels 1, 2, 3, 9 (from the column's type)" in str(made.guarantee)
+    assert "It rests on what was declared" in str(made.guarantee)
 
 
 def test_a_spike_on_an_edge_belongs_to_the_class_above():
@@ -305,6 +320,111 @@ def test_declared_ends_are_kept(name):
     assert (copy > 10).any()
 
 
+ROUNDED = {
+    "weibull": (hr.Family("weibull", lower=0.6, upper=3.6), [1, 2, 3, 2], 1, 3),
+    "beta": (hr.Family("beta", upper=100), [1, 50, 99, 3], 1, 99),
+    "gamma": (hr.Family("gamma"), [1, 2, 5, 1], 1, None),
+    "lognormal": (hr.Lognormal(), [1, 2, 5, 1], 1, None),
+    "zero_gamma": (hr.Family("zero_gamma", lower=2.5), [0, 4, 5, 3], 3, None),
+}
+
+
+@pytest.mark.parametrize(("model", "values", "least", "most"), ROUNDED.values(), ids=ROUNDED)
+def test_copies_in_whole_numbers_keep_to_the_support(model, values, least, most):
+    """Whatever is predicted: a value of a continuous family may lie anywhere in its support."""
+    data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
+    table, design = Table.of(data), built(model, data)
+    predicted = np.array([0.61, 1e-9, 1e9, 3.59])
+    copy = table.with_column("x", predicted, design.levels, model.support)
+    model.check(built(model, copy))
+    assert copy["x"].min() == least
+    assert most is None or copy["x"].max() == most
+
+
+def test_a_release_in_whole_numbers_keeps_to_the_support():
+    """Without a fit by NUTS: 500 values, of which one in a hundred would have been rounded to zero."""
+    random = np.random.default_rng(5)
+    data = pd.DataFrame({"x": np.maximum(1, np.rint(random.lognormal(0.2, 0.5, 500))).astype(np.int64)})
+    synth = hr.Synthesizer("x ~ 1", "lognormal", seed=1).fit(data)
+    assert (synth._need().predicted()[0] < 0.5).any()
+    copy = synth.sample().tables[0]["x"]
+    assert copy.min() == 1
+    assert copy.dtype == np.int64
+
+
+def test_a_spike_and_ends_are_recognised_in_32_bits():
+    values = np.array([0.1, 0.1, 0.1, 0.5, 0.7, 0.3], dtype=np.float32)
+    data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0]})
+    model = hr.Family("zero_gamma", spike=0.1, lower=0.3, upper=0.7)
+    design = built(model, data)
+    model.check(design)  # in 64 bits the spike's values would be below the lower end
+    assert (design.values == model.support.spike).sum() == 3
+
+
+def test_a_category_must_have_as_many_classes_as_its_family_takes():
+    data = pd.DataFrame({"z": [1.0, 2.0, 4.0, 3.0]})
+    for name, size in (("bernoulli", 3), ("bernoulli", 1), ("ordinal", 1), ("ordinal", 101)):
+        kind = pd.CategoricalDtype([f"k{place}" for place in range(size)], ordered=True)
+        with pytest.raises(SettingError, match=f"column 'x' has {size}"):
+            built(hr.Family(name), data.assign(x=pd.Series(["k0"] * 4, dtype=kind)))
+
+
+def test_ends_do_not_go_with_labels():
+    words = pd.Series(["a", "b", "b", "a"], dtype=pd.CategoricalDtype(["a", "b"], ordered=True))
+    for column in (words, words.astype(str), words == "a"):
+        data = pd.DataFrame({"x": column, "z": [1.0, 2.0, 4.0, 3.0]})
+        with pytest.raises(SettingError, match="holds labels, but lower= and upper="):
+            built(hr.Family("ordinal", lower=0, upper=1), data)
+
+
+def test_classes_that_the_column_cannot_hold_are_refused():
+    data = pd.DataFrame({"x": np.array([1, 2, 2, 1], dtype=np.int8), "z": [1.0, 2.0, 4.0, 3.0]})
+    for levels in ([1, 1.5, 2], [1, 2, 200]):
+        with pytest.raises(SettingError, match="does not have all declared classes"):
+            built(hr.Family("ordinal", levels=levels), data)
+    assert built(hr.Family("ordinal", levels=[1, 2, 5]), data).levels is None
+
+
+def test_the_guarantee_names_classes_that_came_with_the_type():
+    """A category made from the data has the classes that occur: the statement rests on that it was not."""
+    data = pd.DataFrame({"x": pd.Categorical([3, 1, 2, 1], ordered=True), "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("ordinal")
+    assert model.declared(built(model, data)) == "levels 1, 2, 3 (from the column's type)"
+    said = hr.Family("ordinal", levels=[1, 2, 3])
+    assert said.declared(built(said, data)) == "levels 1, 2, 3"
+    flags = data.assign(x=[True, False, True, True])
+    assert hr.Family("bernoulli").declared(built(hr.Family("bernoulli"), flags)) == ""
+
+
+def test_what_was_declared_is_shown_with_all_its_digits():
+    data = pd.DataFrame({"x": [1.0, 2.0, 2.5, 1.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("gamma", lower=0.1, upper=np.float64(1234567.5))
+    assert model.declared(built(model, data)) == "lower 0.1, upper 1234567.5"
+
+
+def test_which_models_may_have_ranges_of_a_single_value():
+    def program(X, y=None):
+        """Never run."""
+
+    having = [name for name in FAMILIES if model_named(name, None).atoms]
+    whole = [name for name, kind in KINDS.items() if kind.whole]
+    assert having == [name for name in FAMILIES if name in whole or name.startswith("zero_")]
+    assert hr.Program(program).atoms
+    assert not hr.Lognormal().atoms
+
+
+def test_a_predictor_of_the_name_intercept_is_none():
+    data = pd.DataFrame({"x": [1, 2, 3, 1, 2, 3], "Intercept": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0]})
+    design = designs.build("x ~ 0 + Intercept", Table.of(data))
+    model = hr.Family("ordinal", lower=1, upper=3)
+    with pytest.raises(SettingError, match="needs a formula with an intercept"):
+        model.check(design)
+    # Its prior is that of a slope: normal(0, 5) where it is farthest from its mean.
+    mean, deviation = hr.Prior(slope=(0.0, 5.0)).moments(design)
+    reach = 7 - data["Intercept"].mean()
+    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / reach])
+
+
 REFUSED = {
     "no family": (lambda: hr.Family("cauchy"), "must be one of normal"),
     "closed form": (lambda: hr.Family("lognormal"), "closed form"),
@@ -325,7 +445,30 @@ REFUSED = {
     "both": (lambda: hr.Family("ordinal", levels=[1, 2], lower=1), "not both"),
     "prior": (lambda: hr.Family("gamma", 3), "must be a Prior"),
     "chains": (lambda: hr.Family("gamma", chains=1), "chains must be a whole number from 2"),
+    "beyond float": (lambda: hr.Family("gamma", upper=10**400), "upper must be a finite number"),
+    "df beyond float": (lambda: hr.Family("log_student", df=10**400), "df must be a number above 1"),
+    "prior beyond float": (lambda: hr.Prior(intercept=(0, 10**400)), "finite numbers"),
+    "nothing left": (lambda: hr.Family("gamma", upper=0), "upper must be above 0, got 0"),
+    "below nothing": (lambda: hr.Family("zero_weibull", upper=-1), "upper must be above 0, got -1"),
+    "lists as levels": (lambda: hr.Family("ordinal", levels=[["a"], ["b"]]), "different words"),
+    "level beyond float": (lambda: hr.Family("ordinal", levels=[1, 10**400]), "different words"),
+    "accept a word": (lambda: hr.Family("gamma", target_accept="high"), "target_accept must be at least"),
+    "accept none": (lambda: hr.Family("gamma", target_accept=None), "target_accept must be at least"),
+    "unhealthy a word": (lambda: hr.Family("gamma", allow_unhealthy="no"), "must be True or False"),
+    "no coefficients": (lambda: hr.Prior(coefficients=None), "coefficients must be a mapping"),
+    "coefficients a list": (lambda: hr.Prior(coefficients=[("z", (0, 1))]), "coefficients must be a mapping"),
+    "level of ordinal": (
+        lambda: hr.Family("ordinal", hr.Prior(intercept=(0, 2)), lower=1, upper=3),
+        "Leave intercept= out",
+    ),
 }
+
+
+def test_whole_numbers_of_any_size_are_ends_and_levels():
+    data = pd.DataFrame({"x": [1.0, 2.0, 1e20, 1.5], "z": [1.0, 2.0, 4.0, 3.0]})
+    model = hr.Family("gamma", upper=10**20)
+    model.check(built(model, data))
+    assert hr.Family("ordinal", levels=[1, 10**20]).levels == (1, 10**20)
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED)

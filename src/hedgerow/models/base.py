@@ -18,6 +18,7 @@ from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.risk import Risk
 from hedgerow.sensitive import Sensitive
+from hedgerow.support import ANYWHERE, Support
 from hedgerow.table import Table
 
 Parameters = Mapping[str, Array]
@@ -92,12 +93,17 @@ class Model(ABC):
         return ()
 
     @property
-    def whole(self) -> bool:
-        """Whether the outcome is a whole number or a class, so that a range may hold a single value."""
+    def atoms(self) -> bool:
+        """Whether single values may have a probability of their own, so that a range may hold just one."""
         return False
 
-    def declared(self) -> str:
-        """What the owner declared of the outcome, in words for the guarantee; empty for nothing."""
+    @property
+    def support(self) -> Support:
+        """Where the outcome may lie, and to which copies keep in whatever type they are written."""
+        return ANYWHERE
+
+    def declared(self, design: Design) -> str:
+        """What was declared of the outcome, in words for the guarantee; empty for nothing."""
         return ""
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:

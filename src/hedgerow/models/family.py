@@ -14,8 +14,9 @@ from hedgerow.axes import Array
 from hedgerow.checks import is_count, is_finite
 from hedgerow.design import Design
 from hedgerow.errors import DataError, SettingError
-from hedgerow.models.prior import Prior
+from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.sampled import Sampled
+from hedgerow.support import ANYWHERE, Support
 from hedgerow.table import Table
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Family(Sampled):
     Formal guarantees
     -----------------
     Priors, supports and levels never look at the outcome. An ordered category brings its classes with its
-    type, which is public only if it was not made from the data. Draws are those of a Markov chain, so
-    statements about them are approximate.
+    type, which is public only if it was not made from the data: the guarantee then names them and says that
+    it rests on that. Draws are those of a Markov chain, so statements about them are approximate.
     """
 
     name: str
@@ -107,6 +108,15 @@ class Family(Sampled):
             raise SettingError(f"family must be one of {', '.join(NAMES)}, got {self.name!r}.")
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise SettingError(f"prior must be a Prior, got {type(self.prior).__name__}.")
+        if (
+            self._base == "ordinal"
+            and self.prior is not None
+            and tuple(self.prior.intercept) != (0.0, 1000.0)
+        ):
+            raise SettingError(
+                "Family 'ordinal' has shares of its classes in place of an intercept, all alike likely "
+                "beforehand. Leave intercept= out of its prior."
+            )
         allowed = (*self._kind.options, *(("spike",) if self._spiked else ()))
         given = [name for name in OPTIONS if getattr(self, name) is not None]
         wrong = [name for name in given if name not in allowed]
@@ -136,36 +146,69 @@ class Family(Sampled):
                     f"family='{self.name}': column '{outcome}' holds numbers, but levels= are words. Give "
                     "the numbers as levels, in order, or turn the column into labels."
                 )
+            if not table.holds(outcome, self._numeric_places()):
+                raise SettingError(
+                    f"family='{self.name}': the type of column '{outcome}' does not have all declared "
+                    "classes. Convert it to a type that has, or declare other classes."
+                )
             return None
+        if self.lower is not None or self.upper is not None:
+            raise SettingError(
+                f"family='{self.name}': column '{outcome}' holds labels, but lower= and upper= are for whole "
+                "numbers. Give levels= in order instead."
+            )
         if table.is_boolean(outcome):
             if self.levels is not None:
                 raise SettingError(
                     f"family='{self.name}': column '{outcome}' holds true and false. Leave levels= out."
                 )
             return (False, True)
-        # The order of a category is part of a column's type, and so as public as its name.
-        levels = self.levels if self.levels is not None else table.categories(outcome)
+        if self.levels is not None:
+            return self.levels
+        # A category that was made from the data has the classes that occur in it: `declared` names them.
+        levels = table.categories(outcome)
         if not levels:
             raise SettingError(
                 f"family='{self.name}': column '{outcome}' holds labels. Declare them in order, for "
                 f'instance Family("{self.name}", levels=["low", "high"]): classes must be public, so they '
                 "are not read from the data."
             )
+        least, most = self._class_counts
+        if not least <= len(levels) <= most or len(set(map(str, levels))) < len(levels):
+            raise SettingError(
+                f"family='{self.name}' takes {_range(least, most)} different classes, but the category type "
+                f"of column '{outcome}' has {len(levels)}. Give the column another type, or say levels=."
+            )
         return levels
 
     @property
-    def whole(self) -> bool:
-        return self._kind.whole
+    def atoms(self) -> bool:
+        return self._kind.whole or self._spiked
 
-    def declared(self) -> str:
-        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
+    @property
+    def support(self) -> Support:
+        if "levels" in self._kind.options:
+            return ANYWHERE  # classes are drawn as they are
+        low, high = self._ends
+        spike = self._spike if self._spiked else None
+        if self._base == "beta":
+            return Support(low, high, above=True, below=True, spike=spike)
+        if self._kind.positive:
+            return Support(max(low, 0.0), high, above=low <= 0, spike=spike)
+        return Support(low, high, spike=spike)
+
+    def declared(self, design: Design) -> str:
+        found = [f"{name} {_shown(value)}" for name, value in self.settings().items()]
+        if self.levels is None and design.levels is not None and design.levels != (False, True):
+            found.append(f"levels {_shown(design.levels)} (from the column's type)")
+        return ", ".join(found)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
 
     def check(self, design: Design) -> None:
-        if self._kind.own_level and "Intercept" not in design.columns:
+        if self._kind.own_level and not any(is_intercept(design, j) for j in range(len(design.columns))):
             raise SettingError(
                 f"The {self.name} family has a level of its own and needs a formula with an intercept. Leave "
                 "out the '0 +' or '- 1'."
@@ -176,7 +219,7 @@ class Family(Sampled):
             values = values[values != self._spike]
         bad, said = self._misfits(values, design)
         if bad:
-            spike = f" apart from its spike at {self._spike:g}" if self._spiked else ""
+            spike = f" apart from its spike at {_shown(self._spike)}" if self._spiked else ""
             raise DataError(
                 f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.name} "
                 f"family does not allow; it takes {said}{spike}. {self._remedy()}"
@@ -213,7 +256,15 @@ class Family(Sampled):
         """The declared support; infinite where nothing was said."""
         low = 0.0 if self._base in ("beta", *_COUNTED) else -np.inf
         high = 1.0 if self._base == "beta" else np.inf
-        return (low if self.lower is None else self.lower), (high if self.upper is None else self.upper)
+        return (
+            low if self.lower is None else float(self.lower),
+            high if self.upper is None else float(self.upper),
+        )
+
+    @property
+    def _class_counts(self) -> tuple[int, int]:
+        """The fewest and the most classes."""
+        return 2, 2 if self._base == "bernoulli" else _MOST_CLASSES
 
     def _misfits(self, values: Array, design: Design) -> tuple[int, str]:
         """How many values the family has no place for, and what it takes, in words."""
@@ -225,14 +276,14 @@ class Family(Sampled):
         if self._base == "beta":
             return int(
                 ((values <= low) | (values >= high)).sum()
-            ), f"numbers strictly between {low:g} and {high:g}"
+            ), f"numbers strictly between {_shown(low)} and {_shown(high)}"
         good = (values >= low) & (values <= high)
         if self._kind.positive:
             good &= values > 0
         if self._kind.whole:
             good &= (values >= 0) & (values == np.rint(values))
-        declared = [f"{name} {value:g}" for name, value in (("lower", self.lower), ("upper", self.upper))
-                    if value is not None]  # fmt: skip
+        ends = {name: value for name, value in self.settings().items() if name in ("lower", "upper")}
+        declared = [f"{name} {_shown(value)}" for name, value in ends.items()]
         return int((~good).sum()), ", ".join([said, *declared])
 
     def _remedy(self) -> str:
@@ -247,6 +298,9 @@ class Family(Sampled):
         """Where the ordered classes lie on the scale of the outcome's values."""
         if design.levels is not None:
             return tuple(float(place) for place in range(len(design.levels)))
+        return self._numeric_places()
+
+    def _numeric_places(self) -> tuple[float, ...]:
         if self.levels is not None:
             return tuple(float(level) for level in self.levels)
         if self._base == "bernoulli":
@@ -309,8 +363,14 @@ class Family(Sampled):
         low, high = self._ends
         if self._kind.positive and self.lower is not None and self.lower < 0:
             raise SettingError(f"Family '{self.name}': lower must not be negative, got {self.lower!r}.")
+        if self._kind.positive and high <= 0:
+            raise SettingError(
+                f"Family '{self.name}' is for positive numbers: upper must be above 0, got {self.upper!r}."
+            )
         if not low < high:
-            raise SettingError(f"Family '{self.name}': lower must be below upper, got {low:g} and {high:g}.")
+            raise SettingError(
+                f"Family '{self.name}': lower must be below upper, got {_shown(low)} and {_shown(high)}."
+            )
         if self._base == "ordinal" and np.isfinite(high - low) and high - low >= _MOST_CLASSES:
             raise SettingError(
                 f"Family '{self.name}': lower and upper may span at most {_MOST_CLASSES} classes, got "
@@ -338,13 +398,13 @@ class Family(Sampled):
     def _checked_levels(self) -> tuple[Any, ...]:
         given = self.levels
         levels = tuple(given) if isinstance(given, list | tuple) else ()
-        least, most = (2, 2) if self._base == "bernoulli" else (2, _MOST_CLASSES)
+        least, most = self._class_counts
         texts = all(isinstance(level, str) for level in levels)
         numbers = all(is_finite(level) for level in levels)
-        if not least <= len(levels) <= most or len(set(levels)) < len(levels) or not (texts or numbers):
-            wanted = "two different" if most == 2 else f"{least} to {most} different"
+        if not (texts or numbers) or not least <= len(levels) <= most or len(set(levels)) < len(levels):
             raise SettingError(
-                f"Family '{self.name}': levels must be {wanted} words, or numbers, in order, got {given!r}."
+                f"Family '{self.name}': levels must be {_range(least, most)} different words, or numbers, in "
+                f"order, got {given!r}."
             )
         if self.lower is not None or self.upper is not None:
             raise SettingError(f"Family '{self.name}': give levels=, or lower= and upper=, not both.")
@@ -354,12 +414,19 @@ class Family(Sampled):
 
 
 def _shown(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+    """A setting with all its digits."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return repr(value.item() if isinstance(value, np.generic) else value).removesuffix(".0")
+
+
+def _range(least: int, most: int) -> str:
+    return "two" if least == most else f"{least} to {most}"
 
 
 def _centred(design: Design) -> Design:
     """The predictors about their means, without an intercept: for models with a level of their own."""
-    kept = [j for j, name in enumerate(design.columns) if name != "Intercept"]
+    kept = [j for j in range(len(design.columns)) if not is_intercept(design, j)]
     matrix = design.matrix[:, kept]
     return replace(
         design, matrix=matrix - matrix.mean(axis=0), columns=tuple(design.columns[j] for j in kept)

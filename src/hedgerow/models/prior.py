@@ -46,6 +46,11 @@ class Prior:
         for name, value in (("residual", self.residual), ("residual_df", self.residual_df)):
             if not is_finite(value) or value <= 0:
                 raise SettingError(f"Prior: {name} must be positive and finite, got {value!r}.")
+        if not isinstance(self.coefficients, Mapping):
+            raise SettingError(
+                "Prior: coefficients must be a mapping from design columns to pairs, for instance "
+                f'{{"z": (0.0, 1.0)}}, got {type(self.coefficients).__name__}.'
+            )
         named = {"intercept": self.intercept, "slope": self.slope, **self.coefficients}
         for name, pair in named.items():
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not _is_pair(pair):
@@ -77,13 +82,18 @@ class Prior:
         for j, name in enumerate(design.columns):
             if name in self.coefficients:
                 mean[j], deviation[j] = self.coefficients[name]
-            elif name == "Intercept":
+            elif is_intercept(design, j):
                 mean[j], deviation[j] = self.intercept
             else:
                 column = design.matrix[:, j]
                 reach = float(np.abs(column - column.mean()).max()) or float(np.abs(column).max())
                 mean[j], deviation[j] = self.slope[0] / reach, self.slope[1] / reach
         return mean, deviation / self.residual
+
+
+def is_intercept(design: Design, column: int) -> bool:
+    """Whether a design column is the intercept; a predictor may have its name."""
+    return design.columns[column] == "Intercept" and bool((design.matrix[:, column] == 1).all())
 
 
 def _is_pair(pair: Sequence[object]) -> bool:

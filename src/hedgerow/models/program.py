@@ -81,6 +81,11 @@ class Program(Sampled):
         sources = (source if isinstance(source, str) else source.column for source in self.data.values())
         return tuple(dict.fromkeys(sources))
 
+    @property
+    def atoms(self) -> bool:
+        # A response without whole numbers may have them too, and nothing tells.
+        return True
+
     def check(self, design: Design) -> None:
         from hedgerow.models import inspection
 

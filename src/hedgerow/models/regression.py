@@ -24,6 +24,7 @@ from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Linear, Sensitive
+from hedgerow.support import Support
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
@@ -279,6 +280,10 @@ class Lognormal(Regression):
     """log x = z'β + σ e; the log density of x includes −log x."""
 
     name: str = "lognormal"
+
+    @property
+    def support(self) -> Support:
+        return Support(0.0, above=True)
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hedgerow.axes import Array, LogLik, LogMass, PerRecord
+from hedgerow.checks import is_real
 from hedgerow.design import Design
 from hedgerow.errors import HealthError, SettingError, UnscoredError
 from hedgerow.keys import Key
@@ -70,9 +71,13 @@ class Sampled(Model):
                     f"{type(self).__name__}: {name} must be a whole number from {smallest} up, got {value!r}."
                 )
         accept = self.target_accept
-        if not 0.5 <= accept < 1:
+        if not is_real(accept) or not 0.5 <= accept < 1:
             raise SettingError(
                 f"{type(self).__name__}: target_accept must be at least 0.5 and below 1, got {accept!r}."
+            )
+        if not isinstance(self.allow_unhealthy, bool):
+            raise SettingError(
+                f"{type(self).__name__}: allow_unhealthy must be True or False, got {self.allow_unhealthy!r}."
             )
 
     def sample(

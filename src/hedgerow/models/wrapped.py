@@ -9,6 +9,7 @@ from hedgerow.models.base import Model, Parameters
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.ranges import Interval
 from hedgerow.sensitive import Sensitive
+from hedgerow.support import Support
 from hedgerow.table import Table
 
 
@@ -30,11 +31,15 @@ class Wrapped(Model):
         return self.base.columns
 
     @property
-    def whole(self) -> bool:
-        return self.base.whole
+    def atoms(self) -> bool:
+        return self.base.atoms
 
-    def declared(self) -> str:
-        return self.base.declared()
+    @property
+    def support(self) -> Support:
+        return self.base.support
+
+    def declared(self, design: Design) -> str:
+        return self.base.declared(design)
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         return self.base.classes(table, outcome)
