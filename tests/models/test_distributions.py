@@ -139,6 +139,39 @@ def test_masses_hold_where_distribution_functions_underflow():
         np.testing.assert_allclose(rare, [wanted], rtol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+def test_counts_from_a_declared_lower_end_match_scipy(name):
+    """What is left out rounds to one where the mean is far below: the rest must come from the tail itself."""
+    first, value, few = 50, 53.0, name == "poisson"
+    mean, size = np.array([0.01, 10.0, 30.0, 48.0, 70.0, 900.0]), np.array([0.5, 3.0, 40.0, 1e5, 3.0, 3.0])
+    oracle = stats.poisson(mean) if few else stats.nbinom(size, size / (size + mean))
+    wanted = oracle.logpmf(value) - oracle.logsf(first - 1)
+    with x64(True):
+
+        def score(p):
+            base = counts.Poisson(p[0]) if few else counts.NegativeBinomial(p[0], jnp.exp(p[1]))
+            return counts.Between(base, first, None).log_prob(jnp.full(6, value))
+
+        point, step = np.log([mean, size]), np.array([[1e-5], [2e-5]])
+        both = jax.jit(lambda p: (score(p), jax.grad(lambda q: score(q).sum())(p)))
+        found, slope = (np.asarray(one) for one in both(point))
+        change = np.asarray(both(point + step)[0] - both(point - step)[0]) / 2
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose((slope * step).sum(axis=0), change, rtol=1e-4, atol=1e-9)
+
+
+def test_a_far_tail_of_counts_is_the_sum_of_all_its_terms():
+    """The distribution function underflows there, and hundreds of thousands of terms matter."""
+    low, high, mean, size = 3e7, 3.1e7, 1e4, np.array([0.3, 1.0, 1.3])
+    oracle = stats.nbinom(size, size / (size + mean))
+    wanted = np.logaddexp.reduce(oracle.logpmf(np.arange(low, high + 1)[:, None]), axis=0)
+    with x64(True):
+        response = counts.NegativeBinomial(jnp.full(3, jnp.log(mean)), jnp.asarray(size))
+        for end in (high, np.inf):
+            found = run(response.log_mass, np.full(3, low), np.full(3, end))
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+
+
 def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():
     with x64(True):
         shift = jnp.array([-30.0, -1.0, 0.0, 2.0, 40.0])

@@ -315,6 +315,7 @@ REFUSED = {
     "infinite": (lambda: hr.Family("gamma", upper=float("inf")), "finite number"),
     "fraction": (lambda: hr.Family("poisson", upper=2.5), "whole number, got 2.5"),
     "span": (lambda: hr.Family("poisson", upper=10**6), "at most 2000"),
+    "far": (lambda: hr.Family("poisson", lower=2500), "lower may be at most 2000 where no upper is given"),
     "classes": (lambda: hr.Family("ordinal", lower=1, upper=10**9), "at most 100 classes"),
     "components": (lambda: hr.Family("lognormal_mixture", components=1), "from 2 to 10"),
     "df": (lambda: hr.Family("log_student", df=1), "above 1"),

@@ -320,6 +320,11 @@ class Family(Sampled):
             terms = high - low if np.isfinite(high) else low
             if low < 0:
                 raise SettingError(f"Family '{self.name}': lower must be 0 or more, got {self.lower!r}.")
+            if terms > _MOST_TERMS and self.upper is None:
+                raise SettingError(
+                    f"Family '{self.name}': lower may be at most {_MOST_TERMS} where no upper is given, got "
+                    f"{low:g}. Declare upper, too, if it is public, or a smaller lower."
+                )
             if terms > _MOST_TERMS:
                 raise SettingError(
                     f"Family '{self.name}': lower and upper may span at most {_MOST_TERMS} whole numbers, "
