@@ -192,6 +192,35 @@ def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
     assert (nearer(potential, hopeless) == place).all()
 
 
+@pytest.mark.parametrize("shift", [1e5, 1e8, 1e9, 1e10])
+def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_near_it(shift):
+    """A date in seconds, say. The level at the predictors' means is what the prior speaks of."""
+    z = np.array([1.0, 2.0, 4.0, 3.0, 5.0, 2.5, 3.5, 1.5])
+    data = pd.DataFrame({"x": np.exp(0.1 * z**2), "z": z, "w": z[::-1] ** 2})
+    far = data.assign(z=shift + z)
+    model = model_named("gamma", None)
+    levels, slopes = np.array([0.0, 1.5, -2.0]), np.array([[0.0, 0.0], [0.8, -0.1], [-3.0, 0.3]])
+    found = []
+    for table in (data, far):
+        design = designs.build("x ~ z + w", Table.of(table), model.columns, model.classes)
+        mean, deviation, contrasts, _, root = model._arrays(design)["beta"]
+        assert (np.triu(root, 1) == 0).all()
+        np.testing.assert_allclose(mean, 0)
+        np.testing.assert_allclose(deviation, [20, *10 / np.abs(table - table.mean()).max()[["z", "w"]]])
+        spread = contrasts @ root  # of the level and the slopes where every coordinate has spread one
+        means = design.matrix[:, 1:].mean(axis=0)
+        densities = []
+        for level, slope in zip(levels, slopes, strict=True):
+            beta = np.r_[level - slope @ means, slope]
+            place = model.free(design, {"beta": beta, "shape": np.array(2.0)})
+            densities.append(model.potential(design, np.ones(8)).value_and_grad(place)[0])
+        found.append((spread @ spread.T, np.array(densities)))
+    (near, near_densities), (away, away_densities) = found
+    # A coefficient of 1e10 times the slope has six digits left of what it adds to the level.
+    np.testing.assert_allclose(away, near, rtol=1e-3, atol=1e-3 * np.abs(near).max())
+    np.testing.assert_allclose(away_densities, near_densities, rtol=1e-4, atol=1e-3)
+
+
 @pytest.fixture(scope="module")
 def wages():
     random = np.random.default_rng(3)
