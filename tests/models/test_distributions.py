@@ -10,6 +10,7 @@ from scipy import stats
 
 from hedgerow.models import counts
 from hedgerow.models import distributions as shapes
+from hedgerow.models import masses as masses_of
 from hedgerow.models.potential import x64
 
 
@@ -137,6 +138,91 @@ def test_masses_hold_where_distribution_functions_underflow():
         rare = masses(lambda: counts.Poisson(0.0), [(400.0, 420.0)])
         wanted = np.logaddexp.reduce(stats.poisson(1).logpmf(np.arange(400, 421)))
         np.testing.assert_allclose(rare, [wanted], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+def test_counts_from_a_declared_lower_end_match_scipy(name):
+    """What is left out rounds to one where the mean is far below: the rest must come from the tail itself."""
+    first, value, few = 50, 53.0, name == "poisson"
+    mean, size = np.array([0.01, 10.0, 30.0, 48.0, 70.0, 900.0]), np.array([0.5, 3.0, 40.0, 1e5, 3.0, 3.0])
+    oracle = stats.poisson(mean) if few else stats.nbinom(size, size / (size + mean))
+    wanted = oracle.logpmf(value) - oracle.logsf(first - 1)
+    with x64(True):
+
+        def score(p):
+            base = counts.Poisson(p[0]) if few else counts.NegativeBinomial(p[0], jnp.exp(p[1]))
+            return counts.Between(base, first, None).log_prob(jnp.full(6, value))
+
+        point, step = np.log([mean, size]), np.array([[1e-5], [2e-5]])
+        both = jax.jit(lambda p: (score(p), jax.grad(lambda q: score(q).sum())(p)))
+        found, slope = (np.asarray(one) for one in both(point))
+        change = np.asarray(both(point + step)[0] - both(point - step)[0]) / 2
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose((slope * step).sum(axis=0), change, rtol=1e-4, atol=1e-9)
+
+
+def test_a_far_tail_of_counts_is_the_sum_of_all_its_terms():
+    """The distribution function underflows there, and hundreds of thousands of terms matter."""
+    low, high, mean, size = 3e7, 3.1e7, 1e4, np.array([0.3, 1.0, 1.3])
+    oracle = stats.nbinom(size, size / (size + mean))
+    wanted = np.logaddexp.reduce(oracle.logpmf(np.arange(low, high + 1)[:, None]), axis=0)
+    with x64(True):
+        response = counts.NegativeBinomial(jnp.full(3, jnp.log(mean)), jnp.asarray(size))
+        for end in (high, np.inf):
+            found = run(response.log_mass, np.full(3, low), np.full(3, end))
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+
+
+def test_weibull_masses_hold_for_shapes_up_to_a_hundred():
+    """Against the same mass on the scale of logarithms, where nothing overflows; three values from SciPy."""
+    random = np.random.default_rng(12)
+    shape = np.exp(random.uniform(np.log(0.05), np.log(100), 2000))
+    low, high = np.sort(np.exp(random.normal(0, 3, (2, 2000))), axis=0)
+    low, high = np.where(np.arange(2000) % 7 == 0, 0.0, low), np.where(np.arange(2000) % 5 == 0, np.inf, high)
+    shape[:3], low[:3], high[:3] = 60.0, [1e-6, 1e-4, 0.5], [1.0, 0.97, 1.01]
+    with np.errstate(divide="ignore", over="ignore"):
+        first, last = shape * np.log(low), shape * np.log(high)
+        log_rise = last + np.log(-np.expm1(first - last))
+        wanted = -np.exp(first) + np.where(
+            log_rise < -40, log_rise, np.log(-np.expm1(-np.exp(np.maximum(log_rise, -40))))
+        )
+    known = np.isfinite(wanted)
+    assert known.sum() > 1500
+    oracle = stats.weibull_min(60)
+    np.testing.assert_allclose(wanted[:3], np.log(oracle.cdf(high[:3]) - oracle.cdf(low[:3])), rtol=1e-10)
+    with x64(True):
+
+        def mass(one):
+            return shapes.Weibull(0.0, one).log_mass(jnp.asarray(low), jnp.asarray(high))
+
+        found, slope = run(mass, shape), run(jax.grad(lambda one: mass(one).sum()), shape)
+    np.testing.assert_allclose(found[known], wanted[known], rtol=1e-10, atol=1e-12)
+    assert np.isfinite(slope[known]).all()
+
+
+def test_what_is_no_number_has_no_logarithm_either():
+    with x64(True):
+        found = run(masses_of.log1mexp, [np.nan, np.inf, 1.0])
+    np.testing.assert_allclose(found, [np.nan, 0.0, np.log1p(-np.exp(-1))], rtol=1e-12)
+
+
+def test_a_weibull_value_never_rounds_to_zero_or_infinity():
+    """Both are refused in the data, so that a copy could not be fitted again."""
+    with x64(True):
+        values = run(lambda u: shapes.Weibull(0.0, 0.001).quantile(u), [1e-4, 0.9999])
+    assert (values > 0).all()
+    assert np.isfinite(values).all()
+
+
+def test_beta_masses_next_to_zero_match_scipy():
+    """There 1 − share has no digit left of the share."""
+    logit, precision = np.array([-2.51, -2.51, 0.0, -9.0]), np.array([0.0989, 0.0989, 0.02, 0.5])
+    low, high = np.array([8e-18, 1e-30, 1e-40, 1e-25]), np.array([1.05e-16, 0.4, 1.0, 1e-3])
+    oracle = stats.beta(precision / (1 + np.exp(-logit)), precision / (1 + np.exp(logit)))
+    wanted = np.log(oracle.cdf(high) - oracle.cdf(low))
+    with x64(True):
+        found = run(lambda *ends: shapes.Beta(logit, precision, 0.0, 1.0).log_mass(*ends), low, high)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():

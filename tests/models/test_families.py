@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 import hedgerow as hr
 from hedgerow import design as designs
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, HealthError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.families import FAMILIES, model_named
 from hedgerow.models.family import KINDS
@@ -197,6 +197,66 @@ def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
     assert value > -10 * 500
     assert np.abs(slope).max() < 10 * 500
     assert (nearer(potential, hopeless) == place).all()
+
+
+PROBLEMS = {
+    "own": (SettingError("No starting point. Rescale."), SettingError, "No starting point"),
+    "other": (ZeroDivisionError("a confidential number"), HealthError, r"\(ZeroDivisionError\)"),
+}
+
+
+@pytest.mark.parametrize(("problem", "kind", "words"), PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize("where", ["start", "value_and_grad"])
+def test_a_problem_in_a_thread_of_the_sampler_is_told_as_it_is(where, problem, kind, words):
+    from hedgerow.models import nuts
+
+    calls = iter(range(10**6))
+
+    class Broken:
+        dimensions, power = 2, np.ones(3)
+
+        def start(self, uniforms):
+            if where == "start":
+                raise problem
+            return uniforms[0]
+
+        def value_and_grad(self, position):
+            if next(calls) > 60:  # after the starting points
+                raise problem
+            return -float(position @ position) / 2, -position
+
+    with pytest.raises(kind, match=words) as caught:
+        nuts.sample(Broken(), nuts.Settings("nutpie", 2, 50, 0.8), draws=10, key=Key.from_seed(1))
+    assert "confidential" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shift", [1e5, 1e8, 1e9, 1e10])
+def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_near_it(shift):
+    """A date in seconds, say. The level at the predictors' means is what the prior speaks of."""
+    z = np.array([1.0, 2.0, 4.0, 3.0, 5.0, 2.5, 3.5, 1.5])
+    data = pd.DataFrame({"x": np.exp(0.1 * z**2), "z": z, "w": z[::-1] ** 2})
+    far = data.assign(z=shift + z)
+    model = model_named("gamma", None)
+    levels, slopes = np.array([0.0, 1.5, -2.0]), np.array([[0.0, 0.0], [0.8, -0.1], [-3.0, 0.3]])
+    found = []
+    for table in (data, far):
+        design = designs.build("x ~ z + w", Table.of(table), model.columns, model.classes)
+        mean, deviation, contrasts, _, root = model._arrays(design)["beta"]
+        assert (np.triu(root, 1) == 0).all()
+        np.testing.assert_allclose(mean, 0)
+        np.testing.assert_allclose(deviation, [20, *10 / np.abs(table - table.mean()).max()[["z", "w"]]])
+        spread = contrasts @ root  # of the level and the slopes where every coordinate has spread one
+        means = design.matrix[:, 1:].mean(axis=0)
+        densities = []
+        for level, slope in zip(levels, slopes, strict=True):
+            beta = np.r_[level - slope @ means, slope]
+            place = model.free(design, {"beta": beta, "shape": np.array(2.0)})
+            densities.append(model.potential(design, np.ones(8)).value_and_grad(place)[0])
+        found.append((spread @ spread.T, np.array(densities)))
+    (near, near_densities), (away, away_densities) = found
+    # A coefficient of 1e10 times the slope has six digits left of what it adds to the level.
+    np.testing.assert_allclose(away, near, rtol=1e-3, atol=1e-3 * np.abs(near).max())
+    np.testing.assert_allclose(away_densities, near_densities, rtol=1e-4, atol=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -435,6 +495,7 @@ REFUSED = {
     "infinite": (lambda: hr.Family("gamma", upper=float("inf")), "finite number"),
     "fraction": (lambda: hr.Family("poisson", upper=2.5), "whole number, got 2.5"),
     "span": (lambda: hr.Family("poisson", upper=10**6), "at most 2000"),
+    "far": (lambda: hr.Family("poisson", lower=2500), "lower may be at most 2000 where no upper is given"),
     "classes": (lambda: hr.Family("ordinal", lower=1, upper=10**9), "at most 100 classes"),
     "components": (lambda: hr.Family("lognormal_mixture", components=1), "from 2 to 10"),
     "df": (lambda: hr.Family("log_student", df=1), "above 1"),
@@ -481,6 +542,7 @@ MISFITS = {
     "gamma": ([1.0, 0.0, -2.0, 3.0], "2 values in 4 rows.*positive numbers.*zero_gamma"),
     "beta": ([0.5, 1.0, 0.2, 0.3], "1 values.*strictly between 0 and 1"),
     "poisson": ([1.0, 2.5, 3.0, -1.0], "2 values.*whole numbers.*Round"),
+    "negative_binomial": ([1e9, 1e9 + 1, 3e14, 0.0], "2 values in 4 rows above 1,000,000,000;.*millions"),
     "bernoulli": ([0, 1, 2, 1], "1 values.*2 declared classes"),
     "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0"),
 }
@@ -499,6 +561,11 @@ def test_a_constant_is_no_continuous_outcome(name):
     data = pd.DataFrame({"x": [0.5, 0.5, 0.5, 0.5], "z": [1.0, 2.0, 4.0, 3.0]})
     with pytest.raises(DataError, match="one value only"):
         hr.Synthesizer("x ~ z", name, seed=1).fit(data)
+
+
+def test_the_largest_counts_are_taken():
+    model = model_named("poisson", None)
+    model.check(built(model, pd.DataFrame({"x": [0.0, 1e9, 3.0], "z": [1.0, 2.0, 4.0]})))
 
 
 def test_classes_are_never_read_from_the_data():

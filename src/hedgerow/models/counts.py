@@ -1,6 +1,7 @@
 """Response distributions on whole numbers and ordered classes; interval masses are sums of probabilities."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from hedgerow.models import masses
 from hedgerow.models.distributions import Response
 
 _TERMS = 256  # probabilities summed one by one where a difference of distribution functions cancels
+_LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
 
 
 class Counted(Response):
@@ -27,6 +29,13 @@ class Counted(Response):
     @abstractmethod
     def above(self, value: Any) -> Any:
         """P(X > value) for a whole number from 0 up."""
+
+    @abstractmethod
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        """log P(X ≥ first) for a first above 0 in the right tail, and whether it lies there.
+
+        Elsewhere the number says nothing. Differentiable in every parameter, also where the tail underflows.
+        """
 
     def log_mass(self, lower: Any, upper: Any) -> Any:
         low, high = jnp.broadcast_arrays(jnp.maximum(jnp.ceil(lower), 0.0), jnp.floor(upper))
@@ -46,7 +55,7 @@ class Counted(Response):
         return masses.whole_bisected(self.below, uniforms, 0.0, 2.0**52)
 
     def _summed(self, low: Any, high: Any) -> Any:
-        """The mass term by term from the end where it is larger; beyond that by midpoint quadrature."""
+        """The mass term by term from the end where it is larger; wide ones from a tail or by quadrature."""
         finite = jnp.where(jnp.isfinite(high), high, low)
         down = self.log_prob(finite) > self.log_prob(low)
         start, step = jnp.where(down, finite, low), jnp.where(down, -1.0, 1.0)
@@ -61,7 +70,11 @@ class Counted(Response):
         total = lax.fori_loop(0, _TERMS, add, jnp.full(jnp.shape(low), -jnp.inf))
         wide = jnp.isfinite(high) & (high - low >= _TERMS)
         smooth = masses.by_quadrature(self.log_prob, low - 0.5, jnp.where(wide, finite, low) + 0.5)
-        return jnp.where(wide, jnp.maximum(smooth, total), total)
+        found = jnp.where(wide, jnp.maximum(smooth, total), total)
+        tail, fits = self.log_from(jnp.maximum(low, 1.0))
+        beyond, _ = self.log_from(finite + 1)
+        whole = tail + masses.log1mexp(jnp.where(wide, tail - beyond, jnp.inf))
+        return jnp.where(fits & (low > 0) & (wide | jnp.isposinf(high)), whole, found)
 
 
 class Poisson(Counted):
@@ -79,6 +92,16 @@ class Poisson(Counted):
 
     def above(self, value: Any) -> Any:
         return gammainc(value + 1, self.rate)
+
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        fits = self.rate < first + 1
+        rate = jnp.where(fits, self.rate, 0.5)
+        ratio = _fraction(
+            first,
+            lambda m: (first + m) * rate,
+            lambda m: m * rate,
+        )
+        return self.log_prob(first) - jnp.log(ratio), fits
 
 
 class NegativeBinomial(Counted):
@@ -102,6 +125,17 @@ class NegativeBinomial(Counted):
 
     def above(self, value: Any) -> Any:
         return betainc(*jnp.broadcast_arrays(value + 1.0, self.size_, jax.nn.sigmoid(self.logit)))
+
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        size, share = self.size_, jax.nn.sigmoid(self.logit)
+        fits = share * (first + size + 2) < first + 1
+        size, share = jnp.where(fits, size, 1.0), jnp.where(fits, share, 0.5)
+        ratio = _fraction(
+            first,
+            lambda m: (first + m) * (first + size + m) * share,
+            lambda m: m * (size - m) * share,
+        )
+        return self.log_prob(first) - jnp.log(ratio), fits
 
 
 class Between(Counted):
@@ -127,16 +161,24 @@ class Between(Counted):
     def above(self, value: Any) -> Any:
         return 1 - self.below(value)
 
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        tail, fits = self.base.log_from(first)
+        return tail - self.log_whole, fits & (self.last is None)
+
     def quantile(self, uniforms: Any) -> Any:
         last = 2.0**52 if self.last is None else float(self.last)
         return masses.whole_bisected(self.below, uniforms, float(self.first), last)
 
     def _whole(self) -> Any:
-        """Differentiable in every parameter, unlike an incomplete beta function: a plain sum."""
-        if self.last is None:
-            left_out = self._sum(0, self.first)
-            return masses.log1mexp(-left_out) if self.first else jnp.zeros(self.base.batch_shape)
-        return self._sum(self.first, self.last + 1)
+        """Differentiable in every parameter, unlike an incomplete beta function: plain sums and fractions."""
+        if self.last is not None:
+            return self._sum(self.first, self.last + 1)
+        if not self.first:
+            return jnp.zeros(self.base.batch_shape)
+        # In the right tail what is left out rounds to one; elsewhere what remains is no small part.
+        tail, fits = self.base.log_from(jnp.asarray(float(self.first)))
+        left_out = self._sum(0, self.first)
+        return jnp.where(fits, tail, masses.log1mexp(jnp.where(fits, 1.0, -left_out)))
 
     def _sum(self, start: int, stop: int) -> Any:
         def add(total: Any, place: Any) -> tuple[Any, None]:
@@ -144,6 +186,23 @@ class Between(Counted):
 
         nothing = jnp.full(self.base.batch_shape, -jnp.inf)
         return lax.scan(add, nothing, jnp.arange(start, stop, dtype=float))[0]
+
+
+def _fraction(first: Any, odd: Callable[[Any], Any], even: Callable[[Any], Any]) -> Any:
+    """P(X = first) / P(X ≥ first): the continued fraction of an incomplete beta or gamma function.
+
+    Its levels are 1 − odd(m)/((a + 2m)(a + 2m + 1)) and 1 + even(m)/((a + 2m − 1)(a + 2m)), a being `first`.
+    All of them are positive in the right tail, so nothing cancels there.
+    """
+
+    def level(found: Any, m: Any) -> tuple[Any, None]:
+        place = first + 2 * m
+        inner = 1 - odd(m) / (place * (place + 1)) / found
+        return 1 + even(m) / ((place - 1) * place) / inner, None
+
+    start = jnp.ones(jnp.shape(odd(0.0)))
+    found, _ = lax.scan(level, start, jnp.arange(_LEVELS, 0, -1, dtype=float))
+    return 1 - odd(0.0) / (first * (first + 1)) / found
 
 
 class Ordered(Response):

@@ -19,6 +19,9 @@ from hedgerow.models import masses
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(64)
+_SHORT = 30.0  # ratio of two hazards, as a logarithm, beyond which the smaller is no part of the larger
+_LARGEST = 700.0  # whose exponential is finite
+_FAINT = 1e-290  # below this products lose digits to underflow
 _FAR = 9.0  # standard deviations beyond which a normal kernel adds nothing to a mass that includes the middle
 
 
@@ -161,14 +164,22 @@ class Weibull(Positive):
     def log_mass(self, lower: Any, upper: Any) -> Any:
         low, high = (_standard(_safe_log(end), self.log_scale, 1 / self.shape_) for end in (lower, upper))
         start = jnp.exp(low)
-        # H(upper) − H(lower) for the cumulative hazard H, without cancellation.
+        # H(upper) − H(lower) for the cumulative hazard H, without cancellation and without overflow.
         starts, ends = low > -jnp.inf, high < jnp.inf
         gap = jnp.where(starts & ends, high - jnp.where(starts, low, 0.0), 0.0)
-        rise = jnp.where(starts, start * jnp.expm1(gap), jnp.exp(jnp.where(ends, high, 0.0)))
-        return -start + jnp.where(ends, masses.log1mexp(jnp.where(ends, rise, 1.0)), 0.0)
+        short = starts & (gap < _SHORT)
+        whole = jnp.exp(jnp.minimum(jnp.where(ends & ~short, high, 0.0), _LARGEST))
+        rest = whole - jnp.minimum(start, whole)
+        rise = jnp.where(short, start * jnp.expm1(jnp.where(short, gap, 0.0)), rest)
+        # Where the rise itself underflows, 1 − exp(−rise) is the rise, and its logarithm is known.
+        faint = ends & (rise < _FAINT)
+        log_rise = jnp.where(faint, high, 0.0) + masses.log1mexp(jnp.where(faint & starts, gap, jnp.inf))
+        mass = jnp.where(faint, log_rise, masses.log1mexp(jnp.where(ends & ~faint, rise, 1.0)))
+        return -start + jnp.where(ends, mass, 0.0)
 
     def quantile(self, uniforms: Any) -> Any:
-        return jnp.exp(self.log_scale + jnp.log(-jnp.log1p(-uniforms)) / self.shape_)
+        found = jnp.exp(self.log_scale + jnp.log(-jnp.log1p(-uniforms)) / self.shape_)
+        return jnp.clip(found, np.finfo(float).tiny, np.finfo(float).max)  # zero itself is refused
 
 
 class LogStudent(Positive):
@@ -250,7 +261,10 @@ class Beta(Continuous):
         shape = jnp.broadcast_shapes(jnp.shape(shares[0]), jnp.shape(self.a))
         a, b = jnp.broadcast_to(self.a, shape), jnp.broadcast_to(self.b, shape)
         below = tuple(betainc(a, b, jnp.broadcast_to(end, shape)) for end in shares)
-        above = tuple(jnp.log(betainc(b, a, jnp.broadcast_to(end, shape))) for end in rests)
+        above = tuple(
+            _log_upper_beta(a, b, share, jnp.broadcast_to(rest, shape), under)
+            for share, rest, under in zip(shares, rests, below, strict=True)
+        )
         ends = jnp.maximum(lower, self.first), jnp.minimum(upper, self.last)
         return masses.of_tails(below, above, lambda: masses.by_quadrature(self.log_prob, *ends))
 
@@ -354,6 +368,18 @@ def _log_upper_gamma(shape: Any, value: Any) -> Any:
     near = gammaincc(shape, jnp.where(inner & ~far, value, 1.0))
     ordinary = jnp.where(near > 0, jnp.log(jnp.where(near > 0, near, 1.0)), -jnp.inf)
     return jnp.where(far, tail, jnp.where(inner, ordinary, jnp.where(value > 0, -jnp.inf, 0.0)))
+
+
+def _log_upper_beta(a: Any, b: Any, share: Any, rest: Any, below: Any) -> Any:
+    """log of the mass above a share, from 1 − share = `rest`, or from the mass `below` it.
+
+    A share near zero has few digits left in its rest. Where the density exceeds one, they cost more than
+    the rounding of 1 − below.
+    """
+    inner = (share > 0) & (share < 1e-3)
+    at = jnp.where(inner, share, 0.5)
+    dense = (a - 1) * jnp.log(at) + (b - 1) * jnp.log1p(-at) > betaln(a, b)
+    return jnp.where(inner & dense, jnp.log1p(-below), jnp.log(betainc(b, a, rest)))
 
 
 def _log_factor(v: Any) -> Any:

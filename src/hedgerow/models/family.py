@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
 _MOST_CLASSES = 100
+_MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
 _SPIKE = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
 _LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
 _LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
@@ -224,6 +225,13 @@ class Family(Sampled):
                 f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.name} "
                 f"family does not allow; it takes {said}{spike}. {self._remedy()}"
             )
+        huge = int((values > _MOST_COUNTED).sum()) if self._base in _COUNTED else 0
+        if huge:
+            raise DataError(
+                f"Column '{design.outcome}' has {huge} values in {design.records} rows above "
+                f"{_MOST_COUNTED:,}; the {self.name} family takes counts up to that. Count in thousands or "
+                "millions, or choose a family for continuous values."
+            )
         if not self._kind.whole and len(values) > 1 and np.ptp(values) == 0:
             spike = " apart from its spike" if self._spiked else ""
             raise DataError(
@@ -380,6 +388,11 @@ class Family(Sampled):
             terms = high - low if np.isfinite(high) else low
             if low < 0:
                 raise SettingError(f"Family '{self.name}': lower must be 0 or more, got {self.lower!r}.")
+            if terms > _MOST_TERMS and self.upper is None:
+                raise SettingError(
+                    f"Family '{self.name}': lower may be at most {_MOST_TERMS} where no upper is given, got "
+                    f"{low:g}. Declare upper, too, if it is public, or a smaller lower."
+                )
             if terms > _MOST_TERMS:
                 raise SettingError(
                     f"Family '{self.name}': lower and upper may span at most {_MOST_TERMS} whole numbers, "

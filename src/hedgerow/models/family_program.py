@@ -14,6 +14,7 @@ import numpyro
 from numpyro import distributions as dist
 from numpyro.distributions import biject_to, constraints
 from numpyro.distributions.transforms import LowerCholeskyAffine, PowerTransform
+from scipy.linalg import solve_triangular
 
 from hedgerow.axes import Array, Matrix
 from hedgerow.design import Design
@@ -22,6 +23,7 @@ from hedgerow.models import distributions as shapes
 from hedgerow.models.prior import Prior
 
 RESPONSE = "outcome"  # the observed site; "y" is the argument
+_STEEP = 1e8  # condition of a cross-product, whatever the units, beyond which its inverse has too few digits
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,25 @@ def coefficient_arrays(prior: Prior, design: Design) -> tuple[Array, Array, Matr
     scaled = contrasts / deviation[:, None]
     precision = design.matrix.T @ design.matrix / design.records + scaled.T @ scaled
     centre = np.linalg.solve(contrasts, mean).astype(np.float64)
-    return mean, deviation, contrasts, centre, np.linalg.cholesky(np.linalg.inv(precision))
+    unit = precision / np.sqrt(np.outer(precision.diagonal(), precision.diagonal()))
+    if np.linalg.cond(unit) < _STEEP:
+        return mean, deviation, contrasts, centre, np.linalg.cholesky(np.linalg.inv(precision))
+    return mean, deviation, contrasts, centre, _root(design.matrix, deviation, contrasts)
+
+
+def _root(matrix: Matrix, deviation: Array, contrasts: Matrix) -> Matrix:
+    """The lower root of (X'X/n + C'D⁻²C)⁻¹, for predictors so far from zero that X'X holds their means alone.
+
+    X C⁻¹ has the predictors about their means, so its triangle keeps their spread; X'X is never formed. Its
+    columns are taken from the last to the first, which makes the triangle's inverse the lower root itself.
+    """
+    shift = contrasts - np.eye(len(deviation))  # squared it is zero, so that C⁻¹ = 2·1 − C
+    about = matrix - matrix @ shift
+    stacked = np.vstack([about / len(matrix) ** 0.5, np.diag(1 / deviation)])
+    spread = np.linalg.qr(stacked).R @ contrasts
+    triangle = np.linalg.qr(spread[:, ::-1]).R[::-1, ::-1]
+    triangle = triangle * np.sign(triangle.diagonal())[:, None]
+    return solve_triangular(triangle, np.eye(len(deviation)), lower=True)
 
 
 class _Affine(constraints.Constraint):  # type: ignore[misc]  # NumPyro is untyped

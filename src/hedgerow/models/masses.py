@@ -96,12 +96,15 @@ def normal_log_mass(low: Any, high: Any) -> Any:
 
 
 def log1mexp(gap: Any) -> Any:
-    """log(1 − exp(−gap)) for a positive gap, which may be infinite; its gradient stays finite."""
-    real = jnp.isfinite(gap)
-    gap = jnp.where(real, gap, 1.0)
+    """log(1 − exp(−gap)) for a positive gap, which may be infinite; its gradient stays finite.
+
+    What is no number stays none.
+    """
+    endless = jnp.isposinf(gap)
+    gap = jnp.where(endless, 1.0, gap)
     near = gap < 0.7
     close, far = jnp.where(near, gap, 0.5), jnp.where(near, 1.0, gap)
-    return jnp.where(real, jnp.where(near, jnp.log(-jnp.expm1(-close)), jnp.log1p(-jnp.exp(-far))), 0.0)
+    return jnp.where(endless, 0.0, jnp.where(near, jnp.log(-jnp.expm1(-close)), jnp.log1p(-jnp.exp(-far))))
 
 
 def by_quadrature(log_prob: Callable[[Any], Any], lower: Any, upper: Any) -> Any:

@@ -13,7 +13,7 @@ from numpyro.infer import MCMC, NUTS
 from nutpie.compiled_pyfunc import from_pyfunc
 
 from hedgerow.axes import Array
-from hedgerow.errors import HealthError
+from hedgerow.errors import HealthError, HedgerowError
 from hedgerow.keys import Key
 from hedgerow.models.potential import Potential, x64
 from hedgerow.progress import report
@@ -94,6 +94,7 @@ def nearer(potential: Potential, start: Array) -> Array:
 def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, seed: int) -> Chains:
     size = potential.dimensions
     drawn = [0]
+    problems: list[Exception] = []
 
     def expand(*_: Any) -> Callable[..., dict[str, Array]]:
         def count(position: Array, **_: Any) -> dict[str, Array]:
@@ -104,13 +105,13 @@ def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, 
 
     model = from_pyfunc(
         size,
-        lambda: potential.value_and_grad,
+        lambda: _kept(potential.value_and_grad, problems),
         expand,
         [np.dtype("float64")],
         [(size,)],
         ["position"],
         # By the number nutpie gives each chain: chains ask in the order in which their threads happen to run.
-        make_initial_point_fn=start,
+        make_initial_point_fn=_kept(start, problems),
     )
     running = nutpie.sample(
         model,
@@ -135,8 +136,11 @@ def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, 
             except TimeoutError:
                 _report_drawn(drawn[0], settings, draws)
     except RuntimeError as problem:
+        first = problems[0] if problems else problem
+        if isinstance(first, HedgerowError):
+            raise first from None
         raise HealthError(
-            f"nutpie could not sample the program ({type(problem).__name__}). Rescale the outcome or give "
+            f"nutpie could not sample the program ({type(first).__name__}). Rescale the outcome or give "
             "tighter priors; sampler='numpyro' may tell more."
         ) from None
     except BaseException:  # an interrupt must stop the background threads, too
@@ -147,6 +151,19 @@ def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, 
         np.asarray(result["posterior"]["position"], dtype=np.float64),
         int(np.asarray(result["sample_stats"]["diverging"]).sum()),
     )
+
+
+def _kept(function: Callable[..., Any], problems: list[Exception]) -> Callable[..., Any]:
+    """The function, its exceptions noted: from a thread of nutpie's only a RuntimeError comes back."""
+
+    def call(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except Exception as problem:
+            problems.append(problem)
+            raise
+
+    return call
 
 
 def _report_drawn(count: int, settings: Settings, draws: int) -> None:
