@@ -32,6 +32,17 @@ def tables():
     return {"plain": plain, "30 sigma": outlier, "units": units, "wild": wild}
 
 
+def test_a_predictor_named_sigma_is_refused():
+    """Its side of the box would be that of the residual's deviation too."""
+    data = hr.datasets.lognormal(30, seed=1).rename(columns={"z": "sigma"})
+    strict = hr.Strict({"Intercept": (0.0, 2.0), "sigma": (0.5, 1.5)})
+    with pytest.raises(hr.HedgerowError, match="sigma"):
+        hr.Synthesizer("x ~ sigma", standard=strict, epsilon=1.0, seed=1).fit(data)
+    plain = hr.Synthesizer("x ~ sigma", epsilon=20.0, draws=100, seed=1, debias=True).fit(data)
+    with pytest.raises(hr.HedgerowError, match="sigma"):
+        plain.intervals(tables=20)
+
+
 @pytest.mark.parametrize("name", tables())
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.7])
 def test_each_weighted_log_likelihood_oscillates_by_at_most_epsilon(name, epsilon):

@@ -14,6 +14,7 @@ import numpy as np
 from hedgerow.axes import Array
 from hedgerow.checks import is_count, is_real
 from hedgerow.debias import Corrected, Public, attempted, redrawn, replayed
+from hedgerow.design import check_sigma
 from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.models.base import Model
 from hedgerow.models.regression import Regression
@@ -65,6 +66,7 @@ def intervals(
     uncorrected are matched by uncorrected draws, so that their bias moves the interval.
     """
     model, design = public.recipe.model, public.design
+    check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
     replay = partial(redrawn, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies))
     found = _needed(attempted(replay, tables))

@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow.axes import Array, PerDraw, PerRecord
 from hedgerow.checks import is_real
-from hedgerow.design import Design
+from hedgerow.design import Design, check_sigma
 from hedgerow.errors import DataError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.base import Health, Model, Parameters, Sample
@@ -207,6 +207,7 @@ class Boxed(Wrapped):
         return float(((place < _EDGE) | (place > 1 - _EDGE)).any(axis=1).mean())
 
     def _ends(self, design: Design) -> tuple[Array, Array]:
+        check_sigma(design, "Strict")
         wanted = [*design.columns, "sigma"]
         missing = [name for name in wanted if name not in self.box]
         unknown = [name for name in self.box if name not in wanted]
