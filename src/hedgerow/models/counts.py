@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.special import betainc, betaln, gammainc, gammaincc, gammaln
+from jax.scipy.special import betainc, gammainc, gammaincc, gammaln
 from numpyro.distributions import constraints
 
 from hedgerow.models import masses
@@ -116,7 +116,7 @@ class NegativeBinomial(Counted):
         return (
             value * jax.nn.log_sigmoid(self.logit)
             + self.size_ * jax.nn.log_sigmoid(-self.logit)
-            - betaln(self.size_, value + 1.0)
+            - masses.log_beta(self.size_, value + 1.0)
             - jnp.log(self.size_ + value)
         )
 

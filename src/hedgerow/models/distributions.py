@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import betainc, betaln, gammainc, gammaincc, gammaln, logsumexp
+from jax.scipy.special import betainc, gammainc, gammaincc, gammaln, logsumexp
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
@@ -250,7 +250,7 @@ class Beta(Continuous):
         return (
             (self.a - 1) * jnp.log(share)
             + (self.b - 1) * jnp.log(rest)
-            - betaln(self.a, self.b)
+            - masses.log_beta(self.a, self.b)
             - jnp.log(width)
         )
 
@@ -378,7 +378,7 @@ def _log_upper_beta(a: Any, b: Any, share: Any, rest: Any, below: Any) -> Any:
     """
     inner = (share > 0) & (share < 1e-3)
     at = jnp.where(inner, share, 0.5)
-    dense = (a - 1) * jnp.log(at) + (b - 1) * jnp.log1p(-at) > betaln(a, b)
+    dense = (a - 1) * jnp.log(at) + (b - 1) * jnp.log1p(-at) > masses.log_beta(a, b)
     return jnp.where(inner & dense, jnp.log1p(-below), jnp.log(betainc(b, a, rest)))
 
 
