@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from hedgerow.axes import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.family import KINDS, NAMES
+from hedgerow.models.kinds import KINDS, NAMES
 
 # Stress and number of cycles to failure of 22 specimens, as published by Upadhyay and Peshwani (2008).
 _FATIGUE = (

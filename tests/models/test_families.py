@@ -14,7 +14,7 @@ from hedgerow import design as designs
 from hedgerow.errors import DataError, HealthError, SettingError
 from hedgerow.keys import Key
 from hedgerow.models.families import FAMILIES, model_named
-from hedgerow.models.family import KINDS
+from hedgerow.models.kinds import KINDS
 from hedgerow.ranges import Everywhere, Interval
 from hedgerow.sensitive import sensitive_part
 from hedgerow.table import Table

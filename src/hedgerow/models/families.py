@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Model
-from hedgerow.models.family import NAMES as FAMILIES
 from hedgerow.models.family import Family
+from hedgerow.models.kinds import NAMES as FAMILIES
 from hedgerow.models.prior import Prior
 from hedgerow.models.regression import Lognormal, Normal
 

@@ -14,6 +14,7 @@ from hedgerow.axes import Array
 from hedgerow.checks import is_count, is_finite
 from hedgerow.design import Design
 from hedgerow.errors import DataError, SettingError
+from hedgerow.models.kinds import COUNTED, EXACT, KINDS, NAMES, OPTIONS, SPIKE, Kind
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.sampled import Sampled
 from hedgerow.support import ANYWHERE, Support
@@ -25,45 +26,6 @@ if TYPE_CHECKING:
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
 _MOST_CLASSES = 100
 _MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
-_SPIKE = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
-_LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
-_LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
-_COUNTS = Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0))
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What is known of a family before any data: public."""
-
-    values: str  # what its outcome may be, in words for errors
-    prior: Prior  # its default, on the scale of its regression
-    options: tuple[str, ...] = ("lower", "upper")
-    own_level: bool = False  # its locations or cut points stand in for the intercept
-    whole: bool = False  # whole numbers or classes
-    positive: bool = False
-
-
-_POSITIVE = Kind("positive numbers", _LOGS, positive=True)
-KINDS: Mapping[str, Kind] = {
-    "normal": Kind("numbers", Prior()),
-    "lognormal": _POSITIVE,
-    "gamma": _POSITIVE,
-    "weibull": _POSITIVE,
-    "log_student": Kind("positive numbers", _LOGS, ("lower", "upper", "df"), positive=True),
-    "lognormal_mixture": Kind(
-        "positive numbers", _LOGS, ("lower", "upper", "components"), own_level=True, positive=True
-    ),
-    "beta": Kind("numbers strictly between lower and upper", _LOGITS),
-    "poisson": Kind("whole numbers from 0 up", _COUNTS, whole=True),
-    "negative_binomial": Kind("whole numbers from 0 up", _COUNTS, whole=True),
-    "bernoulli": Kind("0 and 1, or two levels", _LOGITS, ("levels",), whole=True),
-    "ordinal": Kind("classes in order", _LOGITS, ("lower", "upper", "levels"), own_level=True, whole=True),
-}
-_SPIKED = tuple(name for name, kind in KINDS.items() if not kind.whole)
-NAMES = (*KINDS, *(f"zero_{name}" for name in _SPIKED))
-_COUNTED = ("poisson", "negative_binomial")
-OPTIONS = ("lower", "upper", "spike", "components", "levels", "df")
-_EXACT = ("normal", "lognormal")  # without further settings these have a closed form
 
 
 @dataclass(frozen=True)
@@ -126,7 +88,7 @@ class Family(Sampled):
                 f"Family '{self.name}' has no setting {', '.join(wrong)}; it takes "
                 f"{', '.join(allowed) or 'none'}."
             )
-        if self.name in _EXACT and not given:
+        if self.name in EXACT and not given:
             raise SettingError(
                 f"Family('{self.name}') is for a declared lower= or upper=. Without them it has a closed "
                 f"form: say family='{self.name}'."
@@ -225,7 +187,7 @@ class Family(Sampled):
                 f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.name} "
                 f"family does not allow; it takes {said}{spike}. {self._remedy()}"
             )
-        huge = int((values > _MOST_COUNTED).sum()) if self._base in _COUNTED else 0
+        huge = int((values > _MOST_COUNTED).sum()) if self._base in COUNTED else 0
         if huge:
             raise DataError(
                 f"Column '{design.outcome}' has {huge} values in {design.records} rows above "
@@ -262,7 +224,7 @@ class Family(Sampled):
     @property
     def _ends(self) -> tuple[float, float]:
         """The declared support; infinite where nothing was said."""
-        low = 0.0 if self._base in ("beta", *_COUNTED) else -np.inf
+        low = 0.0 if self._base in ("beta", *COUNTED) else -np.inf
         high = 1.0 if self._base == "beta" else np.inf
         return (
             low if self.lower is None else float(self.lower),
@@ -352,7 +314,7 @@ class Family(Sampled):
         if regressed.columns:
             arrays["beta"] = coefficient_arrays(self._prior, regressed)
         if self._spiked:
-            arrays |= {"W": design.matrix, "spike": coefficient_arrays(_SPIKE, design)}
+            arrays |= {"W": design.matrix, "spike": coefficient_arrays(SPIKE, design)}
         return arrays
 
     def _values(self, design: Design) -> Array:
@@ -384,7 +346,7 @@ class Family(Sampled):
                 f"Family '{self.name}': lower and upper may span at most {_MOST_CLASSES} classes, got "
                 f"{high - low + 1:g}. Merge classes, or choose a family for counts."
             )
-        if self._base in _COUNTED:
+        if self._base in COUNTED:
             terms = high - low if np.isfinite(high) else low
             if low < 0:
                 raise SettingError(f"Family '{self.name}': lower must be 0 or more, got {self.lower!r}.")
