@@ -99,9 +99,9 @@ def density_seconds(model: Any, data: Any) -> float:
     """Processor seconds of one log density with its gradient, the least of several."""
     import numpy as np
 
-    from hedgerow import design as designs
-    from hedgerow.models.potential import Potential
-    from hedgerow.table import Table
+    from hedgerow.models.programs.potential import Potential
+    from hedgerow.tables import design as designs
+    from hedgerow.tables.table import Table
 
     design = designs.build("x ~ z", Table.of(data), model.columns, model.classes)
     traced, power = model._traced(design), np.ones(design.records)

@@ -126,8 +126,8 @@ def prepare(records: int) -> tuple[object, np.ndarray, np.ndarray]:
     import programs
 
     import hedgerow as hr
-    from hedgerow import design as designs
-    from hedgerow.table import Table
+    from hedgerow.tables import design as designs
+    from hedgerow.tables.table import Table
 
     data = hr.datasets.lognormal(n=records, seed=1)
     power = hr.Synthesizer("x ~ z", hr.Lognormal(prior=programs.PRIOR), seed=1).fit(data).alpha_
@@ -139,9 +139,9 @@ def own(design: object, power: np.ndarray, sampler: str) -> Result:
     import programs
 
     import hedgerow as hr
-    from hedgerow.keys import Key
-    from hedgerow.models import nuts
-    from hedgerow.models.potential import Potential
+    from hedgerow.models.programs import nuts
+    from hedgerow.models.programs.potential import Potential
+    from hedgerow.randomness import Key
 
     program = hr.Program(programs.lognormal)
     traced = program._traced(design)
@@ -164,7 +164,7 @@ def exact(design: object, power: np.ndarray) -> Result:
     import programs
 
     import hedgerow as hr
-    from hedgerow.keys import Key
+    from hedgerow.randomness import Key
 
     model, draws = hr.Lognormal(prior=programs.PRIOR), CHAINS * DRAWS
     model.sample(design, power, draws=draws, key=Key.from_seed(0))

@@ -6,12 +6,12 @@ python docs/claims.py
 from pathlib import Path
 
 import hedgerow as hr
-from hedgerow.calibrate import TRIES
-from hedgerow.price import CONFIDENCE, SUPREMA, Bound
-from hedgerow.release import Guarantee
-from hedgerow.standards import Standard
-from hedgerow.strict import Bounded
-from hedgerow.weights import if_recomputed
+from hedgerow.mechanism.calibrate import TRIES
+from hedgerow.mechanism.price import CONFIDENCE, SUPREMA, Bound
+from hedgerow.privacy.guarantee import Guarantee
+from hedgerow.privacy.standards import Standard
+from hedgerow.privacy.strict import Bounded
+from hedgerow.privacy.weights import if_recomputed
 
 PAGE = Path(__file__).parent / "claims.md"
 DRAWS = 1000

@@ -4,7 +4,10 @@ from jaxtyping import install_import_hook
 
 # Not the doors (synthesizer, standards, ranges, weights, table …): there, wrong types must meet hedgerow's
 # own errors.
-CHECKED = "calibrate fit mechanism models.base models.regression price risk sensitive"
+CHECKED = (
+    "mechanism.calibrate mechanism.fit mechanism.steps mechanism.price models.base models.exact models.risk "
+    "privacy.sensitive"
+)
 install_import_hook([f"hedgerow.{name}" for name in CHECKED.split()], "beartype.beartype")
 
 import numpy as np  # noqa: E402 - after the hook, so that what they import is checked

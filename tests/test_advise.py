@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.candidates import METHODS, Candidate, usual
+from hedgerow.advice.candidates import METHODS, Candidate, usual
 from hedgerow.errors import SettingError
+from hedgerow.privacy.weights import CapWeights, LinearWeights, moves_with_everyone
 from hedgerow.studies.bias import BOX
-from hedgerow.weights import CapWeights, LinearWeights, moves_with_everyone
 
 FEW = (
     Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
@@ -113,7 +113,7 @@ def test_a_target_that_cannot_be_met_is_not_recommended():
 
 
 def test_a_box_far_from_the_guesses_is_not_met_and_the_others_go_on(monkeypatch):
-    monkeypatch.setattr("hedgerow.strict._PROPOSALS", 20_000)  # quicker to give up
+    monkeypatch.setattr("hedgerow.privacy.strict._PROPOSALS", 20_000)  # quicker to give up
     far = hr.Strict({"Intercept": (40.0, 41.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "wrong")
     chosen = (FEW[1], Candidate("strict", "strict", None, far))
     found = quick(public()[["z"]], parameters=GUESS, candidates=chosen)

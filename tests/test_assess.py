@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hedgerow as hr
-from hedgerow.ranges import Interval
+from hedgerow.privacy.ranges import Interval
 
 RADIUS = hr.Radius(0.4, 1.8)
 STANDARDS = {"adp": hr.ADP(), "averaged": hr.RangeAveraged(RADIUS), "truncated": hr.RangeTruncated(RADIUS),
@@ -44,7 +44,7 @@ def plain(small):
 
 def test_both_rounds_give_what_the_synthesizer_gives(rounds, monkeypatch):
     """In blocks that do not divide the draws, too."""
-    monkeypatch.setattr("hedgerow.matrices._CELLS", 60 * 7)
+    monkeypatch.setattr("hedgerow.evidence.matrices._CELLS", 60 * 7)
     synth = rounds.synth
     first = hr.assess(rounds.first, rounds.first_mass, standard=synth.standard)
     np.testing.assert_allclose(first.risk.lipschitz, synth.risk_, rtol=1e-12)

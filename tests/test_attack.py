@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.attack import _log_marginal, attack
-from hedgerow.keys import Key
-from hedgerow.table import Table
+from hedgerow.evidence.attack import _log_marginal, attack
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 

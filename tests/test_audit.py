@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.audit import audit, summary, without
-from hedgerow.keys import Key
+from hedgerow.evidence.audit import audit, summary, without
 from hedgerow.numerics.scoring import Draws
+from hedgerow.randomness import Key
 
 
 def audited(data, bound="lipschitz", seed=1, **settings):

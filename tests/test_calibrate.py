@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.calibrate import largest_scale
 from hedgerow.errors import CalibrationError
+from hedgerow.mechanism.calibrate import largest_scale
 
 
 @given(st.floats(0.01, 50), st.floats(0.2, 60), st.floats(0.5, 2.0))

@@ -11,16 +11,16 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.censored import Clipped
-from hedgerow.certificate import Certificate, Copy
-from hedgerow.keys import Key
-from hedgerow.models.potential import Potential
-from hedgerow.ranges import Everywhere
-from hedgerow.sensitive import Linear
-from hedgerow.strict import StrictWeights
-from hedgerow.table import Table
-from hedgerow.weights import Evidence
+from hedgerow.models.programs.potential import Potential
+from hedgerow.privacy.censored import Clipped
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.sensitive import Linear
+from hedgerow.privacy.strict import StrictWeights
+from hedgerow.privacy.weights import Evidence
+from hedgerow.randomness import Key
+from hedgerow.release.certificate import Certificate, Copy
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 
 def regression(X, y=None):

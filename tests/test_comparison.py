@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import hedgerow as hr
-from hedgerow.keys import Key
+from hedgerow.randomness import Key
 
 STANDARDS = {
     "Unweighted": hr.Unweighted(),

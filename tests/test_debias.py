@@ -11,19 +11,20 @@ import pytest
 from reach import leaks, reachable
 
 import hedgerow as hr
-from hedgerow import debias, results
-from hedgerow.calibrate import largest_scale, scale_near
-from hedgerow.debias import Public, Search, corrected, public_draw, public_inputs
-from hedgerow.fit import Fit
-from hedgerow.keys import Key
-from hedgerow.mechanism import Outcome, Start, Weighted
-from hedgerow.price import Price, Pricing
-from hedgerow.ranges import Interval
+from hedgerow import results
+from hedgerow.mechanism import debias
+from hedgerow.mechanism.calibrate import largest_scale, scale_near
+from hedgerow.mechanism.debias import Public, Search, corrected, public_draw, public_inputs
+from hedgerow.mechanism.fit import Fit
+from hedgerow.mechanism.price import Price, Pricing
+from hedgerow.mechanism.steps import Outcome, Start, Weighted
+from hedgerow.models.risk import Risk
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.strict import StrictWeights
+from hedgerow.privacy.weights import FixedWeights
+from hedgerow.randomness import Key
 from hedgerow.results import Fitted
-from hedgerow.risk import Risk
-from hedgerow.strict import StrictWeights
-from hedgerow.table import Table
-from hedgerow.weights import FixedWeights
+from hedgerow.tables.table import Table
 
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 CONFIDENTIAL = (Fit, Start, Weighted, Outcome, Pricing, Price, Interval, Risk, Fitted)

@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hedgerow.design import build
 from hedgerow.errors import DataError, FormulaError
-from hedgerow.table import Table
+from hedgerow.tables.design import build
+from hedgerow.tables.table import Table
 
 FRAME = pd.DataFrame(
     {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.disclosure import disclosure
+from hedgerow.evidence.disclosure import disclosure
 
 
 def brute(true, fake, town, radius):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.elicit import box_cost, box_from_medians, widened
+from hedgerow.advice.elicit import box_cost, box_from_medians, widened
 
 PREDICTORS = hr.datasets.lognormal(200, seed=1)[["z"]]
 

@@ -11,8 +11,8 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.models.families import FAMILIES
-from hedgerow.models.family import Family
-from hedgerow.plan.flags import from_flags
+from hedgerow.models.families.family import Family
+from hedgerow.release.plan.flags import from_flags
 
 ROOT = Path(__file__).parents[1]
 _spec = importlib.util.spec_from_file_location("families_pages", ROOT / "examples" / "families.py")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow import formats
 from hedgerow.errors import DataError
-from hedgerow.ledger import Ledger
-from hedgerow.ledger.fingerprint import fingerprint
+from hedgerow.release.ledger import Ledger
+from hedgerow.release.ledger.fingerprint import fingerprint
+from hedgerow.tables import files as formats
 
 KEY = b"k" * 32
 

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow import formats
 from hedgerow.errors import DataError, FileError
-from hedgerow.formats import Format, Missing
+from hedgerow.tables import files as formats
+from hedgerow.tables.files import Format, Missing
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 

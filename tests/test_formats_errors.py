@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hedgerow import formats
 from hedgerow.errors import DataError, FileError, HedgerowError, SettingError
-from hedgerow.formats import Format, Missing
+from hedgerow.tables import files as formats
+from hedgerow.tables.files import Format, Missing
 
 SECRET = "s3cr3t"
 
@@ -252,7 +252,7 @@ def test_names_and_values_that_a_format_does_not_hold(tmp_path: Path) -> None:
 _CHILD = """
 import os, resource, signal, sys
 import pyarrow as pa
-from hedgerow import formats
+from hedgerow.tables import files as formats
 table = pa.table({"x": [i / 7 for i in range(20_000)]})
 kind, action, path = sys.argv[1:]
 if kind == "no rights" and os.geteuid() == 0:
@@ -313,7 +313,7 @@ def test_no_room_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
 _WRITER = """
 import sys
 import pyarrow as pa
-from hedgerow import formats
+from hedgerow.tables import files as formats
 table = pa.table({"x": [i / 7 for i in range(200_000)]})
 print("ready", flush=True)
 while True:

@@ -6,11 +6,11 @@ import programs
 import pytest
 
 import hedgerow as hr
-from hedgerow.audit import ESTIMATE, _estimated_again, _exact_again, without
-from hedgerow.importance import importance, importance_of
-from hedgerow.keys import Key
+from hedgerow.evidence.audit import ESTIMATE, _estimated_again, _exact_again, without
+from hedgerow.mechanism.importance import importance, importance_of
 from hedgerow.numerics.pareto import tail_shape
 from hedgerow.numerics.scoring import Draws
+from hedgerow.randomness import Key
 
 
 def test_tail_shapes_are_arvizs():

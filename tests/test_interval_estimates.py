@@ -9,10 +9,10 @@ from test_debias import BOX, CASES, CONFIDENTIAL, DRAW, fitted, secrets, table
 
 import hedgerow as hr
 from hedgerow import results
-from hedgerow.debias import Corrected
-from hedgerow.intervals import Intervals, intervals
-from hedgerow.keys import Key
-from hedgerow.weights import FixedWeights
+from hedgerow.inference.intervals import Intervals, intervals
+from hedgerow.mechanism.debias import Corrected
+from hedgerow.privacy.weights import FixedWeights
+from hedgerow.randomness import Key
 
 TABLES = 20
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.keys import Key
+from hedgerow.randomness import Key
 
 
 def test_distributions():

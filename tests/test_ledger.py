@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.errors import BudgetError, LedgerError, SettingError
-from hedgerow.ledger import Entry, Ledger
-from hedgerow.ledger.accounts import above, below, exact
+from hedgerow.release.ledger import Entry, Ledger
+from hedgerow.release.ledger.accounts import above, below, exact
 
 DATA, OTHER = "a" * 64, "b" * 64
 ADP, RANGE = "any record replaced", "one record within its range"
@@ -372,7 +372,7 @@ def test_a_folder_without_rights() -> None:
         folder.chmod(0o555)
         code = (
             "import os, sys\n"
-            "from hedgerow.ledger import Ledger\n"
+            "from hedgerow.release.ledger import Ledger\n"
             "from hedgerow.errors import LedgerError\n"
             "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
             "for name in ('l.db', 'new.db'):\n"
@@ -444,7 +444,7 @@ def test_processes_that_begin_a_ledger_together(tmp_path: Path) -> None:
 
 _LOOP = """
 import sys
-from hedgerow.ledger import Ledger
+from hedgerow.release.ledger import Ledger
 ledger = Ledger.open(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.outlook import Outlook, contraction, outlook
+from hedgerow.evidence.more_draws import Outlook, contraction, outlook
 
 
 def test_maxima_are_the_brute_force_ones(small):

@@ -4,9 +4,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
-from hedgerow.plan.flags import from_flags
+from hedgerow.privacy.weights import CapWeights, LinearWeights
+from hedgerow.release.plan.flags import from_flags
 from hedgerow.studies.bias import BOX
-from hedgerow.weights import CapWeights, LinearWeights
 
 
 def recommended(**settings):

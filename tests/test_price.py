@@ -80,8 +80,8 @@ def test_the_statement_covers_fresh_draws(small):
     The statement holds with 95 % confidence per fit, so a run of 40 fits may fail it up to 7 times
     (binomial(40, 0.05) exceeds 7 with p < 5e-4).
     """
-    from hedgerow.fit import fit
-    from hedgerow.keys import Key
+    from hedgerow.mechanism.fit import fit
+    from hedgerow.randomness import Key
 
     data = small[["x", "z"]]
     failures = {"lipschitz": 0, "exact": 0}

@@ -6,7 +6,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import DataError, RangeError, SettingError
-from hedgerow.table import Table
+from hedgerow.tables.table import Table
 
 VALUES = np.array([1.0, 4.0, 10.0, 2.0])
 TABLE = Table.of(

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.keys import Key
-from hedgerow.sampling import stratified
+from hedgerow.mechanism.copies import stratified
+from hedgerow.randomness import Key
 
 
 def numbers(fitted, seed):

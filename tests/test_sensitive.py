@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.ranges import Interval
-from hedgerow.sensitive import Linear, Opaque, sensitive_part
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Linear, Opaque, sensitive_part
 
 
 # A user's standard in a few lines: half of what truncation takes as public is public.

@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.keys import Key
-from hedgerow.strict import Boxed
-from hedgerow.table import Table
+from hedgerow.privacy.strict import Boxed
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 

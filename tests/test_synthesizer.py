@@ -197,7 +197,7 @@ def test_public_outside_and_radius_are_named_in_the_guarantee(small):
 
 
 def test_claims_are_rounded_up():
-    from hedgerow.release import rounded_up
+    from hedgerow.privacy.guarantee import rounded_up
 
     assert rounded_up(10 / 3, 6) == "3.33334"
     assert rounded_up(0.004603, 2) == "0.0047"

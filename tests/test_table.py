@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from hedgerow.errors import SettingError
-from hedgerow.support import Support
-from hedgerow.table import Table
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import Support
 
 
 @pytest.mark.parametrize("ordered", [True, False])

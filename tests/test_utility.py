@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.utility import compare_copies, ecdf_distance, statistics
+from hedgerow.evidence.utility import compare_copies, ecdf_distance, statistics
 
 columns = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20).map(np.array)
 

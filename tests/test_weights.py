@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
-from hedgerow.risk import Risk
-from hedgerow.table import Table
-from hedgerow.weights import Evidence, as_weights, checked_alpha, if_recomputed
+from hedgerow.models.risk import Risk
+from hedgerow.privacy.weights import Evidence, as_weights, checked_alpha, if_recomputed
+from hedgerow.tables.table import Table
 
 LOW = np.array([-8.0, -4.0, -2.0, -1.0])
 HIGH = np.array([-3.0, -3.5, -1.0, -0.5])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.rival.plan import DELTA, Case, Copy, Shelf, arguments, cases, read
-from hedgerow.utility import ecdf_distance, statistics
+from hedgerow.evidence.utility import ecdf_distance, statistics
 
 MEASURES = ("ECDF max", "median", "Q90", "Q99", "mean", "slope", "σ")
 GUARANTEES = {

@@ -15,26 +15,21 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.errors import HedgerowError, HedgerowWarning
 
 if TYPE_CHECKING:
-    from hedgerow import datasets, utility, weights
-    from hedgerow import plots as plot
-    from hedgerow.assessment import Assessment, assess
-    from hedgerow.censored import Censored
-    from hedgerow.certificate import Certificate
+    from hedgerow import datasets
     from hedgerow.comparison import Comparison, compare
-    from hedgerow.making import Made, make_release
-    from hedgerow.models.family import Family
+    from hedgerow.evidence import utility
+    from hedgerow.evidence.external import Assessment, assess
+    from hedgerow.models.exact import Lognormal, Normal
+    from hedgerow.models.families.family import Family
     from hedgerow.models.prior import Prior
-    from hedgerow.models.program import Codes, Levels, Program
-    from hedgerow.models.regression import Lognormal, Normal
-    from hedgerow.plan import Outputs, Plan, Read
-    from hedgerow.progress import watch
-    from hedgerow.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
-    from hedgerow.release import Guarantee, Release
-    from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
-    from hedgerow.strict import Strict
-    from hedgerow.synthesizer import Synthesizer
-    from hedgerow.verifying import Verified, verify_release
-    from hedgerow.weights import (
+    from hedgerow.models.programs.program import Codes, Levels, Program
+    from hedgerow.privacy import weights
+    from hedgerow.privacy.censored import Censored
+    from hedgerow.privacy.guarantee import Guarantee, Release
+    from hedgerow.privacy.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
+    from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+    from hedgerow.privacy.strict import Strict
+    from hedgerow.privacy.weights import (
         CapWeights,
         IdentificationWeights,
         InverseWeights,
@@ -44,28 +39,35 @@ if TYPE_CHECKING:
         ScalarWeights,
         SoftmaxWeights,
     )
+    from hedgerow.progress import watch
+    from hedgerow.release.certificate import Certificate
+    from hedgerow.release.make import Made, make_release
+    from hedgerow.release.plan import Outputs, Plan, Read
+    from hedgerow.release.verify import Verified, verify_release
+    from hedgerow.report import plots as plot
+    from hedgerow.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "assessment": ("Assessment", "assess"),
-    "censored": ("Censored",),
-    "certificate": ("Certificate",),
+    "evidence.external": ("Assessment", "assess"),
+    "privacy.censored": ("Censored",),
+    "release.certificate": ("Certificate",),
     "comparison": ("Comparison", "compare"),
-    "models.family": ("Family",),
+    "models.families.family": ("Family",),
     "models.prior": ("Prior",),
-    "models.program": ("Codes", "Levels", "Program"),
-    "models.regression": ("Lognormal", "Normal"),
+    "models.programs.program": ("Codes", "Levels", "Program"),
+    "models.exact": ("Lognormal", "Normal"),
     "progress": ("watch",),
-    "making": ("Made", "make_release"),
-    "plan": ("Outputs", "Plan", "Read"),
-    "ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
-    "release": ("Guarantee", "Release"),
-    "standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
-    "strict": ("Strict",),
+    "release.make": ("Made", "make_release"),
+    "release.plan": ("Outputs", "Plan", "Read"),
+    "privacy.ranges": ("Bounds", "Brackets", "Everywhere", "Radius", "Range", "Tail", "Where"),
+    "privacy.guarantee": ("Guarantee", "Release"),
+    "privacy.standards": ("ADP", "RangeAveraged", "RangeTruncated", "Standard", "Unweighted"),
+    "privacy.strict": ("Strict",),
     "synthesizer": ("Synthesizer",),
-    "verifying": ("Verified", "verify_release"),
-    "weights": (
+    "release.verify": ("Verified", "verify_release"),
+    "privacy.weights": (
         "CapWeights",
         "IdentificationWeights",
         "InverseWeights",
@@ -76,7 +78,12 @@ _WHERE = {
         "SoftmaxWeights",
     ),
 }
-_MODULES = {"datasets": "datasets", "plot": "plots", "utility": "utility", "weights": "weights"}
+_MODULES = {
+    "datasets": "datasets",
+    "plot": "report.plots",
+    "utility": "evidence.utility",
+    "weights": "privacy.weights",
+}
 _NAMES = {name: module for module, names in _WHERE.items() for name in names}
 
 __all__ = [

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow import design as designs
 from hedgerow.errors import SettingError
-from hedgerow.keys import Key
-from hedgerow.mechanism import Start, begin
+from hedgerow.mechanism.price import BOUNDS, SUPREMA
+from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
-from hedgerow.price import BOUNDS, SUPREMA
-from hedgerow.standards import ADP, Standard, Unweighted
+from hedgerow.privacy.standards import ADP, Standard, Unweighted
+from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, check_columns
-from hedgerow.table import Table
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ class Comparison:
 
     def plot(self, what: str = "lipschitz") -> "Figure":
         """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility"."""
-        from hedgerow import plots
+        from hedgerow.report import plots
 
         return plots.named(what)(self)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from hedgerow.axes import Array
+from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.kinds import KINDS, NAMES
+from hedgerow.models.families.kinds import KINDS, NAMES
 
 # Stress and number of cycles to failure of 22 specimens, as published by Upadhyay and Peshwani (2008).
 _FATIGUE = (

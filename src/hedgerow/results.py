@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.axes import Mask, PerRecord
+from hedgerow.arrays import Mask, PerRecord
 from hedgerow.checks import is_count
-from hedgerow.debias import Corrected, Public, corrected, kept_inside, public_draw, public_inputs
 from hedgerow.errors import NotFittedError, SettingError
-from hedgerow.intervals import Intervals, intervals
-from hedgerow.keys import Key
-from hedgerow.mechanism import Outcome, Recipe, Start
+from hedgerow.evidence.utility import compare_copies
+from hedgerow.inference.intervals import Intervals, intervals
+from hedgerow.mechanism.copies import Sampling, uniforms
+from hedgerow.mechanism.debias import Corrected, Public, corrected, kept_inside, public_draw, public_inputs
+from hedgerow.mechanism.price import BOUNDS, SUPREMA
+from hedgerow.mechanism.steps import Outcome, Recipe, Start
 from hedgerow.models.base import Health, Parameters
-from hedgerow.price import BOUNDS, SUPREMA
-from hedgerow.release import Release
-from hedgerow.sampling import Sampling, uniforms
-from hedgerow.standards import WITHHELD
-from hedgerow.strict import Boxed
-from hedgerow.table import Table
-from hedgerow.utility import compare_copies
+from hedgerow.privacy.guarantee import Release
+from hedgerow.privacy.standards import WITHHELD
+from hedgerow.privacy.strict import Boxed
+from hedgerow.randomness import Key
+from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
-    from hedgerow.attack import Attack
-    from hedgerow.audit import Audit
-    from hedgerow.outlook import Outlook
+    from hedgerow.evidence.attack import Attack
+    from hedgerow.evidence.audit import Audit
+    from hedgerow.evidence.more_draws import Outlook
 
 _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
@@ -128,12 +128,12 @@ class Results:
         return self._need().start.table.like(columns)
 
     def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> "Audit":
-        """Leave-one-out privacy loss against the price of one copy (`hedgerow.audit`).
+        """Leave-one-out privacy loss against the price of one copy (`hedgerow.evidence.audit`).
 
         Exact for the exact models. For others an estimate by importance weights, which cannot certify;
         weights are then recomputed only for as many records as asked for, since each takes a Markov chain.
         """
-        from hedgerow.audit import audit
+        from hedgerow.evidence.audit import audit
 
         fitted = self._need()
         return audit(
@@ -148,14 +148,14 @@ class Results:
         )
 
     def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> "Attack":
-        """A membership attack on one outcome through single copies, for exact models (`hedgerow.attack`).
+        """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
 
         `record` is the one of the largest oscillation by default. The table without its outcome is put
         through the whole procedure, weights included. ε is held against the target of one copy or, without a
         target and for range standards, against the price with the outcome withheld.
         """
-        from hedgerow.attack import attack
-        from hedgerow.audit import without
+        from hedgerow.evidence.attack import attack
+        from hedgerow.evidence.audit import without
 
         fitted = self._need()
         recipe, outcome = fitted.recipe, fitted.outcome
@@ -181,8 +181,8 @@ class Results:
         )
 
     def outlook(self) -> "Outlook":
-        """How the Lipschitz price would move with more draws (`hedgerow.outlook`)."""
-        from hedgerow.outlook import outlook
+        """How the Lipschitz price would move with more draws (`hedgerow.evidence.more_draws`)."""
+        from hedgerow.evidence.more_draws import outlook
 
         standard = self._need().recipe.standard
         if self._need().recipe.bound in SUPREMA:

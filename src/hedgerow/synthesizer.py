@@ -7,28 +7,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hedgerow import debias as debiasing
-from hedgerow import design as designs
-from hedgerow import presets, progress
-from hedgerow.calibrate import calibrate
+from hedgerow import progress
 from hedgerow.checks import is_count, is_real
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.intervals import TABLES
-from hedgerow.intervals import check as check_intervals
-from hedgerow.keys import Key
-from hedgerow.mechanism import Known, Recipe, Start, begin, run, weigh
+from hedgerow.inference.intervals import TABLES
+from hedgerow.inference.intervals import check as check_intervals
+from hedgerow.mechanism import debias as debiasing
+from hedgerow.mechanism.calibrate import calibrate
+from hedgerow.mechanism.copies import SAMPLINGS, Sampling
+from hedgerow.mechanism.price import BOUNDS, SUPREMA, Bound
+from hedgerow.mechanism.steps import Known, Recipe, Start, begin, run, weigh
 from hedgerow.models.base import Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.price import BOUNDS, SUPREMA, Bound
-from hedgerow.ranges import Everywhere
-from hedgerow.release import Guarantee, Release
-from hedgerow.results import Fitted, Results, per_copy
-from hedgerow.sampling import SAMPLINGS, Sampling
-from hedgerow.standards import ADP, Standard
-from hedgerow.strict import Bounded, Boxed, StrictWeights
-from hedgerow.table import Table, listed
-from hedgerow.weights import (
+from hedgerow.privacy import presets
+from hedgerow.privacy.guarantee import Guarantee, Release
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.standards import ADP, Standard
+from hedgerow.privacy.strict import Bounded, Boxed, StrictWeights
+from hedgerow.privacy.weights import (
     LinearWeights,
     Reweighted,
     Weights,
@@ -36,6 +33,10 @@ from hedgerow.weights import (
     if_recomputed,
     moves_with_everyone,
 )
+from hedgerow.randomness import Key
+from hedgerow.results import Fitted, Results, per_copy
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table, listed
 
 _EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
@@ -55,7 +56,7 @@ class Synthesizer(Results):
     weights
         From risk to weight; an object, a function of the risks, or one number per record.
     bound
-        "lipschitz", "oscillation" or "exact": how the privacy loss is bounded (`hedgerow.price`).
+        "lipschitz", "oscillation" or "exact": how the privacy loss is bounded (`hedgerow.mechanism.price`).
     epsilon
         Target over all copies. The weights are scaled down until a fresh fit meets it; None: no calibration.
     copies
@@ -69,7 +70,7 @@ class Synthesizer(Results):
     sampling
         "independent", or "stratified" for smoother copies; rules that combine copies assume the first.
     debias
-        Correct each released draw for the bias of the weights, from public things alone (`hedgerow.debias`).
+        Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to what lost least in the

@@ -25,7 +25,8 @@ import hedgerow as hr
 
 EXACT = ("normal", "lognormal")
 SAMPLED = (
-    "gamma", "weibull", "log_student", "lognormal_mixture", "beta", "poisson", "negative_binomial", "bernoulli",
+    "gamma", "weibull", "log_student", "lognormal_mixture", "beta", "poisson", "negative_binomial",
+    "bernoulli",
     "ordinal", "zero_normal", "zero_lognormal", "zero_gamma", "zero_weibull", "zero_log_student",
     "zero_lognormal_mixture", "zero_beta",
 )  # fmt: skip
@@ -105,7 +106,11 @@ def digests(families: tuple[str, ...]) -> dict[str, object]:
     for family, name, settings in cases(families):
         found[f"{family}, {name}"] = release(family, settings)
         print(f"{family}, {name}", file=sys.stderr, flush=True)  # noqa: T201 - minutes pass
-    for kind in (hr.ADP(), hr.RangeAveraged(hr.Radius(0.4, 1.8)), hr.RangeTruncated(hr.Brackets([0, 1e5, 1e12]))):
+    for kind in (
+        hr.ADP(),
+        hr.RangeAveraged(hr.Radius(0.4, 1.8)),
+        hr.RangeTruncated(hr.Brackets([0, 1e5, 1e12])),
+    ):
         with tempfile.TemporaryDirectory() as folder:
             found[f"certificate, {kind.label}"] = certificate(Path(folder), kind)
     return found

@@ -10,9 +10,9 @@ import programs
 import pytest
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.keys import Key
-from hedgerow.table import Table
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 RADIUS = hr.Radius(0.4, 1.8)
 

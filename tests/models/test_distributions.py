@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import special, stats
 
-from hedgerow.models import counts
-from hedgerow.models import distributions as shapes
-from hedgerow.models import masses as masses_of
-from hedgerow.models.potential import x64
+from hedgerow.models.families import counts
+from hedgerow.models.families import distributions as shapes
+from hedgerow.models.programs import masses as masses_of
+from hedgerow.models.programs.potential import x64
 
 
 class LogOf:

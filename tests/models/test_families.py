@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import hedgerow as hr
-from hedgerow import design as designs
 from hedgerow.errors import DataError, HealthError, SettingError
-from hedgerow.keys import Key
 from hedgerow.models.families import FAMILIES, model_named
-from hedgerow.models.kinds import KINDS
-from hedgerow.ranges import Everywhere, Interval
-from hedgerow.sensitive import sensitive_part
-from hedgerow.table import Table
+from hedgerow.models.families.kinds import KINDS
+from hedgerow.privacy.ranges import Everywhere, Interval
+from hedgerow.privacy.sensitive import sensitive_part
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 RARELY = ("zero_normal", "zero_weibull", "zero_log_student", "zero_lognormal_mixture", "zero_beta")
 NUTS = [
@@ -51,7 +51,7 @@ def built(model, data):
 
 def density(model, design, power, rows=slice(None), position=None):
     """The log density of a weighted posterior in coordinates that no row changes."""
-    from hedgerow.models.potential import Potential
+    from hedgerow.models.programs.potential import Potential
 
     arrays = model._arrays(design)
     kept = {name: value[rows] if name in ("X", "W") else value for name, value in arrays.items()}
@@ -110,7 +110,7 @@ def test_scores_and_predictions_agree_with_each_other(name):
 
 def prior_draws(model, design, draws):
     """Parameters near the middle of the unconstrained space, without a fit."""
-    from hedgerow.models.potential import Potential
+    from hedgerow.models.programs.potential import Potential
 
     potential = Potential.of(
         model._traced(design), model._arrays(design), design.values, np.ones(design.records)
@@ -183,8 +183,8 @@ def test_posterior_intervals_cover_the_truth(name):
 
 def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
     """From here a Weibull chain never moved: a gradient of 1e26 set its first mass matrix."""
-    from hedgerow.models.nuts import nearer
-    from hedgerow.models.potential import Potential
+    from hedgerow.models.programs.nuts import nearer
+    from hedgerow.models.programs.potential import Potential
 
     model = family("weibull")
     design = built(model, hr.datasets.family("weibull", n=500, seed=18))
@@ -208,7 +208,7 @@ PROBLEMS = {
 @pytest.mark.parametrize(("problem", "kind", "words"), PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("where", ["start", "value_and_grad"])
 def test_a_problem_in_a_thread_of_the_sampler_is_told_as_it_is(where, problem, kind, words):
-    from hedgerow.models import nuts
+    from hedgerow.models.programs import nuts
 
     calls = iter(range(10**6))
 

@@ -13,9 +13,9 @@ from numpyro.infer.util import potential_energy
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.models.potential import Potential, x64
-from hedgerow.table import Table
+from hedgerow.models.programs.potential import Potential, x64
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 POSITIONS = np.random.default_rng(0).normal(0, 0.7, (5, 3))
 

@@ -14,13 +14,13 @@ from numpyro import handlers
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow import sampling
-from hedgerow.certificate import Certificate
-from hedgerow.keys import Key
-from hedgerow.models import nuts, scores
-from hedgerow.models.laplace import Laplace
-from hedgerow.table import Table
+from hedgerow.mechanism import copies as sampling
+from hedgerow.models.programs import nuts, scores
+from hedgerow.models.programs.laplace import Laplace
+from hedgerow.randomness import Key
+from hedgerow.release.certificate import Certificate
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 PAY = {"group": "region", "levels": hr.Levels("region")}
 

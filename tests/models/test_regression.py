@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.keys import Key
-from hedgerow.models.regression import _log_gamma_drop
-from hedgerow.table import Table
+from hedgerow.models.exact import _log_gamma_drop
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 PRIOR = hr.Prior(residual=0.7, residual_df=3.0, intercept=(0.5, 4.0), coefficients={"z": (0.3, 2.0)})
 

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hedgerow.numerics.intervals import log_interval_mass
+from hedgerow.numerics.normal_mass import log_interval_mass
 
 
 def exact_log_mass(lower, upper):

@@ -9,7 +9,7 @@ import pytest
 import hedgerow
 from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.numerics import scoring
-from hedgerow.numerics.intervals import log_interval_mass
+from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.numerics.scoring import Draws, Extremes
 
 KINDS = ("radius", "narrow", "lower half", "upper half", "line", "elsewhere", "empty", "hair")

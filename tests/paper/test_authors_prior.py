@@ -6,12 +6,12 @@ from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
 import hedgerow as hr
-from hedgerow import design as designs
-from hedgerow.keys import Key
+from hedgerow.randomness import Key
 from hedgerow.studies import authors_prior
 from hedgerow.studies.application import FORMULA
 from hedgerow.studies.authors_prior import AuthorsLognormal, hyperprior
-from hedgerow.table import Table
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hedgerow.keys import Key
+from hedgerow.randomness import Key
 from hedgerow.studies import bias
 
 

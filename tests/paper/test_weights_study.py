@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hedgerow.candidates import METHODS, PLAIN, SMOOTH
+from hedgerow.advice.candidates import METHODS, PLAIN, SMOOTH
 from hedgerow.errors import FileError
 from hedgerow.studies import weights as study
 from hedgerow.studies import weights_report as report

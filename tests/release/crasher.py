@@ -18,8 +18,9 @@ import traceback
 from pathlib import Path
 
 import hedgerow as hr
-from hedgerow import ledger, making
-from hedgerow.folder import drafts
+from hedgerow.release import ledger
+from hedgerow.release import make as making
+from hedgerow.release.folder import drafts
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.chmod", "os.remove", "sqlite3.connect"}
 

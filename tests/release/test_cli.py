@@ -12,9 +12,9 @@ import pyreadstat
 import pytest
 
 import hedgerow as hr
-from hedgerow import formats
 from hedgerow.cli import app
-from hedgerow.ledger import Ledger
+from hedgerow.release.ledger import Ledger
+from hedgerow.tables import files as formats
 
 QUICK = ("--formula", "x ~ z", "--draws", 200)
 GOOD = (*QUICK, "--epsilon", 40)
@@ -308,7 +308,7 @@ def test_an_unforeseen_error_shows_no_data(hedgerow, table, monkeypatch):
         secret = "123456789"
         raise ValueError(f"bad value {secret}")
 
-    monkeypatch.setattr("hedgerow.making.prepare", fail)
+    monkeypatch.setattr("hedgerow.release.make.prepare", fail)
     done = hedgerow("synthesize", table, *GOOD, "--out", "release")
     assert (done.code, "123456789" in done.text, "Traceback" in done.text) == (1, False, False)
     shown = hedgerow("synthesize", table, *GOOD, "--out", "release", "--debug")

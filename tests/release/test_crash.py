@@ -71,7 +71,7 @@ def test_a_disk_that_fills_up(tmp_path):
     assert "Traceback" not in done.stderr
     left = {path.name for path in tmp_path.iterdir()} - {"payroll.csv"}
     assert {name.partition("sqlite")[0] for name in left} == {"ledger."}
-    from hedgerow.ledger import Ledger
+    from hedgerow.release.ledger import Ledger
 
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.pending() == []

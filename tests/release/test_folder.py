@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hedgerow as hr
-from hedgerow import certificate as certificates
 from hedgerow.errors import DataError, FileError, ReleaseError, SettingError
-from hedgerow.ledger import Ledger
-from hedgerow.making import _assumed
-from hedgerow.preparing import prepare
+from hedgerow.release import certificate as certificates
+from hedgerow.release.ledger import Ledger
+from hedgerow.release.make import _assumed
+from hedgerow.release.prepare import prepare
 
 AVERAGED = hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)))
 SEED = 918273645

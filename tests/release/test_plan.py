@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import hedgerow as hr
 from hedgerow.errors import PlanError, SettingError
-from hedgerow.plan import Outputs, Plan, Read, text
-from hedgerow.plan.commented import commented
-from hedgerow.plan.flags import from_flags, to_flags
-from hedgerow.plan.parts import schema
-from hedgerow.weights import as_weights
+from hedgerow.privacy.weights import as_weights
+from hedgerow.release.plan import Outputs, Plan, Read, text
+from hedgerow.release.plan.commented import commented
+from hedgerow.release.plan.flags import from_flags, to_flags
+from hedgerow.release.plan.parts import schema
 
 RANGES = {
     "radius": hr.Radius(0.4, 1.8),
@@ -42,7 +42,8 @@ def parsed(arguments: list[str]) -> Plan:
     """What the command makes of arguments, without running it."""
     import typer
 
-    from hedgerow.cli import app, plans
+    from hedgerow.cli import app
+    from hedgerow.cli import plan as plans
 
     seen = []
     original = plans.plan_from

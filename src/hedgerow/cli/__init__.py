@@ -12,7 +12,11 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import boxes, ledgers, plans, releases, trials
+from hedgerow.cli import box as boxes
+from hedgerow.cli import ledger as ledgers
+from hedgerow.cli import plan as plans
+from hedgerow.cli import release as releases
+from hedgerow.cli import trial as trials
 from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError

@@ -10,7 +10,7 @@ _RANGE_STANDARDS = ("range-averaged", "range-truncated")
 
 def ask(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags with what was missing asked for."""
-    from hedgerow import formats
+    from hedgerow.tables import files as formats
 
     found = dict(flags)
     if found["data"] is None:

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hedgerow.axes import Array, LogLik, LogMass, PerRecord
-from hedgerow.design import Design
+from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.keys import Key
+from hedgerow.models.risk import Risk
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.ranges import Interval
-from hedgerow.risk import Risk
-from hedgerow.sensitive import Sensitive
-from hedgerow.support import ANYWHERE, Support
-from hedgerow.table import Table
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Sensitive
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import ANYWHERE, Support
 
 Parameters = Mapping[str, Array]
 

@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from hedgerow.axes import Array
+from hedgerow.arrays import Array
 from hedgerow.checks import is_finite
-from hedgerow.design import Design
 from hedgerow.errors import SettingError
+from hedgerow.tables.design import Design
 
 
 @dataclass(frozen=True)

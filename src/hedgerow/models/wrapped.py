@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from hedgerow.axes import Array, LogLik, LogMass, PerRecord
-from hedgerow.design import Design
+from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.models.base import Model, Parameters
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.ranges import Interval
-from hedgerow.sensitive import Sensitive
-from hedgerow.support import Support
-from hedgerow.table import Table
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Sensitive
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import Support
 
 
 @dataclass(frozen=True)

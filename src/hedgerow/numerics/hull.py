@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hedgerow.axes import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord
 
 MOST_COLUMNS = 3  # in five dimensions and more nearly every draw is a vertex, and hulls are slow
 _LEAST_DRAWS = 100

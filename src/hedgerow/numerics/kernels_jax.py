@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hedgerow.axes import Array
+from hedgerow.arrays import Array
 from hedgerow.numerics.coefficients import MILLS, MILLS_CENTRE
-from hedgerow.numerics.intervals import NARROW
+from hedgerow.numerics.normal_mass import NARROW
 
 _RECORDS = 1 << 20  # records on the device at a time
 _DRAWS = 16  # draws evaluated before a reduction

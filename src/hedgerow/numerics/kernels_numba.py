@@ -19,7 +19,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-from hedgerow.axes import Array
+from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
 

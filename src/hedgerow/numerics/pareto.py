@@ -6,7 +6,7 @@ ArviZ, which the tests compare with. Above 0.7 a mean of such weights cannot be 
 
 import numpy as np
 
-from hedgerow.axes import Array, LogLik, PerRecord
+from hedgerow.arrays import Array, LogLik, PerRecord
 
 TRUSTED = 0.7
 _LEAST = 5  # weights in the tail below which nothing can be said

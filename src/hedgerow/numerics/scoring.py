@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.axes import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.numerics.hull import Deciding, Index, deciding, rounding_bound
 

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from hedgerow.axes import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
 
 ROWS = 65_536  # rows factored at a time: tens of MB at most, and the merge costs next to nothing

@@ -7,8 +7,8 @@ import numpy as np
 
 from hedgerow import datasets
 from hedgerow.comparison import Comparison, compare
-from hedgerow.keys import Key
 from hedgerow.models.base import Model
+from hedgerow.randomness import Key
 from hedgerow.studies import setup
 from hedgerow.studies.samples import Found, by_record, prices, quiet, utility
 

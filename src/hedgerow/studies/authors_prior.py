@@ -16,11 +16,11 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 from scipy.stats import qmc
 
-from hedgerow.axes import Array, PerRecord
-from hedgerow.design import Design
-from hedgerow.keys import Key
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.models.base import Health, Sample
-from hedgerow.models.regression import Lognormal
+from hedgerow.models.exact import Lognormal
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
 
 DEGREES = 3.0
 CONCENTRATION = 6.0  # of the LKJ distribution

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from hedgerow.price import BOUNDS, Bound
+from hedgerow.mechanism.price import BOUNDS, Bound
 from hedgerow.studies import application, figures, setup
 from hedgerow.studies.pictures import Note, Picture
 from hedgerow.studies.plan import Tables

@@ -18,16 +18,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtrit
 
-from hedgerow.axes import Array
+from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError
-from hedgerow.keys import Key, Stream
+from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.privacy.standards import ADP, Standard, Unweighted
+from hedgerow.privacy.strict import Strict
+from hedgerow.randomness import Key, Stream
 from hedgerow.results import Fitted
-from hedgerow.standards import ADP, Standard, Unweighted
-from hedgerow.strict import Strict
 from hedgerow.studies.samples import quiet
 from hedgerow.studies.work import each, processors
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.utility import ecdf_distance
 
 SEED = 1
 COPIES = 5

@@ -21,10 +21,8 @@ import typer
 from hedgerow import datasets
 from hedgerow.errors import HedgerowWarning
 from hedgerow.models.prior import Prior
-from hedgerow.standards import Unweighted
-from hedgerow.studies.work import each, processors
-from hedgerow.synthesizer import Synthesizer
-from hedgerow.weights import (
+from hedgerow.privacy.standards import Unweighted
+from hedgerow.privacy.weights import (
     CapWeights,
     InverseWeights,
     LinearWeights,
@@ -32,6 +30,8 @@ from hedgerow.weights import (
     SoftmaxWeights,
     Weights,
 )
+from hedgerow.studies.work import each, processors
+from hedgerow.synthesizer import Synthesizer
 
 SIZES, SEEDS = (2000, 200), tuple(range(1, 71))
 FAMILIES: dict[str, Weights] = {

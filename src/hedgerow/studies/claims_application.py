@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow import datasets
+from hedgerow.evidence.utility import statistics
 from hedgerow.studies import application
 from hedgerow.studies.claims_story1 import AVERAGED_BELOW, BELOW_WEIGHTED
 from hedgerow.studies.claims_utility import SHORTER
@@ -20,7 +21,6 @@ from hedgerow.studies.setup import (
     WIDE_AVG,
     WIDE_TRUNC,
 )
-from hedgerow.utility import statistics
 
 PRIORS = {application.AUTHORS: "the authors' prior", application.DEFAULT: "hedgerow's default prior"}
 ROWS = {"mean": "mean", "median": "median", "q90": "90 % quantile"}

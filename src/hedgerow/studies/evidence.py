@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hedgerow.axes import Array, Mask
+from hedgerow.arrays import Array, Mask
 from hedgerow.studies import setup
 
 ERRORS = 2.0  # a difference counts when it exceeds this many standard errors

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from hedgerow import datasets
-from hedgerow.plots import DATA
+from hedgerow.report.plots import DATA
 from hedgerow.studies import application, setup
 from hedgerow.studies.pictures import Picture
 from hedgerow.studies.plan import Tables

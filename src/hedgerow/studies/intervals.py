@@ -2,7 +2,7 @@
 
 The paper's simulation. From one fit and its five draws: what an analyst computes from one copy, what the
 combining rule for partially synthetic data makes of five, with and without correction, and the bootstrap of
-`hedgerow.intervals`. Copies are there to compare methods, so that each has the setting's target.
+`hedgerow.inference.intervals`. Copies are there to compare methods, so that each has the setting's target.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, t
 
-from hedgerow.axes import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import CalibrationError
-from hedgerow.intervals import intervals
+from hedgerow.inference.intervals import intervals
 from hedgerow.results import Fitted
 from hedgerow.studies.bias import COPIES, SEED, Setting, sample
 from hedgerow.studies.samples import quiet

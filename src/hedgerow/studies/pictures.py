@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from hedgerow.axes import Array
-from hedgerow.plots import DATA, draw_violins, round_ticks, violins
+from hedgerow.arrays import Array
+from hedgerow.report.plots import DATA, draw_violins, round_ticks, violins
 from hedgerow.studies import setup
 from hedgerow.studies.store import write
 

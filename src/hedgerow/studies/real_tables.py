@@ -17,15 +17,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hedgerow.axes import PerRecord
+from hedgerow.arrays import PerRecord
 from hedgerow.errors import CalibrationError
-from hedgerow.keys import Key
+from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.privacy.standards import ADP, Unweighted
+from hedgerow.randomness import Key
 from hedgerow.results import Fitted
-from hedgerow.standards import ADP, Unweighted
 from hedgerow.studies.bias import CORRECTED, PLAIN, SEED, SMOOTH, UNWEIGHTED
 from hedgerow.studies.samples import quiet
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.utility import ecdf_distance
 
 METHODS = (UNWEIGHTED, PLAIN, CORRECTED, SMOOTH)
 FIGURES = {"ecdf_max": "ECDF maximum", "log_q90": "log Q90", "log_mean": "log mean", "slope": "slope"}

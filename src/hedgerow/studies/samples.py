@@ -15,18 +15,18 @@ import numpy as np
 import pandas as pd
 
 from hedgerow import datasets
-from hedgerow import design as designs
-from hedgerow.calibrate import largest_scale
 from hedgerow.comparison import compare
 from hedgerow.errors import HedgerowWarning
-from hedgerow.keys import Key
-from hedgerow.mechanism import begin
-from hedgerow.price import BOUNDS
+from hedgerow.evidence.utility import statistics
+from hedgerow.mechanism.calibrate import largest_scale
+from hedgerow.mechanism.price import BOUNDS
+from hedgerow.mechanism.steps import begin
+from hedgerow.privacy.weights import LinearWeights
+from hedgerow.randomness import Key
 from hedgerow.studies import setup
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.table import Table
-from hedgerow.utility import statistics
-from hedgerow.weights import LinearWeights
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 Columns = dict[str, list[Any]]
 Found = dict[str, Columns]  # what a replicate leaves behind, by name of its tidy table

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hedgerow.ranges import Radius, Tail
-from hedgerow.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+from hedgerow.privacy.ranges import Radius, Tail
+from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 
 WIDE, NARROW, WIDER = Radius(0.4, 1.8), Radius(0.6, 1.2), Radius(0.2, 2.4)
 

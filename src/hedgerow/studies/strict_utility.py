@@ -13,18 +13,18 @@ import pandas as pd
 import typer
 
 from hedgerow import datasets
-from hedgerow.censored import Censored
-from hedgerow.elicit import widened
+from hedgerow.advice.elicit import widened
 from hedgerow.errors import CalibrationError, DataError, HedgerowWarning
+from hedgerow.evidence.utility import compare_copies
 from hedgerow.models.prior import Prior
-from hedgerow.models.program import Program
-from hedgerow.standards import ADP, Standard, Unweighted
-from hedgerow.strict import Strict
+from hedgerow.models.programs.program import Program
+from hedgerow.privacy.censored import Censored
+from hedgerow.privacy.standards import ADP, Standard, Unweighted
+from hedgerow.privacy.strict import Strict
 from hedgerow.studies.breaches import markdown
 from hedgerow.studies.work import each, processors
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.table import Table
-from hedgerow.utility import compare_copies
+from hedgerow.tables.table import Table
 
 RECORDS, SEEDS, TARGETS = 2000, tuple(range(1, 21)), (0.5, 1.0, 5.7)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}

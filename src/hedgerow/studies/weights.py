@@ -1,7 +1,7 @@
 """Which weights, risk and bound lose least at a given ε: `hedgerow study weights`, on simulated tables.
 
 The paper's simulation over sizes and targets, and the same with Student's t errors, which the model does not
-expect. Every candidate of `hedgerow.candidates.usual` is asked for ε under its own bound, so that equal ε are
+expect. Every candidate of `advice.candidates.usual` is asked for ε under its own bound, so that equal ε are
 not equal claims; the guarantee stands beside each. Samples are those of `hedgerow.studies.bias`, the same for
 every candidate. Beside the losses stands an audit: the largest exact loss with weights recomputed without a
 record, over the stated price.
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from hedgerow.candidates import Candidate, trial, unweighted, usual
+from hedgerow.advice.candidates import Candidate, trial, unweighted, usual
 from hedgerow.errors import FileError, HedgerowWarning
 from hedgerow.studies import bias
 from hedgerow.studies.work import each

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hedgerow.candidates import CORRECTED, METHODS, PLAIN, SMOOTH, usual
+from hedgerow.advice.candidates import CORRECTED, METHODS, PLAIN, SMOOTH, usual
 from hedgerow.studies import bias
 from hedgerow.studies.weights import OURS, PAPER, SAMPLES, SIZES, STRICT, UNWEIGHTED
 

@@ -1,0 +1,157 @@
+"""Weights, risk and bound as one choice, and what that choice loses on a table that is not confidential.
+
+`usual(epsilon)` lists the choices worth comparing at a target; `trial` puts one table through one of them,
+plain, corrected and with stratified predictions, all from the same draws. Both `hr.weights.advise` and
+`hedgerow study weights` are made of these. The tables are simulated or public: nothing here is confidential,
+and on a confidential table it would be a use of the data that ε does not cover.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.errors import CalibrationError, DataError
+from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.mechanism.price import SUPREMA, Bound
+from hedgerow.privacy.presets import recommended_weights
+from hedgerow.privacy.standards import ADP, Standard, Unweighted
+from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.weights import (
+    CapWeights,
+    LinearWeights,
+    LogisticWeights,
+    ScalarWeights,
+    SoftmaxWeights,
+    Weights,
+)
+from hedgerow.results import Fitted
+from hedgerow.synthesizer import Synthesizer
+
+PLAIN, CORRECTED, SMOOTH = "plain", "corrected", "corrected, stratified"
+METHODS = (PLAIN, CORRECTED, SMOOTH)
+STATISTICS = ("ecdf_max", "log_q90")
+CLAIMS: dict[Bound, str] = {
+    "lipschitz": "draw-based and local, 2Δ, weights held fixed",
+    "oscillation": "draw-based and local, oscillation, weights held fixed",
+    "exact": "draw-based and local, exact loss, weights held fixed",
+    "strict": "ε-differential privacy over a public box",
+}
+_NUMBERS = (float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A choice of weights, their risk and the bound that ε is asked for under."""
+
+    label: str
+    bound: Bound
+    weights: Weights | None = None  # None: the standard brings its own
+    standard: Standard = field(default_factory=ADP)
+
+    @property
+    def claim(self) -> str:
+        """What an ε under this bound says, in short."""
+        return CLAIMS[self.bound]
+
+    def settings(self) -> dict[str, Any]:
+        """As `Synthesizer` takes it."""
+        own = {} if self.bound in SUPREMA else {"weights": self.weights, "bound": self.bound}
+        return {"standard": self.standard, **own}
+
+
+def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = None) -> tuple[Candidate, ...]:
+    """The choices that docs/weights.md compares, for a target of one copy; strict mode where there is a box.
+
+    Linear and inverse weights are not there under the sharper bounds: recomputed without a record they were
+    seen to exceed them (docs/honesty.md). Caps are shares of the target, which is public.
+    """
+    found = [
+        Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
+        Candidate("softmax, oscillation", "oscillation", SoftmaxWeights(risk="oscillation")),
+        Candidate("logistic, oscillation", "oscillation", LogisticWeights(risk="oscillation")),
+        Candidate("scalar, oscillation", "oscillation", ScalarWeights(1.0)),
+    ]
+    caps = {
+        "cap ε/4": CapWeights(epsilon / 4, risk="oscillation"),
+        "cap ε/2": CapWeights(epsilon / 2, risk="oscillation"),
+        "cap ε": recommended_weights(epsilon),
+    }
+    found += [Candidate(f"{name}, oscillation", "oscillation", weights) for name, weights in caps.items()]
+    found.append(Candidate("cap ε, exact", "exact", caps["cap ε"]))
+    if box is not None:
+        found.append(Candidate("strict", "strict", None, Strict(box, "public, as given")))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How far copies are from the table they were made from, averaged over them, and what an audit found."""
+
+    method: str
+    ecdf_max: float  # the largest difference of the empirical distribution functions
+    log_q90: (
+        float  # |difference of the 90 % quantiles| on the model's scale: of logarithms, for the lognormal
+    )
+    corrected: int  # draws for which the search settled
+    loss_recomputed: float | None = None  # largest privacy loss with weights recomputed, over the target
+    loss_either: float | None = None  # the same at draws of either posterior
+
+
+def trial(
+    candidate: Candidate,
+    formula: str,
+    data: Any,
+    *,
+    epsilon: float,
+    audited: tuple[int, int] | None = None,
+    copies: int = 1,
+    **settings: Any,
+) -> list[Loss]:
+    """The losses of one candidate on one table, a method each; none where no fit meets the target.
+
+    Copies are there to average over, not to be released together: each has the target `epsilon`. `audited`
+    says for how many records of large risk or loss, and how many others, weights are recomputed.
+    """
+    synth = Synthesizer(
+        formula, epsilon=copies * epsilon, copies=copies, debias=True, **candidate.settings(), **settings
+    )
+    try:
+        done = synth.fit(data)._need()
+    except (CalibrationError, DataError):  # the second: a box too far from the table to draw from
+        return []
+    smooth = replace(done, sampling="stratified")
+    smooth.__dict__["released"] = done.released  # the same corrections, computed once
+    found: dict[str, Any] = {}
+    if audited is not None and candidate.bound not in SUPREMA:  # there each weight is its own record's
+        audit = synth.audit(riskiest=audited[0], sample=audited[1])
+        again, there = float(audit.recomputed.max()), float(audit.reverse.max())
+        found = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}
+    methods = {PLAIN: replace(done, debias=False), CORRECTED: done, SMOOTH: smooth}
+    return [replace(_loss(name, fitted), **found) for name, fitted in methods.items()]
+
+
+def unweighted(formula: str, data: Any, *, copies: int, **settings: Any) -> list[Loss]:
+    """The same for the plain posterior, which meets no target: independent and stratified predictions."""
+    done = Synthesizer(formula, standard=Unweighted(), copies=copies, **settings).fit(data)._need()
+    return [_loss(PLAIN, done), _loss(SMOOTH, replace(done, sampling="stratified"))]
+
+
+def _loss(method: str, fitted: Fitted) -> Loss:
+    model: Any = fitted.recipe.model
+    scale = getattr(model, "base", model).response  # a boxed model's is its base's
+    original = fitted.start.design.values
+    # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
+    positive = model.name == "lognormal"
+    ends = _NUMBERS if positive else (-_NUMBERS[1], _NUMBERS[1])
+    copies = [np.clip(copy, *ends) for copy in fitted.predicted()]
+    gaps = [ecdf_distance(original, copy).maximum for copy in copies]
+    tails = [abs(_q90(scale(copy)) - _q90(scale(original))) for copy in copies]
+    settled = sum(draw.converged for draw in fitted.released)
+    return Loss(method, float(np.mean(gaps)), float(np.mean(tails)), settled)
+
+
+def _q90(values: PerRecord) -> float:
+    return float(np.quantile(values, 0.9))

@@ -1,0 +1,146 @@
+"""A box of parameters from what is published or agreed, never from the confidential outcome.
+
+An owner seldom knows coefficients, but often knows medians: "a farm with 10 employees pays between 150,000
+and 400,000, one with 100 between …". As many such statements as the formula has coefficients, and a
+statement about spread, fix a box for `Strict`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from hedgerow.arrays import Array
+from hedgerow.errors import SettingError
+from hedgerow.models.base import Model
+from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.families import model_named
+from hedgerow.privacy.strict import Boxed, Strict
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
+
+Point = tuple[Mapping[str, Any], tuple[float, float]]
+
+
+def box_from_medians(
+    formula: str,
+    predictors: Any,
+    points: Sequence[Point],
+    *,
+    top_decile_ratio: tuple[float, float] | None = None,
+    top_decile_gap: tuple[float, float] | None = None,
+    family: str = "lognormal",
+) -> dict[str, tuple[float, float]]:
+    """The smallest box that holds every coefficient consistent with the statements.
+
+    `points` pairs predictor values with a lower and an upper end for the median outcome there. The spread is
+    given as the 90 % quantile over the median (lognormal: `top_decile_ratio`) or minus it (normal:
+    `top_decile_gap`), each as a lower and an upper end. `predictors` is the public table of predictors.
+    """
+    model = _regression(family)
+    design = _public_design(formula, predictors)
+    rows = pd.DataFrame([dict(values) for values, _ in points]).rename(columns=dict(design.aliases))
+    if len(points) != len(design.columns):
+        raise SettingError(
+            f"The formula has {len(design.columns)} coefficients ({', '.join(design.columns)}); give as many "
+            f"points, got {len(points)}."
+        )
+    try:
+        matrix = np.asarray(design.spec.get_model_matrix(rows), dtype=np.float64)
+        inverse = np.linalg.inv(matrix)
+    except (np.linalg.LinAlgError, ValueError, KeyError):
+        raise SettingError(
+            f"The points do not determine the coefficients. Give values for {', '.join(design.predictors)} "
+            "that differ in every predictor."
+        ) from None
+    ends = np.array([[_end(model, end) for end in sorted(median)] for _, median in points])
+    low = np.minimum(inverse * ends[:, 0], inverse * ends[:, 1]).sum(axis=1)
+    high = np.maximum(inverse * ends[:, 0], inverse * ends[:, 1]).sum(axis=1)
+    box = {name: (float(a), float(b)) for name, a, b in zip(design.columns, low, high, strict=True)}
+    return box | {"sigma": _sigma(model, top_decile_ratio, top_decile_gap)}
+
+
+def box_cost(
+    formula: str,
+    predictors: Any,
+    box: Mapping[str, tuple[float, float]],
+    *,
+    epsilon: float,
+    factors: Sequence[float] = (1.0, 1.5, 2.0, 3.0),
+    family: str = "lognormal",
+    seed: int = 1,
+) -> dict[str, list[float]]:
+    """What wider boxes would cost, on an outcome simulated at the centre of the box: tidy and public.
+
+    `mean_weight` is the average α, `effective_records` their sum: how many records' worth of information the
+    copies carry.
+    """
+    model = _regression(family)
+    design = _public_design(formula, predictors)
+    centre = np.array([sum(box[name]) / 2 for name in design.columns])
+    sigma = float(np.sqrt(box["sigma"][0] * box["sigma"][1]))
+    uniforms = Key.from_seed(seed).child("box").stream().uniform(design.records)
+    values = model.predict(design, {"beta": centre, "sigma": np.asarray(sigma)}, uniforms)
+    simulated = design.replace_values(values)
+    columns: dict[str, list[float]] = {"factor": [], "mean_weight": [], "effective_records": []}
+    for factor in factors:
+        wide = Boxed(model, Strict(widened(box, factor)).box)
+        weight = np.minimum(1.0, epsilon / wide.oscillation(simulated))
+        columns["factor"].append(float(factor))
+        columns["mean_weight"].append(float(weight.mean()))
+        columns["effective_records"].append(float(weight.sum()))
+    return columns
+
+
+def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
+    """The box with every side stretched about its centre, sigma on the log scale."""
+    if not np.isfinite(factor) or factor <= 0:
+        raise SettingError(f"factor must be a positive number, got {factor!r}.")
+    found = {}
+    for name, (low, high) in box.items():
+        if name == "sigma":
+            middle, half = np.log(low * high) / 2, np.log(high / low) / 2 * factor
+            found[name] = (float(np.exp(middle - half)), float(np.exp(middle + half)))
+        else:
+            middle, half = (low + high) / 2, (high - low) / 2 * factor
+            found[name] = (middle - half, middle + half)
+    return found
+
+
+def _regression(family: str) -> Regression:
+    model: Model = model_named(family, None)
+    if not isinstance(model, Regression):
+        raise SettingError(f"A box needs the normal or the lognormal family, got {family!r}.")
+    return model
+
+
+def _public_design(formula: str, predictors: Any) -> designs.Design:
+    """The design of the public predictors; the outcome, if it is there at all, is not read."""
+    table = Table.of(predictors)
+    outcome = formula.split("~")[0].strip().strip("`")
+    blank = {name: table.frame[name].to_numpy() for name in table.columns if name != outcome}
+    return designs.build(formula, Table.of(pd.DataFrame({outcome: np.ones(table.rows), **blank})))
+
+
+def _end(model: Regression, value: float) -> float:
+    if not np.isfinite(value) or (isinstance(model, Lognormal) and value <= 0):
+        raise SettingError(f"A median must be a finite number the {model.name} family allows, got {value!r}.")
+    return float(model.response(np.array([float(value)]))[0])
+
+
+def _sigma(
+    model: Regression, ratio: tuple[float, float] | None, gap: tuple[float, float] | None
+) -> tuple[float, float]:
+    given = ratio if isinstance(model, Lognormal) else gap
+    wanted = "top_decile_ratio" if isinstance(model, Lognormal) else "top_decile_gap"
+    least = 1.0 if isinstance(model, Lognormal) else 0.0
+    if given is None or not least < min(given) < max(given) < np.inf:
+        raise SettingError(f"Give {wanted} as two different numbers above {least:g}, got {given!r}.")
+    spread: Array = np.sort(np.asarray(given, dtype=np.float64))
+    if isinstance(model, Lognormal):
+        spread = np.log(spread)
+    low, high = spread / ndtri(0.9)
+    return float(low), float(high)

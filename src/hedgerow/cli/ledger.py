@@ -1,0 +1,224 @@
+"""hedgerow ledger: what was spent on which data, and what may still be."""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli.options import shown
+from hedgerow.cli.screen import Screen
+from hedgerow.errors import LedgerError, SettingError
+
+if TYPE_CHECKING:
+    from hedgerow.release.ledger import Ledger
+
+app = typer.Typer(help="What was spent on which data: list, show, budget, settle, verify, export.")
+Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (or HEDGEROW_LEDGER).")]
+Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_default=False)]
+
+
+def existing(place: Path | None) -> "Ledger":
+    """The ledger at that place; one that does not exist is not begun."""
+    from hedgerow.release.ledger import Ledger
+
+    path = _path(place)
+    if not path.exists():
+        raise LedgerError(f"{path.name}: no ledger here. Nothing was released yet, or pass --ledger FILE.")
+    return Ledger.open(path)
+
+
+def _path(place: Path | None) -> Path:
+    from hedgerow.release.ledger.place import ledger_path
+
+    return ledger_path(None if place is None else str(place))
+
+
+@app.command("list")
+@shown
+def list_(screen: Screen, ledger: Place = None) -> None:
+    """List accounts and releases.
+
+    Example: hedgerow ledger list --ledger ledger.sqlite
+    """
+    with existing(ledger) as opened:
+        balances, entries = opened.balance(), opened.entries()
+        pending = {entry.release for entry in opened.pending()}
+    last = {entry.release: entry for entry in entries if entry.release is not None}
+    screen.table(
+        "Accounts",
+        [
+            {
+                "dataset": balance.dataset,
+                "relation": balance.relation,
+                "spent": balance.spent,
+                "budget": balance.budget,
+                "remaining": balance.remaining,
+                "releases": str(balance.releases),
+                "pending": str(balance.pending),
+            }
+            for balance in balances
+        ],
+    )
+    releases = [
+        {
+            "release": entry.release,
+            "time": entry.time,
+            "dataset": entry.dataset or "(no name)",
+            "relation": entry.relation,
+            "epsilon": entry.epsilon,
+            "state": "pending" if entry.release in pending else entry.event,
+        }
+        for entry in last.values()
+    ]
+    screen.table("Releases", releases)
+    if pending:
+        screen.note(
+            "pending: a release under way, or one that died. Look for a folder named .*.hedgerow-ID.partial. "
+            "If it is there, or there is no release folder, nobody saw the copies: remove it and settle as "
+            "void. If the release folder is there, settle as released."
+        )
+    screen.result({"accounts": [_finite(asdict(balance)) for balance in balances], "releases": releases})
+
+
+@app.command()
+@shown
+def show(release: Release, screen: Screen, ledger: Place = None) -> None:
+    """Show everything that was recorded about one release.
+
+    Example: hedgerow ledger show 1f2e3d4c5b6a7988
+    """
+    with existing(ledger) as opened:
+        rows = [asdict(entry) for entry in opened.entries() if entry.release == release]
+    if not rows:
+        raise LedgerError(f"release {release!r} is not in the ledger. See: hedgerow ledger list")
+    for row in rows:
+        screen.facts([(name, "" if value is None else str(value)) for name, value in row.items()])
+        screen.say("")
+    screen.result({"entries": rows})
+
+
+@app.command()
+@shown
+def export(
+    screen: Screen,
+    ledger: Place = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The file to write; else it is printed.")] = None,
+) -> None:
+    """Write all rows and accounts as JSON.
+
+    Example: hedgerow ledger export --out ledger.json
+    """
+    from hedgerow.cli.plan import write_new
+
+    with existing(ledger) as opened:
+        content = json.dumps(opened.export(), indent=1, ensure_ascii=False) + "\n"
+    if out is None:
+        typer.echo(content, nl=False)
+        return
+    write_new(out, content)
+    screen.say(f"{out} is written.")
+
+
+@app.command("verify")
+@shown
+def verify_ledger(screen: Screen, ledger: Place = None) -> None:
+    """Check that no row was changed, removed or reordered.
+
+    Example: hedgerow ledger verify
+    """
+    with existing(ledger) as opened:
+        problems = opened.verify()
+        count, last = opened.head()
+    screen.result({"sound": not problems, "problems": list(problems), "rows": count, "head": last})
+    if problems:
+        raise LedgerError("The ledger does not verify: " + " ".join(problems))
+    screen.say(f"The ledger is sound: {count} rows, head {last}. Keep the head elsewhere.")
+
+
+@app.command()
+@shown
+def settle(
+    release: Release,
+    outcome: Annotated[str, typer.Argument(help="released, spent or void.", show_default=False)],
+    screen: Screen,
+    ledger: Place = None,
+    note: Annotated[str, typer.Option("--note", help="Who states this, and why; needed for void.")] = "",
+    folder: Annotated[
+        Path | None, typer.Option("--release", help="The release folder, for released.")
+    ] = None,
+) -> None:
+    """Close an entry that a crash left pending.
+
+    released: its folder is there and verifies. spent: keep the price. void: no copy became visible.
+
+    Example: hedgerow ledger settle 1f2e3d4c5b6a7988 void --note "A. Smith: the machine lost power"
+    """
+    with existing(ledger) as opened:
+        if outcome == "released":
+            note = _verified(release, folder, note)
+            entry = opened.confirm(release, note=note)
+        else:
+            entry = opened.settle(release, outcome, note=note)
+    screen.say(f"Release {release} is settled as {entry.event}.")
+    screen.result({"release": release, "state": entry.event})
+
+
+def _verified(release: str, folder: Path | None, note: str) -> str:
+    """The note of a confirmed release: the digest of its certificate, as a release writes it itself."""
+    from hedgerow.release.make import digest_of
+    from hedgerow.release.verify import verify_release
+
+    if folder is None:
+        raise SettingError("released needs the folder: --release FOLDER. Without it, settle as spent.")
+    found = verify_release(folder)
+    if found.problems or found.certificate.release != release:
+        raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
+    return f"certificate {digest_of(found.certificate)}" + (f"; {note}" if note else "")
+
+
+@app.command()
+@shown
+def budget(
+    epsilon: Annotated[float, typer.Argument(help="What may be spent in all.", show_default=False)],
+    screen: Screen,
+    ledger: Place = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name.")] = None,
+    fingerprint: Annotated[str | None, typer.Option("--fingerprint", help="Of data without a name.")] = None,
+    relation: Annotated[
+        str | None, typer.Option("--relation", help="Neighbour relation: withheld, …")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Take relation and dataset from a plan.")
+    ] = None,
+    note: Annotated[str, typer.Option("--note", help="Who decided, and why.")] = "",
+) -> None:
+    """Set what may be spent on a dataset under a neighbour relation.
+
+    For instance:
+
+      hedgerow ledger budget 10 --dataset payroll --relation withheld
+
+      hedgerow ledger budget 10 --plan plan.yaml
+    """
+    from hedgerow.release.ledger.place import open_ledger
+
+    named = None if ledger is None else str(ledger)
+    if plan is not None:
+        from hedgerow.release.plan import Plan
+
+        read = Plan.load(plan)
+        relation, dataset, named = relation or read.relation, dataset or read.dataset, named or read.ledger
+    if relation is None:
+        raise SettingError("--relation is missing: withheld for adp, or take it from a plan with --plan.")
+    with open_ledger(named) as opened:
+        opened.set_budget(epsilon, relation=relation, dataset=dataset, fingerprint=fingerprint, note=note)
+    screen.say(f"Budget of {dataset or fingerprint} under '{relation}': {epsilon:g}.")
+    screen.result({"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "budget": epsilon})
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: null stands for an unbounded spend, as in an export."""
+    return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in row.items()}

@@ -1,0 +1,141 @@
+"""init, schema, datasets: plan files, the shapes of our files, and tables to try things on."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli.options import planned, shown
+from hedgerow.cli.screen import Screen
+from hedgerow.errors import FileError, SettingError
+
+if TYPE_CHECKING:
+    from hedgerow.release.plan import Plan
+
+
+def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
+    """The plan of a command line: a plan file, flags, or flags on top of a file."""
+    from hedgerow.release.plan import Plan
+    from hedgerow.release.plan.flags import from_flags
+
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}
+    file = given.pop("plan")
+    base = Plan.load(file) if file is not None else None
+    return from_flags(given, base=base, target_needed=target_needed)
+
+
+@shown
+@planned
+def init(
+    flags: dict[str, Any],
+    screen: Screen,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The plan file to write; else it is printed.")
+    ] = None,
+    command: Annotated[bool, typer.Option("--command", help="Print the command that says the same.")] = False,
+) -> None:
+    """Write a commented plan file, from flags or, on a terminal, from questions.
+
+    For instance:
+
+      hedgerow init payroll.csv --formula "payroll ~ employees" --epsilon 5.7 --out plan.yaml
+
+      hedgerow init --plan plan.yaml --command
+    """
+    from dataclasses import replace
+
+    from hedgerow.release.plan.commented import commented
+    from hedgerow.release.plan.flags import command as as_command
+
+    if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
+        from hedgerow.cli.questions import ask
+
+        flags = ask(flags)
+    plan = plan_from(flags)
+    if command:
+        screen.say(as_command(plan))
+        screen.result({"command": as_command(plan)})
+        return
+    if out is None:
+        screen.say(commented(plan).rstrip())
+        screen.result(plan.mapping())
+        return
+    paths: dict[str, Any] = {name: _seen_from(out, getattr(plan, name)) for name in ("data", "ledger")}
+    write_new(out, commented(replace(plan, **paths)))
+    screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
+    screen.result({"plan": str(out)})
+
+
+def _seen_from(out: Path, given: str | None) -> str | None:
+    """A path as a plan file at `out` should name it: relative to itself."""
+    if given is None or Path(given).is_absolute():
+        return given
+    return os.path.relpath(given, out.parent)
+
+
+@shown
+def schema(
+    what: Annotated[str, typer.Argument(help="plan or certificate.", show_default=False)], screen: Screen
+) -> None:
+    """Print the JSON Schema of plans or of certificates.
+
+    Example: hedgerow schema plan > plan.schema.json
+    """
+    from hedgerow.release import certificate
+    from hedgerow.release.plan import parts
+
+    shapes = {"plan": parts.schema, "certificate": certificate.schema}
+    if what not in shapes:
+        raise SettingError(f"schema {what!r} is not one of {', '.join(shapes)}.")
+    sys.stdout.write(json.dumps(shapes[what](), indent=1, ensure_ascii=False) + "\n")
+
+
+@shown
+def datasets(
+    screen: Screen,
+    name: Annotated[str | None, typer.Argument(help="Leave out for a list.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; its ending is its format.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option("--rows", help="How many rows.")] = None,
+) -> None:
+    """Write a made-up table to try things on; none is confidential.
+
+    Example: hedgerow datasets payroll --out payroll.csv
+    """
+    from hedgerow import datasets as tables
+    from hedgerow.models.families import FAMILIES
+    from hedgerow.tables import files as formats
+
+    known: dict[str, Callable[..., Any]] = {"payroll": tables.payroll, "lognormal": tables.lognormal}
+    if name is None:
+        about = [{"dataset": k, "about": (make.__doc__ or "").split("\n")[0]} for k, make in known.items()]
+        about.append({"dataset": "gamma, poisson, …", "about": "Simulated data of any family, by its name."})
+        screen.facts([(row["dataset"], row["about"]) for row in about])
+        screen.result({"datasets": about})
+        return
+    known = {family: partial(tables.family, family) for family in FAMILIES} | known
+    if name not in known:
+        raise SettingError(f"dataset {name!r} is not one of {', '.join(known)}.")
+    if out is None:
+        raise SettingError(f"--out is missing: the file to write, for instance --out {name}.csv")
+    frame = known[name](**({} if rows is None else {"n": rows}))
+    written = formats.write(frame, out, formats.format_of(out))
+    screen.say(f"{out}: {len(frame)} rows, columns {', '.join(frame.columns)}.")
+    screen.result({"file": str(out), "rows": len(frame), "bytes": written.size})
+
+
+def write_new(out: Path, content: str) -> None:
+    """Writes a text file that does not exist yet."""
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
+    except OSError as error:
+        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None

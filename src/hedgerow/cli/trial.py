@@ -1,0 +1,193 @@
+"""compare, calibrate, cost, audit, attack, contraction: what a release would cost, before it is made.
+
+Everything these commands print is computed from the confidential data and is confidential.
+"""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli.options import planned, shown
+from hedgerow.cli.plan import plan_from
+from hedgerow.cli.screen import Screen
+from hedgerow.errors import CalibrationError, FileError, SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
+_CONFIDENTIAL = "Computed from the data: confidential, not for publication."
+
+
+@shown
+@planned
+def compare(flags: dict[str, Any], screen: Screen) -> None:
+    """Compare the standards on one table: price, price with the outcome withheld, what is lost.
+
+    Example: hedgerow compare payroll.csv --formula "payroll ~ employees" --radius 0.4,1.8
+    """
+    from hedgerow.release.trial import compare_standards
+
+    plan = plan_from(_ranged(flags), target_needed=False)
+    with screen.progress(3) as tell:
+        rows = compare_standards(plan, progress=tell)
+    screen.table(f"ε of one copy. {_CONFIDENTIAL}", [{k: row[k] for k in _SHOWN} for row in rows])
+    screen.result({"confidential": True, "standards": rows})
+
+
+@shown
+@planned
+def calibrate(
+    flags: dict[str, Any],
+    screen: Screen,
+    at: Annotated[
+        list[float] | None, typer.Option("--at", help="A target ε to try; may be given several times.")
+    ] = None,
+) -> None:
+    """Try targets: the scale each one puts on the weights, and what is left of the data.
+
+    Example: hedgerow calibrate payroll.csv --formula "payroll ~ employees" --at 2 --at 5.7 --at 12
+    """
+    from hedgerow.release.trial import try_targets
+
+    plan = plan_from(flags, target_needed=False)
+    targets = [*(at or []), *([plan.epsilon] if plan.epsilon is not None else [])]
+    if not targets:
+        raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
+    with screen.progress(1 + len(targets)) as tell:
+        rows = try_targets(plan, targets, progress=tell)
+    screen.table(f"Targets over {plan.copies} copies. {_CONFIDENTIAL}", rows)
+    screen.result({"confidential": True, "targets": rows})
+    if not any(row["met"] == "yes" for row in rows):
+        raise CalibrationError(
+            "None of the targets can be met. Use more records, a shorter formula, another range or fewer "
+            "copies."
+        )
+
+
+@shown
+@planned
+def audit(
+    flags: dict[str, Any],
+    screen: Screen,
+    riskiest: Annotated[
+        int | None, typer.Option(help="Riskiest records to recompute weights for (20; 0 for Markov chains).")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Further records, picked at random (10; 0 for Markov chains).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the losses into this new PNG file; it is confidential.")
+    ] = None,
+) -> None:
+    """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
+
+    Example: hedgerow audit payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    """
+    from hedgerow.release.trial import audit_plan
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(3) as tell:
+        found = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
+    screen.say(str(found))
+    if picture is not None:
+        _draw(found.plot(), picture)
+        screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
+    screen.result(
+        {
+            "confidential": True,
+            "kind": found.kind,
+            "epsilon": found.epsilon,
+            "largest_fixed": found.largest_fixed,
+            "largest_recomputed": found.largest_recomputed,
+            "breaches": found.breaches.tolist(),
+            "reverse_breaches": found.reverse_breaches.tolist(),
+        }
+    )
+
+
+@shown
+@planned
+def attack(
+    flags: dict[str, Any],
+    screen: Screen,
+    record: Annotated[
+        int | None, typer.Option(help="Row to attack, from 0 up; the most exposed one by default.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Copies made from each of the two tables.")] = 2000,
+) -> None:
+    """Try to tell from copies whether one outcome was used: a lower bound on ε next to the claimed one.
+
+    Example: hedgerow attack payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    """
+    from hedgerow.release.trial import attack_plan
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(3) as tell:
+        found = attack_plan(plan, record=record, trials=trials, progress=tell)
+    screen.say(str(found))
+    screen.result({"confidential": True, **asdict(found), "breach": found.breach})
+
+
+@shown
+@planned
+def contraction(flags: dict[str, Any], screen: Screen) -> None:
+    """Refit on nested subsamples and show each bound against the number of records.
+
+    Example: hedgerow contraction payroll.csv --formula "payroll ~ employees"
+    """
+    from hedgerow.release.trial import contract
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(2) as tell:
+        rows = contract(plan, progress=tell)
+    screen.table(f"ε of one copy by number of records. {_CONFIDENTIAL}", rows)
+    screen.result({"confidential": True, "sizes": rows})
+
+
+@shown
+@planned
+def cost(flags: dict[str, Any], screen: Screen) -> None:
+    """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.
+
+    Example: hedgerow cost --plan plan.yaml
+    """
+    from hedgerow.release.trial import cost_of
+
+    plan = plan_from(flags, target_needed=False)
+    with screen.progress(2) as tell:
+        found = cost_of(plan, progress=tell)
+    charge = "no ε is claimed" if plan.epsilon is None else f"{plan.epsilon:g} for {plan.copies} copies"
+    facts = [("would spend", charge), ("account", found.account), ("relation", plan.relation)]
+    spent = "nothing yet" if found.balance is None else f"{found.balance.spent:g}"
+    facts += [("spent so far", spent)]
+    if found.balance is not None and found.balance.remaining is not None:
+        facts += [("remaining", f"{found.balance.remaining:g} of {found.balance.budget:g}")]
+    else:
+        facts += [("budget", "none is set for this account")]
+    screen.facts(facts)
+    screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
+    screen.say(found.advice)
+    screen.table("What wider boxes would leave of the records, on a simulated outcome", found.wider)
+    result = {"confidential": True, "facts": dict(facts), "prices": found.prices, "advice": found.advice}
+    screen.result(result | ({"wider_boxes": found.wider} if found.wider else {}))
+
+
+def _draw(figure: "Figure", out: Path) -> None:
+    """Writes a picture that only its owner may read into a file that does not exist yet."""
+    try:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            figure.savefig(file, format="png", dpi=110)
+    except FileExistsError:
+        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
+    except OSError as error:
+        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None
+
+
+def _ranged(flags: dict[str, Any]) -> dict[str, Any]:
+    """A range alone asks for the standards that use one."""
+    given = any(flags[name] is not None for name in ("radius", "brackets", "bounds", "range"))
+    return flags | {"standard": "range-truncated"} if given and flags["standard"] is None else flags

@@ -1,0 +1,5 @@
+"""What was lost and what could be learned. Everything here is confidential.
+
+`utility` and `disclosure` compare copies with the data, `audit` and `attack` hold the mechanism against its
+price, `more_draws` foretells how a price moves, `external` prices fits made elsewhere.
+"""

@@ -1,0 +1,326 @@
+"""Leave-one-out privacy loss: what withholding one outcome does to the posterior (docs/maths.md, "Audit").
+
+With weights fixed the loss of an exact model is known in closed form for every record. With weights
+recomputed the whole procedure is run again without the record's outcome, and the loss is the log ratio of the
+two posterior densities, both exact. For other models both are estimated by importance weights, which cannot
+certify anything: with weights fixed such a loss never exceeds the oscillation over the same draws.
+
+An audit bounds the loss from below: it looks at the data at hand, at some records and at finitely many draws.
+A loss above the stated price is a finding, and is reported as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import LogLik, PerDraw, PerRecord
+from hedgerow.checks import is_count
+from hedgerow.errors import SettingError
+from hedgerow.mechanism.fit import fit
+from hedgerow.mechanism.importance import Importance, importance
+from hedgerow.mechanism.price import extremes_of_log_lik
+from hedgerow.mechanism.steps import Outcome, Recipe, Start
+from hedgerow.models.base import blocks
+from hedgerow.models.exact import Regression
+from hedgerow.models.risk import risk_from
+from hedgerow.numerics.pareto import TRUSTED
+from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.randomness import Key
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXACT = "exact"
+ESTIMATE = "estimate, cannot certify"
+_RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """Losses about records, x_i withheld; confidential.
+
+    `fixed` holds max_s |L_i| over the fit's draws for every record with weights fixed and `delta` the
+    matching δ_i(ε). `chosen` names the records for which weights were recomputed, `recomputed` and
+    `recomputed_delta` their losses. `reverse` holds those losses over draws of the posterior without the
+    record: either table may be the real one, but no draw-based statement covers that direction.
+    `importance` is there where the model has no closed form: all losses are then estimates.
+    """
+
+    epsilon: float  # the price of one copy that losses are held against
+    fixed: PerRecord
+    delta: PerRecord
+    chosen: NDArray[np.int64]
+    recomputed: PerRecord
+    recomputed_delta: PerRecord
+    reverse: PerRecord  # NaN for estimates: importance weights cannot see where no draw is
+    importance: Importance | None = None
+    recomputed_k: PerRecord | None = None  # Pareto k̂ of the estimates with weights recomputed
+    own_weights: bool = False  # each weight depends on its own record alone: recomputing changes nothing
+
+    @property
+    def kind(self) -> str:
+        """Whether losses are exact, or estimates that cannot certify."""
+        return EXACT if self.importance is None else ESTIMATE
+
+    @property
+    def largest_fixed(self) -> float:
+        """The largest loss found with weights fixed."""
+        return float(self.fixed.max())
+
+    @property
+    def largest_recomputed(self) -> float | None:
+        """The largest loss found with weights recomputed; None where that was done for no record."""
+        return float(self.recomputed.max()) if len(self.recomputed) else None
+
+    @property
+    def breaches(self) -> NDArray[np.int64]:
+        """Records whose loss exceeded the stated price, with weights fixed or recomputed."""
+        fixed = np.flatnonzero(self.fixed > self.epsilon)
+        return np.union1d(fixed, self.chosen[self.recomputed > self.epsilon])
+
+    @property
+    def reverse_breaches(self) -> NDArray[np.int64]:
+        """Further records whose loss exceeded it only at draws of the posterior without them."""
+        return np.setdiff1d(self.chosen[self.reverse > self.epsilon], self.breaches)
+
+    def columns(self) -> dict[str, Any]:
+        """Tidy columns, a row a record: losses and δ; NaN where weights were not recomputed."""
+        again, again_delta, reverse = (np.full(len(self.fixed), np.nan) for _ in range(3))
+        again[self.chosen], again_delta[self.chosen] = self.recomputed, self.recomputed_delta
+        reverse[self.chosen] = self.reverse
+        found = {
+            "record": np.arange(len(self.fixed)),
+            "kind": [self.kind] * len(self.fixed),
+            "loss_fixed": self.fixed,
+            "delta_fixed": self.delta,
+            "loss_recomputed": again,
+            "delta_recomputed": again_delta,
+            "loss_reverse": reverse,
+            "breach": (self.fixed > self.epsilon) | (again > self.epsilon),
+        }
+        if self.importance is not None:
+            found |= {"pareto_k": self.importance.pareto_k, "effective_draws": self.importance.effective}
+        return found
+
+    def plot(self) -> "Figure":
+        """Losses against the stated price, by record; confidential."""
+        from hedgerow.report import plots
+
+        return plots.audit(self)
+
+    def __str__(self) -> str:
+        found, again, more = len(self.breaches), self.largest_recomputed, len(self.reverse_breaches)
+        lines = [
+            f"hedgerow audit (confidential): {self.kind}",
+            "",
+            f"  stated price of one copy:           {self.epsilon:.3f}",
+            f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({len(self.fixed)} records)",
+            f"  largest loss, weights recomputed:   {again:.3f}  ({len(self.chosen)} records)"
+            if again is not None
+            else f"  weights recomputed:                 {self._why_not()}",
+            "",
+            f"Finding: the loss about {found} records exceeds the stated price."
+            if found
+            else "No loss above the stated price was found.",
+            *(
+                [
+                    f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
+                    "direction that no draw-based statement covers."
+                ]
+                if more
+                else []
+            ),
+            "An audit bounds the loss from below: other records, draws or data may show a larger one.",
+        ]
+        return "\n".join([*lines, *self._doubts()])
+
+    def _why_not(self) -> str:
+        if self.own_weights:
+            return "as fixed: each weight depends on its own record alone"
+        if self.importance is not None:
+            return "for no record: each takes a fit by Markov chain; ask for some with riskiest= or sample="
+        return "for no record"
+
+    def _doubts(self) -> list[str]:
+        """What an estimate by importance weights is worth."""
+        if self.importance is None:
+            return []
+        doubtful = int(self.importance.untrusted.sum())
+        lines = [
+            "These losses are estimates by importance weights. With weights fixed they lie below the "
+            "oscillation by construction, so that they cannot certify it.",
+            f"Pareto k̂ above {TRUSTED} (no trust): {doubtful} of {len(self.fixed)} records; fewest effective "
+            f"draws of any record: {self.importance.effective.min():.0f}.",
+        ]
+        if self.recomputed_k is not None and len(self.recomputed_k):
+            doubtful = int((self.recomputed_k > TRUSTED).sum())
+            lines.append(f"With weights recomputed: {doubtful} of {len(self.recomputed_k)} records.")
+        return lines
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit({self.kind}: {len(self.fixed)} records, {len(self.chosen)} with weights recomputed, "
+            "confidential)"
+        )
+
+
+def audit(
+    recipe: Recipe,
+    start: Start,
+    outcome: Outcome,
+    *,
+    epsilon: float,
+    scale: float,
+    key: Key,
+    riskiest: int | None = None,
+    sample: int | None = None,
+) -> Audit:
+    """Audit a fit. `key` is the one the procedure ran with: common random numbers.
+
+    `riskiest` and `sample` count the records for which weights are recomputed: 20 and 10 for the exact
+    models, none for others unless asked for, since every one of them takes a fit by Markov chain.
+    """
+    closed = isinstance(recipe.model, Regression)
+    own_weights = start.fit is None
+    if own_weights and (riskiest or sample):
+        raise SettingError(
+            f"{recipe.standard.label}: each weight depends on its own record alone, so that there is nothing "
+            "to recompute. Leave out riskiest and sample."
+        )
+    usual = (_RISKIEST, _SAMPLE) if closed else (0, 0)
+    first = usual[0] if riskiest is None else riskiest
+    others = usual[1] if sample is None else sample
+    if not all(is_count(count) and count >= 0 for count in (first, others)):
+        raise SettingError(f"riskiest and sample must be counts, got {riskiest!r} and {sample!r}.")
+    fixed, delta = _fixed(outcome, epsilon)
+    chosen = _choose(start, fixed, first, others, key.child("audit"))
+    found = []
+    for record in chosen:
+        power = without(recipe, start, int(record), scale, key)
+        if isinstance(recipe.model, Regression):
+            found.append(
+                _exact_again(recipe.model, outcome, power, epsilon, key.child("audit").child(int(record)))
+            )
+        else:
+            found.append(_estimated_again(outcome, power, epsilon))
+    losses, deltas, last = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    return Audit(
+        epsilon,
+        fixed,
+        delta,
+        chosen,
+        losses,
+        deltas,
+        last if closed else np.full(len(chosen), np.nan),
+        importance=None if closed else outcome.pricing.importance,
+        recomputed_k=None if closed else last,
+        own_weights=own_weights,
+    )
+
+
+def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
+    """max |L| and δ(ε) with weights fixed; draws from the other posterior by importance weights."""
+    withheld = outcome.pricing.withheld
+    constant = withheld.constant
+    if constant is None:
+        constant = outcome.pricing.importance.constant
+    delta = np.empty(outcome.fit.design.records)
+    for records in blocks(len(delta), outcome.fit.draws):
+        loss = outcome.fit.power[records] * outcome.fit.log_lik(records) - constant[records]
+        delta[records] = _delta(loss, epsilon)
+    return replace(withheld, constant=constant).by_record("exact"), delta
+
+
+def _exact_again(
+    model: Regression, outcome: Outcome, power: PerRecord, epsilon: float, key: Key
+) -> tuple[float, float, float]:
+    """max |L|, δ(ε) and the reverse max |L| against the posterior with these powers, in closed form."""
+    fit = outcome.fit
+    draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
+    posterior, other = model.posterior(fit.design, fit.power), model.posterior(fit.design, power)
+    here = posterior.log_density(draws) - other.log_density(draws)
+    fresh = other.draw(len(draws), key)
+    there = posterior.log_density(fresh) - other.log_density(fresh)
+    delta = max(_excess(here, epsilon), _excess(-there, epsilon))
+    return float(np.abs(here).max()), delta, float(np.abs(there).max())
+
+
+def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:
+    """The same by importance weights, from one sum over records per draw; and the weights' Pareto k̂."""
+    fit = outcome.fit
+    moved = np.zeros(fit.draws)
+    for records in blocks(fit.design.records, fit.draws):
+        moved += fit.log_lik(records) @ (fit.power - power)[records]
+    weighed = importance(moved[:, None])
+    loss = moved[:, None] - weighed.constant
+    return float(np.abs(loss).max()), float(_delta(loss, epsilon)[0]), float(weighed.pareto_k[0])
+
+
+def _delta(loss: LogLik, epsilon: float) -> PerRecord:
+    """δ(ε) of each record, draws from the other posterior by importance weights exp(−L)."""
+    with np.errstate(over="ignore"):
+        forward = np.maximum(-np.expm1(epsilon - loss), 0.0).mean(axis=0)
+        backward = np.maximum(np.exp(-loss) - np.exp(epsilon), 0.0).mean(axis=0)
+    return np.clip(np.maximum(forward, backward), 0.0, 1.0)
+
+
+def _excess(loss: PerDraw, epsilon: float) -> float:
+    """E (1 − e^{ε − L})₊."""
+    with np.errstate(over="ignore"):
+        return float(np.maximum(-np.expm1(epsilon - loss), 0.0).mean())
+
+
+def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key) -> NDArray[np.int64]:
+    """The records with the largest risk or fixed loss, the least risky one, and a random sample of the rest.
+
+    The least risky record is there because normalised weights hang on both ends: inverse weights on it alone.
+    """
+    records = start.design.records
+    order = np.argsort(-start.risk.lipschitz, kind="stable")
+    by_risk = np.concatenate([order[: (riskiest + 1) // 2], order[-1:] if riskiest > 1 else order[:0]])
+    by_loss = np.argsort(-fixed, kind="stable")[: riskiest // 2]
+    order = np.argsort(key.child("sample").stream().uniform(records))[:sample]
+    return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)
+
+
+def without(recipe: Recipe, start: Start, record: int, scale: float, key: Key) -> PerRecord:
+    """The powers of the whole procedure without one outcome, at the same scale of the weights."""
+    model, design = recipe.model, start.design
+    present = np.arange(design.records) != record
+    ones = present.astype(np.float64)
+    unweighted = fit(model, design, ones, draws=recipe.draws, key=key.child("unweighted"))
+    nowhere = Everywhere().interval(design.values, start.table)
+    whole = risk_from(extremes_of_log_lik(unweighted, nowhere))
+    rest = start.table.rows_where(present)
+    values = design.values[present]
+    interval = recipe.standard.range.interval(values, rest)
+    known = np.zeros(len(values))
+    if recipe.standard.uses_known and not interval.whole:
+        everyone = recipe.standard.range.interval(design.values, start.table)
+        known = np.clip(1 - unweighted.mean_mass(everyone), 0, 1)[present]
+    alpha = np.ones(len(values))
+    if recipe.standard.weighted:
+        evidence = Evidence(_part(whole, present), values, rest, _refuse)
+        alpha = scale * checked_alpha(recipe.weights, evidence)
+    power = np.zeros(design.records)
+    power[present] = np.where(interval.inside, recipe.standard.power(alpha, known), 1.0)
+    return power
+
+
+def _part(risk: Any, present: Any) -> Any:
+    return type(risk)(risk.low[present], risk.high[present])
+
+
+def _refuse(_: PerRecord) -> PerRecord:
+    raise SettingError("Re-weighted weights cannot be recomputed record by record; audit the base weights.")
+
+
+def summary(audits: Sequence[Audit]) -> dict[str, float]:
+    """Over several audits: how many exceed the stated price recomputed, and by how much at worst."""
+    ratios = np.array([one.recomputed.max() / one.epsilon for one in audits])
+    return {"audits": len(ratios), "exceed": int((ratios > 1).sum()), "worst": float(ratios.max())}

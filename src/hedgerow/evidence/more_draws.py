@@ -1,0 +1,158 @@
+"""How the price would move with more draws, and with more records. Confidential."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import genpareto
+
+from hedgerow.arrays import PerDraw, PerRecord
+from hedgerow.errors import SettingError
+from hedgerow.mechanism.fit import Fit
+from hedgerow.mechanism.price import Pricing
+from hedgerow.models.base import block_rows, blocks
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Sensitive
+from hedgerow.randomness import Key
+from hedgerow.tables.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TAIL = 0.2  # the share of per-draw maxima that the tail is fitted to
+_SETTLED = 0.05  # a price that grows by less when draws are ten times as many has settled
+
+
+@dataclass(frozen=True, repr=False)
+class Outlook:
+    """Per-draw maxima and a generalised Pareto tail fitted to the largest of them; confidential."""
+
+    maxima: PerDraw  # max_i |d_i(θ_s)|, or of |d_i − c_i|
+    factor: float  # what a maximum is multiplied by to become a price
+    shape: float  # of the tail: 0 or below has light tails, above 0 the price keeps growing
+    scale: float
+    threshold: float
+
+    def price_at(self, draws: int) -> float:
+        """The price expected with this many draws, from the tail beyond those at hand."""
+        exceed = max(_TAIL * draws, 1.0)
+        reach = (
+            np.log(exceed) if abs(self.shape) < 1e-6 else np.expm1(self.shape * np.log(exceed)) / self.shape
+        )
+        return float(self.factor * (self.threshold + self.scale * reach))
+
+    @property
+    def settled(self) -> bool:
+        """Whether ten times the draws would raise the price by less than a twentieth."""
+        return self.price_at(10 * len(self.maxima)) <= (1 + _SETTLED) * self.price_at(len(self.maxima))
+
+    def advice(self) -> str:
+        """What to do about it, without numbers."""
+        if self.settled:
+            return "The price has settled: more draws would hardly raise it."
+        if self.shape > 0.3:
+            return (
+                "The price has not settled and its tail is heavy: some record decides too much of the fit. "
+                "Look at flagged_, merge rare categories, or cap the riskiest records."
+            )
+        return "The price has not settled: use more draws before you calibrate to it."
+
+    def columns(self, multiples: Sequence[int] = (1, 2, 5, 10, 100)) -> dict[str, list[float]]:
+        """Tidy columns draws and price."""
+        counts = [multiple * len(self.maxima) for multiple in multiples]
+        return {"draws": [float(n) for n in counts], "price": [self.price_at(n) for n in counts]}
+
+    def plot(self) -> "Figure":
+        """The price against the number of draws, seen and foretold; confidential."""
+        from hedgerow.report import plots
+
+        return plots.outlook(self)
+
+    def __repr__(self) -> str:
+        return f"Outlook({len(self.maxima)} draws, confidential)"
+
+
+def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
+    """Fit the tail of the per-draw maxima behind a price."""
+    records = pricing.fit.design.records
+    if bound == "lipschitz":
+        centre, factor, largest = np.zeros(records), 2.0, pricing.sensitivity
+    elif bound == "exact" and pricing.own.constant is not None:
+        centre, factor, largest = pricing.own.constant, 1.0, pricing.own.by_record("exact")
+    else:
+        raise SettingError(
+            f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {bound!r}."
+        )
+    maxima = _maxima(pricing.fit, pricing.part, pricing.interval, centre, largest)
+    threshold = float(np.quantile(maxima, 1 - _TAIL))
+    beyond = maxima[maxima > threshold] - threshold
+    if len(beyond) < 10 or beyond.max() <= 0:
+        return Outlook(maxima, factor, 0.0, 0.0, threshold)
+    shape, _, scale = genpareto.fit(beyond, floc=0)
+    return Outlook(maxima, factor, float(shape), float(scale), threshold)
+
+
+def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord) -> PerDraw:
+    """max_i |d_i − centre_i| for every draw, over the records that can decide it."""
+    if fit.influence is None:
+        return _streamed(fit, part, interval, centre)
+    order = np.argsort(-largest, kind="stable")
+    found = np.zeros(fit.draws)
+    for chunk in blocks(len(order), fit.draws):
+        rows = order[chunk]
+        if chunk.start and largest[rows[0]] <= found.min():
+            break  # every draw already has a record above all that remain
+        for row in rows:
+            one = slice(int(row), int(row) + 1)
+            log_lik = fit.log_lik(one)
+            uses_mass = not hasattr(part, "mass") or bool(part.mass[row])
+            log_mass = fit.log_mass(interval, one) if uses_mass else np.zeros_like(log_lik)
+            np.maximum(found, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=found)
+            if largest[row] <= found.min():
+                return found
+    return found
+
+
+def _streamed(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord) -> PerDraw:
+    """The same for models that score whole tables, a few draws at a time."""
+    every = slice(None)
+    uses_mass = not hasattr(part, "mass") or bool(part.mass.any())
+    found, step = np.empty(fit.draws), block_rows(fit.design.records, fit.draws)
+    for start in range(0, fit.draws, step):
+        some = fit.part(slice(start, start + step))
+        log_lik = some.log_lik()
+        log_mass = some.log_mass(interval) if uses_mass else np.zeros_like(log_lik)
+        found[start : start + step] = np.abs(part(every, log_lik, log_mass) - centre).max(axis=1)
+    return found
+
+
+def contraction(
+    make: Any,
+    data: Any,
+    *,
+    sizes: Sequence[int] | None = None,
+    left_out: Sequence[str] = (),
+    seed: int | None = None,
+) -> dict[str, list[float]]:
+    """Refit on nested subsamples: each bound against n, own and with x_i withheld.
+
+    `make` builds an unfitted synthesizer: contraction(lambda: Synthesizer("x ~ z"), data).
+    """
+    table = Table.of(data)
+    order = np.argsort(Key.from_seed(seed).child("contraction").stream().uniform(table.rows))
+    chosen = sizes if sizes is not None else [table.rows // 2**k for k in range(4, -1, -1)]
+    columns: dict[str, list[float]] = {}
+    for size in chosen:
+        if not 1 <= size <= table.rows:
+            raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
+        keep = np.zeros(table.rows, dtype=np.bool_)
+        keep[order[:size]] = True
+        synth = make().fit(table.rows_where(keep).native, left_out=left_out)
+        row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
+        for bound in ("lipschitz", "oscillation", "exact"):
+            row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
+            row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns

@@ -1,0 +1,125 @@
+"""Interval estimates from released draws, by a parametric bootstrap (docs/maths.md, "Intervals").
+
+Tables simulated at the corrected draws go through the whole recipe, draws are taken of each one's weighted
+posterior, and corrected. How far these land from where they were simulated is how far the released ones may
+lie from the truth. Only public things and released draws enter: it is post-processing, and ε stays.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from hedgerow.arrays import Array
+from hedgerow.checks import is_count, is_real
+from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.mechanism.debias import Corrected, Public, attempted, redrawn, replayed
+from hedgerow.models.base import Model
+from hedgerow.models.exact import Regression
+from hedgerow.privacy.strict import Boxed
+from hedgerow.tables.design import check_sigma
+
+T = TypeVar("T")
+
+TABLES = 100
+_GROUPS = 20  # sets of draws from one simulated table: cheap beside the table, and they smooth the ends
+_FEWEST = 20  # simulated tables below which the ends are noise
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """One entry per parameter: the coefficients, then σ. As releasable as the draws they come from."""
+
+    parameters: tuple[str, ...]
+    estimate: Array
+    lower: Array
+    upper: Array
+    corrected: bool  # whether the search for θ_c settled for every copy
+
+
+def check(model: Model, *, debias: bool, level: float, tables: int) -> None:
+    """Refuse what has no intervals."""
+    if not debias:
+        raise SettingError("intervals: they rest on corrected draws. Plan the release with debias=True.")
+    if not isinstance(model, Regression | Boxed):
+        raise SettingError(
+            f"intervals: the {model.name} model is replayed only approximately. Use the normal or lognormal "
+            "family, with Strict or without."
+        )
+    if not is_real(level) or not 0 < level < 1:
+        raise SettingError(f"level must be a number between 0 and 1, got {level!r}; 0.95 is usual.")
+    if not is_count(tables) or tables < _FEWEST:
+        raise SettingError(
+            f"tables must be a whole number from {_FEWEST} up, got {tables!r}; {TABLES} is usual."
+        )
+
+
+def intervals(
+    public: Public, copies: tuple[Corrected, ...], *, level: float = 0.95, tables: int = TABLES
+) -> Intervals:
+    """Basic bootstrap intervals about the mean of the copies' draws. A function of its arguments alone.
+
+    A simulated table's draws are not corrected by a search of their own but by the straight line that the
+    correction is close to near θ_c: the mean gap of the weighted estimates there, and how it moves with the
+    parameters. What the tables of a search leave to chance is put back by resampling. Copies that went out
+    uncorrected are matched by uncorrected draws, so that their bias moves the interval.
+    """
+    model, design = public.recipe.model, public.design
+    check_sigma(design, "intervals")
+    here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
+    replay = partial(redrawn, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies))
+    found = _needed(attempted(replay, tables))
+    bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
+    drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))
+    gap = drawn - here - _searched(public, bias, drawn.shape[:2])
+    slope = _slope(public, here, drawn.std(axis=(0, 1)))
+    settled = np.array([copy.converged for copy in copies])
+    # Not kept in a box, which would cut off how far they can be from the truth; the ends are.
+    again = np.where(settled[:, None], gap @ np.linalg.pinv(slope), drawn - here)
+    moved = again.mean(axis=1)
+    low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    ends = [model.natural(design, model.within(design, here - end)) for end in (high, low)]
+    estimate, lower, upper = (
+        np.append(one["beta"], one["sigma"]) for one in (model.natural(design, here), *ends)
+    )
+    return Intervals((*design.columns, "sigma"), estimate, lower, upper, bool(settled.all()))
+
+
+def _slope(public: Public, here: Array, steps: Array) -> Array:
+    """How the weighted estimate's mean moves with each parameter, a row each, on the same random numbers.
+
+    A step goes the other way where the model, its box for one, has no place for it.
+    """
+    model, design = public.recipe.model, public.design
+    public = replace(public, key=public.key.child("slope"))
+    moves = [place * step for place, step in zip(np.eye(len(here)), steps, strict=True)]
+    moves = [
+        move if np.array_equal(model.within(design, here + move), here + move) else -move for move in moves
+    ]
+    scales: dict[int, float] = {}
+
+    def differences(number: int) -> Array:
+        truths = [model.natural(design, here + move) for move in (np.zeros_like(here), *moves)]
+        found = [np.subtract(*replayed(public, truth, number, scales)) for truth in truths]
+        return np.array([there - found[0] for there in found[1:]])
+
+    found = _needed(attempted(differences, model.tables))
+    return np.asarray(np.mean(found, axis=0) / np.sum(moves, axis=0)[:, None], dtype=np.float64)
+
+
+def _needed(found: list[T] | None) -> list[T]:
+    if found is None:
+        raise CalibrationError(
+            "intervals: too few tables simulated at the released draws meet the target. Use more records, a "
+            "larger ε or fewer copies."
+        )
+    return found
+
+
+def _searched(public: Public, bias: Array, shape: tuple[int, ...]) -> Array:
+    """The bias as searches would find it, each with a few tables of its own."""
+    each = public.recipe.model.tables if public.search.tables is None else public.search.tables
+    uniforms = public.key.child("searches").stream().uniform(int(np.prod(shape)) * each)
+    chosen = np.minimum((uniforms * len(bias)).astype(np.int64), len(bias) - 1)
+    return np.asarray(bias[chosen].reshape(*shape, each, -1).mean(axis=2), dtype=np.float64)

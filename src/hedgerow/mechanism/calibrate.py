@@ -1,0 +1,122 @@
+"""The weight scale that meets a target, rounded towards privacy.
+
+Search freely, then certify: the search looks for the largest scale whose price meets the target, on draws
+that are thrown away. The fit that is released is drawn afresh and priced afresh; if it exceeds the target
+the scale shrinks and the draws are new again. Nothing above the target is ever returned.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hedgerow.errors import CalibrationError, UnscoredError
+from hedgerow.mechanism.steps import Outcome, Recipe, Start, Weighted, run, trial_price
+from hedgerow.randomness import Key
+
+_TOLERANCE = 0.002  # relative width at which the search for the scale stops
+_QUICK_STEPS = 6  # prices tried around a guess before the search starts over
+_SMALLEST = 1e-6  # scales below this leave nothing of the data
+_AIM = 0.985  # search for a little less than the target: fresh draws differ, and a miss costs another fit
+# Certifications allowed, each with its share of the scale found. Fixed beforehand: δ allows for all
+# of them, so that it does not depend on the data, and one far draw does not shrink the scale for good.
+LADDER = (1.0, 0.985, 0.96, 0.93, 0.89, 0.83, 0.75, 0.6)
+TRIES = len(LADDER)
+
+
+@dataclass(frozen=True, repr=False)
+class Calibrated:
+    """The certified fit and the scale that led to it; confidential."""
+
+    outcome: Outcome
+    scale: float
+    attempts: int
+
+    def __repr__(self) -> str:
+        return f"Calibrated({self.attempts} certifications, confidential)"
+
+
+def largest_scale(price_at: Callable[[float], float], target: float) -> float:
+    """The largest scale in (0, 1] whose price is at most the target, to 0.2 % and from below.
+
+    The price falls with the scale until so little of the data is left that the prior takes over; below
+    that point it may rise again. The search walks down from 1 and stops at the first success.
+    """
+    failed, cost = 1.0, price_at(1.0)
+    if cost <= target:
+        return 1.0
+    smallest, rising = cost, 0
+    while True:
+        # The price is close to proportional to the scale; never step by more than a factor of four.
+        scale = failed * min(0.97, max(0.25, target / cost))
+        if scale < _SMALLEST or rising >= 3:
+            raise CalibrationError(_unreachable(target, smallest))
+        cost = price_at(scale)
+        if cost <= target:
+            met = scale
+            break
+        rising = rising + 1 if cost >= smallest else 0
+        smallest = min(smallest, cost)
+        failed = scale
+    while failed / met > 1 + _TOLERANCE:
+        middle = (failed * met) ** 0.5
+        if price_at(middle) <= target:
+            met = middle
+        else:
+            failed = middle
+    return met
+
+
+def scale_near(price_at: Callable[[float], float], target: float, guess: float) -> float:
+    """What `largest_scale` looks for, from a guess: a price at most the target and within 0.2 % of it.
+
+    The price is close to proportional to the scale, so that two or three prices do. Where they do not, the
+    search starts over from 1.
+    """
+    scale = min(1.0, guess)
+    for _ in range(_QUICK_STEPS):
+        cost = price_at(scale)
+        if cost <= target and (scale == 1.0 or cost >= (1 - _TOLERANCE) * target):
+            return scale
+        scale = min(1.0, scale * (1 - _TOLERANCE / 2) * target / cost) if cost > 0 else 1.0
+    return largest_scale(price_at, target)
+
+
+def calibrate(
+    recipe: Recipe, start: Start, weighted: Weighted, *, target: float, key: Key, near: float | None = None
+) -> Calibrated:
+    """A certified fit whose price for one copy is at most the target; `near` is a guess at the scale."""
+    if not recipe.standard.weighted:
+        outcome = run(recipe, start, weighted, key=key.child("certify").child(1), tries=TRIES)
+        if outcome.certified > target:
+            raise CalibrationError(_unreachable(target, outcome.certified, scalable=False))
+        return Calibrated(outcome, 1.0, 1)
+
+    def price_at(scale: float) -> float:
+        # The same key at every scale: common random numbers make the price a smooth function of it.
+        try:
+            return trial_price(recipe, start, weighted.scaled(scale), key=key.child("search"))
+        except UnscoredError:  # so little of the data is left that draws follow a vague prior
+            return float("inf")
+
+    aim = _AIM * target
+    found = largest_scale(price_at, aim) if near is None else scale_near(price_at, aim, near)
+    for attempt, share in enumerate(LADDER, 1):
+        fresh, scale = key.child("certify").child(attempt), share * found
+        outcome = run(recipe, start, weighted.scaled(scale), key=fresh, tries=TRIES)
+        if outcome.certified <= target:
+            return Calibrated(outcome, scale, attempt)
+    raise CalibrationError(
+        f"No fit met ε = {target:g} per copy in {TRIES} certifications: the price moves too much from one "
+        "set of draws to the next. Use more draws, or weights that cap the riskiest records."
+    )
+
+
+def _unreachable(target: float, smallest: float, *, scalable: bool = True) -> str:
+    remedy = (
+        "Use more records, a shorter formula, a less vague prior, another range or fewer copies."
+        if scalable
+        else "Unweighted has no weights to scale down: use ADP() or a range standard."
+    )
+    return (
+        f"The target ε = {target:g} per copy cannot be met; the smallest ε reached is {smallest:.3g} "
+        f"(computed from the data: confidential). {remedy}"
+    )

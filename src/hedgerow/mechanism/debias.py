@@ -1,0 +1,274 @@
+"""Undoing the bias of the weights by indirect inference (docs/maths.md, "Undoing the bias"; docs/bias.md).
+
+For a released draw θ, look for the θ_c such that tables simulated from the model at θ_c, put through the same
+recipe, lead back to θ on average. `corrected` receives one frozen object of public things and nothing else:
+whatever it does with them is post-processing of the draw, and ε stays what it was. The weights, their scale,
+λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hedgerow.arrays import Array, PerRecord
+from hedgerow.errors import DataError, HedgerowError, SettingError
+from hedgerow.mechanism.calibrate import calibrate
+from hedgerow.mechanism.carried import carries_data
+from hedgerow.mechanism.price import SUPREMA
+from hedgerow.mechanism.steps import Recipe, begin, power_of, weigh
+from hedgerow.models.base import Parameters
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.weights import FixedWeights, Reweighted, Weights
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+T = TypeVar("T")
+
+_SPARE = 3  # times as many tables are tried as are needed, for those that lead to no release
+_REDRAWS = 50  # times a simulated value that no range has a place for is drawn again
+
+
+@dataclass(frozen=True)
+class Search:
+    """How θ_c is looked for: fixed beforehand, the same for every release."""
+
+    tables: int | None = None  # simulated tables, alike at every step; None: as many as the model asks for
+    limit: int = 12  # steps; a draw that has not settled by then goes out as it is
+    tolerance: float = 0.25  # last move allowed, in standard deviations of an estimate over the tables
+
+
+@dataclass(frozen=True, repr=False)
+class Public:
+    """All that a correction may know. Everything reachable from here is public or the released draw.
+
+    `recipe` holds the model with its prior, the standard with its public range, the rule for the weights,
+    the bound, S and how λ is found; `target` is the public ε of one copy. `key` serves nothing else.
+    """
+
+    draw: Parameters  # θ, one value per parameter
+    design: Design  # the predictors; its outcome is missing throughout
+    table: Table  # columns that the range and the weights read
+    recipe: Recipe
+    target: float | None
+    key: Key
+    search: Search = field(default_factory=Search)
+
+    def __repr__(self) -> str:
+        return f"Public({self.design.records} records, {self.recipe.standard.label})"
+
+
+@dataclass(frozen=True, repr=False)
+class Corrected:
+    """What goes out: θ_c where the search settled, else θ itself."""
+
+    parameters: Parameters
+    converged: bool
+    steps: int
+
+    def __repr__(self) -> str:
+        return f"Corrected({'converged' if self.converged else 'uncorrected'} after {self.steps} steps)"
+
+
+def check(recipe: Recipe, target: float | None) -> None:
+    """Refuse what cannot be replayed from public things, before any data are seen."""
+    if not recipe.standard.weighted:
+        raise SettingError(
+            f"debias: {recipe.standard.label} has no weights whose bias could be undone. Leave debias out."
+        )
+    if not recipe.model.correctable:
+        raise SettingError(
+            f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use a named "
+            "family or a Program, or leave debias out."
+        )
+    if any(isinstance(weights, FixedWeights) for weights in _chain(recipe.weights)):
+        raise SettingError(
+            "debias: weights given by record cannot be replayed on a simulated table, and using them "
+            "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."
+        )
+    known = recipe.standard.range
+    if known.by_record and _needs_range(recipe, target):
+        raise SettingError(
+            "debias: bounds given by record cannot be replayed on a simulated table: they may be as "
+            "confidential as the records, and simulated values need not lie in them. Use Radius, Brackets or "
+            "bounds that are the same for all, or leave debias out."
+        )
+    if known.by_record and not is_dataclass(recipe.standard):
+        raise SettingError(
+            f"debias: {type(recipe.standard).__name__} must be a dataclass, so that its bounds by record, "
+            "which are not needed, can be left out."
+        )
+    for part in (recipe.weights, recipe.standard, recipe.model):
+        if carries_data(part, apart_from=[known] if known.by_record else []):
+            raise SettingError(
+                f"debias: {type(part).__name__} carries data of its own, or something that may hold them, "
+                "and hedgerow cannot know whether they are public. Give nothing but numbers, text and "
+                "functions of these, and columns by name; or leave debias out."
+            )
+
+
+def public_inputs(recipe: Recipe, design: Design, table: Table) -> tuple[Recipe, Design, Table]:
+    """The parts of `Public` that all draws of a release share, in memory that holds nothing else."""
+    if recipe.standard.range.by_record:  # `check` found that it is not needed
+        standard: Any = recipe.standard
+        recipe = replace(recipe, standard=replace(standard, range=Everywhere()))
+    names = dict.fromkeys((*recipe.standard.range.columns, *recipe.weights.columns))
+    if design.outcome in names:
+        raise SettingError("debias: the range or the weights read the outcome's column. Leave debias out.")
+    return recipe, design.blank(), table.apart(list(names))
+
+
+def public_draw(parameters: Parameters, draw: int) -> Parameters:
+    """One draw of a fit, in memory of its own."""
+    return MappingProxyType({name: np.array(values[draw], copy=True) for name, values in parameters.items()})
+
+
+def corrected(public: Public) -> Corrected:
+    """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
+    design, search = public.design, public.search
+    model = public.recipe.model.stand_in(design, public.draw)
+    public = replace(public, recipe=replace(public.recipe, model=model))
+    wanted = model.free(design, public.draw)
+    here, step, smallest = wanted, 1.0, np.inf
+    tables = model.tables if search.tables is None else search.tables
+    scales: dict[int, float] = {}
+    for steps in range(1, search.limit + 1):
+        truth = model.natural(design, here)
+        found = attempted(partial(replayed, public, truth, scales=scales), tables)
+        if found is None:
+            break
+        centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
+        spread = np.std([estimate for estimate, _ in found], axis=0, ddof=1)
+        gap = wanted - centre
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = float(np.max(np.where(gap == 0, 0.0, np.abs(gap) / spread)))
+        if not np.isfinite(size):
+            break
+        if size <= search.tolerance:
+            there = model.within(design, here + gap)
+            return Corrected(MappingProxyType(dict(model.natural(design, there))), True, steps)
+        step = step / 2 if size > smallest else step  # the gap grew: walk more slowly
+        smallest = min(smallest, size)
+        # A wall is no answer: with θ_c beyond the box the gap stays open, and the draw goes out as it is.
+        before, here = here, model.within(design, here + step * gap)
+        if np.array_equal(before, here):
+            break
+    return Corrected(public.draw, False, steps)
+
+
+def attempted(replay: Callable[[int], T], tables: int) -> list[T] | None:
+    """What so many simulated tables lead to; None where too few of them can be released at all.
+
+    A table on which the recipe has no answer, a target it cannot meet for one, is passed over: it would not
+    have been released, and the confidential one was.
+    """
+    found: list[T] = []
+    for number in range(_SPARE * tables):
+        try:
+            found.append(replay(number))
+        except HedgerowError:
+            continue
+        if len(found) == tables:
+            return found
+    return None
+
+
+def replayed(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> tuple[Array, Array]:
+    """A table simulated at `truth` and put through the whole recipe: its estimate, and chance's part in it.
+
+    `scales` remembers each table's calibrated scale, where the search for it starts at the next step.
+    """
+    return _told(public, truth, _replay(public, truth, number, scales))
+
+
+def redrawn(
+    public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
+) -> tuple[Array, Array, Array]:
+    """`replayed`, and beside it draws of that table's weighted posterior, as `free` writes them."""
+    model, replay = public.recipe.model, _replay(public, truth, number, scales)
+    estimate, chance = _told(public, truth, replay)
+    drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
+    rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
+    return estimate, chance, np.array(rows)
+
+
+@dataclass(frozen=True, repr=False)
+class _Replay:
+    """A simulated table at the end of the recipe."""
+
+    first: PerRecord  # outcomes before any redraw
+    design: Design
+    power: PerRecord
+    key: Key
+
+
+def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> _Replay:
+    recipe, key = public.recipe, public.key.child("table").child(number)
+    first, values = _simulated(public, truth, key.child("values"))
+    design = public.design.replace_values(values)
+    start = begin(recipe.model, public.table, design, draws=recipe.draws, key=key)
+    weighted = weigh(recipe, start, key=key)
+    if public.target is not None and recipe.bound not in SUPREMA:
+        # The last step's scale of the same table, or that of the table before: a place to start searching.
+        near = scales.get(number, scales.get(number - 1))
+        done = calibrate(recipe, start, weighted, target=public.target, key=key, near=near)
+        weighted, scales[number] = done.outcome.weighted, done.scale
+    return _Replay(first, design, power_of(recipe, weighted), key)
+
+
+def _told(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
+    """The estimate on a replayed table, and chance's part in it."""
+    model = public.recipe.model
+    estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
+    # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
+    chance = model.chance(public.design.replace_values(replay.first), truth)
+    return estimate, np.zeros_like(estimate) if chance is None else chance
+
+
+def _simulated(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:
+    """Outcomes drawn from the model, and the same with those redrawn that their range has no place for."""
+    model, records = public.recipe.model, public.design.records
+    first = model.predict(public.design, truth, key.child(0).stream().uniform(records))
+    if not np.isfinite(first).all():
+        raise DataError("Simulated values leave the numbers.")
+    values, outside = kept_inside(public, truth, first, key)
+    if outside:
+        raise DataError("Simulated values keep falling outside the public range.")
+    return first, values
+
+
+def kept_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) -> tuple[PerRecord, int]:
+    """Outcomes with those drawn again that their range has no place for, and how many are left outside.
+
+    The public is taken to know that no outcome lies outside its range, unless the range says otherwise. Both
+    the simulated tables and the copies of a corrected draw keep to it: θ_c belongs to values inside.
+    """
+    model, known = public.recipe.model, public.recipe.standard.range
+    if known.outside == "public" or isinstance(known, Everywhere):
+        return values, 0
+    for turn in range(1, _REDRAWS + 1):
+        lower, upper = known.ends(values, public.table)
+        outside = ~((lower <= values) & (values <= upper))
+        if not outside.any():
+            return values, 0
+        noise = key.child(turn).stream().uniform(public.design.records)
+        values = np.where(outside, model.predict(public.design, truth, noise), values)
+    return values, int(outside.sum())
+
+
+def _needs_range(recipe: Recipe, target: float | None) -> bool:
+    """Whether the exponents depend on the ranges: through λ, the price, or records taken as public."""
+    standard = recipe.standard
+    reweighted = isinstance(recipe.weights, Reweighted)
+    return standard.uses_known or target is not None or reweighted or standard.range.outside == "public"
+
+
+def _chain(weights: Weights) -> Iterator[Weights]:
+    yield weights
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+        yield weights

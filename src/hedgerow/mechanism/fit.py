@@ -1,0 +1,112 @@
+"""A fit: draws of a weighted posterior, their health, and scores on demand."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
+from hedgerow.errors import DataError, RangeError, SettingError
+from hedgerow.models.base import Health, Influence, Model, Parameters
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Sensitive
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+
+
+@dataclass(frozen=True, repr=False)
+class Fit:
+    """Confidential. Scores are computed in blocks when asked for; draws × records is never held."""
+
+    model: Model
+    design: Design
+    power: PerRecord  # α*_i
+    parameters: Parameters
+    health: Health
+    influence: Callable[[], Influence] | None = None
+
+    @property
+    def draws(self) -> int:
+        """Number of draws kept."""
+        return len(next(iter(self.parameters.values())))
+
+    def log_lik(self, records: slice = slice(None)) -> LogLik:
+        """f[s,i] for a block of records, never weighted."""
+        return self.model.log_lik(self.design, self.parameters, records)
+
+    def log_mass(self, interval: Interval, records: slice = slice(None)) -> LogMass:
+        """log γ[s,i] for a block of records."""
+        return self.model.log_mass(self.design, self.parameters, interval, records)
+
+    def extremes(self, sensitive: Sensitive, interval: Interval) -> Extremes:
+        """Smallest and largest d over the draws, for each record."""
+        found = self.model.extremes(self.design, self.parameters, sensitive, interval)
+        _check_finite(np.isfinite(found.low) & np.isfinite(found.high))
+        return found
+
+    def absolute(self, sensitive: Sensitive, interval: Interval) -> PerRecord:
+        """Largest |d| over the draws, for each record."""
+        found = self.model.absolute(self.design, self.parameters, sensitive, interval)
+        _check_finite(np.isfinite(found))
+        return found
+
+    def mean_mass(self, interval: Interval) -> PerRecord:
+        """The probability of each record's interval, averaged over the draws."""
+        return self.model.mean_mass(self.design, self.parameters, interval)
+
+    def predict(self, draw: int, uniforms: PerRecord) -> PerRecord:
+        """A synthetic outcome for every record from one draw."""
+        return self.model.predict(self.design, {k: v[draw] for k, v in self.parameters.items()}, uniforms)
+
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """The draws as an ArviZ InferenceData, by chain; confidential, as the draws are.
+
+        With `log_likelihood` the draws × records matrix goes with them: unweighted, and held in memory.
+        """
+        try:
+            import arviz
+        except ModuleNotFoundError:
+            raise SettingError("to_arviz needs ArviZ. Install hedgerow[programs].") from None
+        chains = self.health.chains
+        kept = self.draws // chains * chains  # the draws of the chains alternate
+
+        def by_chain(values: Array) -> Array:
+            return np.moveaxis(values[:kept].reshape(-1, chains, *values.shape[1:]), 1, 0)
+
+        groups = {"posterior": {name: by_chain(value) for name, value in self.parameters.items()}}
+        if log_likelihood:
+            groups["log_likelihood"] = {self.design.outcome: by_chain(self.log_lik())}
+        return arviz.from_dict(**groups)
+
+    def part(self, draws: slice) -> "Fit":
+        """The same fit with some of its draws."""
+        chosen = {name: np.ascontiguousarray(value[draws]) for name, value in self.parameters.items()}
+        return replace(self, parameters=chosen)
+
+    def __repr__(self) -> str:
+        return (
+            f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, "
+            f"{self.health.sampler} sampler, confidential)"
+        )
+
+
+def _check_finite(finite: Mask) -> None:
+    if not finite.all():
+        raise RangeError(
+            f"{int((~finite).sum())} of {len(finite)} records have no finite price: their range is so "
+            "narrow, or so far from what the model expects, that its probability is zero in floating point. "
+            "Widen it."
+        )
+
+
+def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key) -> Fit:
+    """Sample the posterior in which record i's likelihood is raised to power_i."""
+    sample = model.sample(design, power, draws=draws, key=key)
+    if not all(np.isfinite(value).all() for value in sample.parameters.values()):
+        raise DataError(
+            f"The {model.name} model gave draws that are not finite. The outcome or a predictor may span too "
+            "many orders of magnitude: rescale it, or give a prior in its units."
+        )
+    return Fit(model, design, power, sample.parameters, sample.health, sample.influence)

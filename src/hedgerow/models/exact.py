@@ -1,0 +1,322 @@
+"""Exact normal and lognormal regression (docs/maths.md, "Exact models").
+
+The conjugate pseudo posterior with one power per record has a closed form; its draws are independent and
+exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, ndtri, polygamma, psi
+
+from hedgerow.arrays import Array, LogLik, LogMass, PerDraw, PerRecord
+from hedgerow.errors import DataError
+from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
+from hedgerow.models.prior import Prior
+from hedgerow.numerics import scoring
+from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.numerics.scoring import Draws, Extremes
+from hedgerow.numerics.triangular import leverages, weighted_factor
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Linear, Sensitive
+from hedgerow.randomness import Key
+from hedgerow.tables.design import LARGEST, Design
+from hedgerow.tables.values import Support
+
+_LOG_2PI = float(np.log(2 * np.pi))
+_DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
+
+
+@dataclass(frozen=True, repr=False)
+class Posterior:
+    """β | σ² ~ N(mean, σ² (R'R)⁻¹), σ² ~ IG(shape, rate)."""
+
+    factor: Array  # R, upper triangular: R'R = Λ
+    mean: Array
+    shape: float
+    rate: float
+
+    def draw(self, draws: int, key: Key) -> Draws:
+        """Independent draws."""
+        variance = self.rate / key.child("sigma").stream().gamma(self.shape, draws)
+        sigma = np.sqrt(variance)
+        noise = key.child("beta").stream().normal((draws, len(self.mean)))
+        beta = self.mean + sigma[:, None] * solve_triangular(self.factor, noise.T).T
+        return Draws(np.ascontiguousarray(beta), sigma)
+
+    def log_density(self, draws: Draws) -> PerDraw:
+        """log ξ(β, σ²) at each draw, normalised."""
+        width = len(self.mean)
+        standardised = (draws.beta - self.mean) @ self.factor.T / draws.sigma[:, None]
+        log_variance = 2 * np.log(draws.sigma)
+        return np.asarray(
+            np.log(np.diag(self.factor)).sum()
+            - width / 2 * (_LOG_2PI + log_variance)
+            - np.sum(standardised**2, axis=1) / 2
+            + self.shape * np.log(self.rate)
+            - gammaln(self.shape)
+            - (self.shape + 1) * log_variance
+            - self.rate / draws.sigma**2,
+            dtype=np.float64,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class RegressionInfluence(Influence):
+    """docs/maths.md, "Exact loss"."""
+
+    leverage: PerRecord
+    pull: PerRecord
+    spread: PerRecord  # h = z'Λ⁻¹z
+    squared: PerRecord  # r², the squared residual
+    jacobian: PerRecord
+    shape: float
+    rate: float
+
+    def loss_constant(self, share: PerRecord) -> PerRecord:
+        taken = share * self.spread
+        with np.errstate(all="ignore"):
+            removed = share * self.squared / (2 * (1 - taken) * self.rate)
+            half = share / 2
+            constant = (
+                np.log1p(-taken) / 2
+                - half * (_LOG_2PI + np.log(self.rate) + np.log1p(-removed))
+                + self.shape * np.log1p(-removed)
+                + _log_gamma_drop(self.shape, half)
+            )
+        # A record that decides the fit to the last digits leaves nothing to compute the fit without it from:
+        # its loss is not bounded by anything known.
+        lost = (1 - taken < _DIGITS) | (1 - removed < _DIGITS) | ~np.isfinite(constant)
+        return np.where(lost, -np.inf, constant + share * self.jacobian)
+
+
+@dataclass(frozen=True)
+class Regression(Model):
+    """Linear regression of a transformed outcome with normal errors and a conjugate prior."""
+
+    prior: Prior = field(default_factory=Prior)
+    correctable: ClassVar[bool] = True
+    tables: ClassVar[int] = 6
+
+    @abstractmethod
+    def response(self, values: PerRecord) -> PerRecord:
+        """The scale on which errors are normal."""
+
+    @abstractmethod
+    def jacobian(self, design: Design) -> PerRecord:
+        """What the change of scale adds to the log density, record by record."""
+
+    @abstractmethod
+    def outcome(self, response: PerRecord) -> PerRecord:
+        """Back to the scale of the table."""
+
+    def posterior(self, design: Design, power: PerRecord) -> Posterior:
+        """The pseudo posterior in closed form, from one streamed triangular factor."""
+        mean, deviation = self.prior.moments(design)
+        width = len(mean)
+        # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
+        start = np.zeros((width + 1, width + 1))
+        start[np.arange(width), np.arange(width)] = 1 / deviation
+        start[:width, width] = mean / deviation
+        merged = weighted_factor(design.matrix, self.response(design.values), power, start=start)
+        factor = merged[:width, :width]
+        centre = solve_triangular(factor, merged[:width, width])
+        return Posterior(
+            factor=factor,
+            mean=centre,
+            shape=self.prior.shape + float(power.sum()) / 2,
+            rate=self.prior.rate + float(merged[width, width]) ** 2 / 2,
+        )
+
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        posterior = self.posterior(design, power)
+        exact = posterior.draw(draws, key)
+        health = Health(sampler="exact", independent=True, effective_draws=float(draws))
+        return Sample(
+            {"beta": exact.beta, "sigma": exact.sigma},
+            health,
+            influence=lambda: self._influence(design, power, posterior),
+        )
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return np.append(parameters["beta"], np.log(parameters["sigma"]))
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        return {"beta": free[:-1].copy(), "sigma": np.asarray(np.exp(free[-1]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The posterior means of β and of log σ: E log σ² = log rate − ψ(shape)."""
+        posterior = self.posterior(design, power)
+        return np.append(posterior.mean, (np.log(posterior.rate) - psi(posterior.shape)) / 2)
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """Least squares: β̂ − β, and log σ̂ less its mean, which the χ² law of the residuals gives."""
+        width = len(design.columns)
+        if design.records <= width:
+            return None
+        factor = weighted_factor(design.matrix, self.response(design.values))
+        found = solve_triangular(factor[:width, :width], factor[:width, width])
+        log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
+        expected = psi((design.records - width) / 2) + np.log(2)
+        return np.append(found - truth["beta"], (log_ratio - expected) / 2)
+
+    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
+        sigma = parameters["sigma"][:, None]
+        mean = parameters["beta"] @ design.matrix[records].T
+        residual = (self.response(design.values[records]) - mean) / sigma
+        return np.asarray(
+            self.jacobian(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
+        )
+
+    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
+        sigma = parameters["sigma"][:, None]
+        mean = parameters["beta"] @ design.matrix[records].T
+        block = interval[records]
+        return log_interval_mass(
+            (self._end(block.lower) - mean) / sigma, (self._end(block.upper) - mean) / sigma
+        )
+
+    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
+        with np.errstate(over="ignore"):
+            return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        if not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
+            return super().extremes(design, parameters, sensitive, interval)
+        response = self.response(design.values)
+        draws = Draws(parameters["beta"], parameters["sigma"])
+        density, mass = sensitive.density, sensitive.mass
+        shift = sensitive.constant + density * self.jacobian(design)
+        if not mass.any():
+            found = scoring.density_extremes(design.matrix, response, draws)
+        elif np.array_equal(mass, -density):
+            found = scoring.conditional_extremes(
+                design.matrix, response, *self._offsets(response, interval), draws
+            )
+        else:
+            lower, upper = self._offsets(response, interval)
+            found = scoring.combined_extremes(design.matrix, response, lower, upper, draws, density, mass)
+            return Extremes(found.low + shift, found.high + shift)
+        return Extremes(
+            np.where(density == 0, 0.0, density * found.low) + shift,
+            np.where(density == 0, 0.0, density * found.high) + shift,
+        )
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        known = isinstance(sensitive, Linear) and not sensitive.constant.any()
+        if not known or not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
+            return super().absolute(design, parameters, sensitive, interval)
+        draws = Draws(parameters["beta"], parameters["sigma"])
+        response, shift = self.response(design.values), self.jacobian(design)
+        density, mass = sensitive.density, sensitive.mass
+        if not mass.any():
+            found = scoring.density_absolute(design.matrix, response, draws, shift=shift)
+        elif np.array_equal(mass, -density):
+            ends = self._offsets(response, interval)
+            found = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
+        else:
+            return super().absolute(design, parameters, sensitive, interval)
+        with np.errstate(invalid="ignore"):
+            return np.where(density == 0, 0.0, density * found)
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        response = self.response(design.values)
+        lower, upper = self._offsets(response, interval)
+        draws = Draws(parameters["beta"], parameters["sigma"])
+        return scoring.mean_mass(design.matrix, response, lower, upper, draws)
+
+    def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
+        spread = leverages(design.matrix, posterior.factor)
+        residual = self.response(design.values) - design.matrix @ posterior.mean
+        squared = residual**2
+        with np.errstate(all="ignore"):
+            pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
+        return RegressionInfluence(
+            power * spread, pull, spread, squared, self.jacobian(design), posterior.shape, posterior.rate
+        )
+
+    def _end(self, values: PerRecord) -> PerRecord:
+        """A range's end on the scale of the response."""
+        return self.response(values)
+
+    def _offsets(self, response: PerRecord, interval: Interval) -> tuple[PerRecord, PerRecord]:
+        return self._end(interval.lower) - response, self._end(interval.upper) - response
+
+
+@dataclass(frozen=True)
+class Normal(Regression):
+    """x = z'β + σ e."""
+
+    name: str = "normal"
+
+    def check(self, design: Design) -> None:
+        self.prior.moments(design)
+        huge = int((np.abs(design.values) > LARGEST).sum())
+        if huge:
+            raise DataError(
+                f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
+                "Record it in larger units."
+            )
+
+    def response(self, values: PerRecord) -> PerRecord:
+        return values
+
+    def jacobian(self, design: Design) -> PerRecord:
+        return np.zeros(design.records)
+
+    def outcome(self, response: PerRecord) -> PerRecord:
+        return response
+
+
+@dataclass(frozen=True)
+class Lognormal(Regression):
+    """log x = z'β + σ e; the log density of x includes −log x."""
+
+    name: str = "lognormal"
+
+    @property
+    def support(self) -> Support:
+        return Support(0.0, above=True)
+
+    def check(self, design: Design) -> None:
+        self.prior.moments(design)
+        below = int((design.values <= 0).sum())
+        if below:
+            raise DataError(
+                f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
+                "the lognormal family needs positive values. Use family='normal', or treat those rows apart."
+            )
+
+    def response(self, values: PerRecord) -> PerRecord:
+        return np.asarray(np.log(values), dtype=np.float64)
+
+    def jacobian(self, design: Design) -> PerRecord:
+        return -self.response(design.values)
+
+    def outcome(self, response: PerRecord) -> PerRecord:
+        return np.asarray(np.exp(response), dtype=np.float64)
+
+    def _end(self, values: PerRecord) -> PerRecord:
+        return np.asarray(
+            np.log(np.maximum(values, 0.0), where=values > 0, out=np.full_like(values, -np.inf))
+        )
+
+
+def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:
+    """lnΓ(shape) − lnΓ(shape − half) for 0 ≤ half ≤ ½, without cancellation for large shapes."""
+    if shape < 50:
+        return np.asarray(gammaln(shape) - gammaln(shape - half), dtype=np.float64)
+    # Taylor series about the shape; the terms fall by a factor of half/shape each.
+    total = half * psi(shape)
+    term = half.copy()
+    for order in range(1, 6):
+        term = -term * half / (order + 1)
+        total = total + term * polygamma(order, shape)
+    return np.asarray(total, dtype=np.float64)

@@ -1,0 +1,245 @@
+"""Response distributions on whole numbers and ordered classes; interval masses are sums of probabilities."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.scipy.special import betainc, gammainc, gammaincc, gammaln
+from numpyro.distributions import constraints
+
+from hedgerow.models.families.distributions import Response
+from hedgerow.models.programs import masses
+
+_TERMS = 256  # probabilities summed one by one where a difference of distribution functions cancels
+_LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
+
+
+class Counted(Response):
+    """Whole numbers from 0 up."""
+
+    support = constraints.nonnegative_integer
+
+    @abstractmethod
+    def below(self, value: Any) -> Any:
+        """P(X ≤ value) for a whole number from 0 up."""
+
+    @abstractmethod
+    def above(self, value: Any) -> Any:
+        """P(X > value) for a whole number from 0 up."""
+
+    @abstractmethod
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        """log P(X ≥ first) for a first above 0 in the right tail, and whether it lies there.
+
+        Elsewhere the number says nothing. Differentiable in every parameter, also where the tail underflows.
+        """
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        low, high = jnp.broadcast_arrays(jnp.maximum(jnp.ceil(lower), 0.0), jnp.floor(upper))
+        inner = jnp.where(jnp.isfinite(high), jnp.maximum(high, 0.0), low)
+        ends = jnp.isposinf(high)
+        before = jnp.maximum(low - 1, 0.0)
+        below = jnp.where(low > 0, self.below(before), 0.0), jnp.where(ends, 1.0, self.below(inner))
+        above = jnp.where(low > 0, self.above(before), 1.0), jnp.where(ends, 0.0, self.above(inner))
+        found = masses.of_tails(
+            below,
+            tuple(jnp.log(one) for one in above),
+            lambda: self._summed(low, jnp.where(ends, jnp.inf, inner)),
+        )
+        return jnp.where(high >= low, found, -jnp.inf)
+
+    def quantile(self, uniforms: Any) -> Any:
+        return masses.whole_bisected(self.below, uniforms, 0.0, 2.0**52)
+
+    def _summed(self, low: Any, high: Any) -> Any:
+        """The mass term by term from the end where it is larger; wide ones from a tail or by quadrature."""
+        finite = jnp.where(jnp.isfinite(high), high, low)
+        down = self.log_prob(finite) > self.log_prob(low)
+        start, step = jnp.where(down, finite, low), jnp.where(down, -1.0, 1.0)
+
+        def add(term: int, total: Any) -> Any:
+            place = start + step * term
+            score = jnp.where(
+                (place >= low) & (place <= high), self.log_prob(jnp.maximum(place, 0.0)), -jnp.inf
+            )
+            return jnp.logaddexp(total, score)
+
+        total = lax.fori_loop(0, _TERMS, add, jnp.full(jnp.shape(low), -jnp.inf))
+        wide = jnp.isfinite(high) & (high - low >= _TERMS)
+        smooth = masses.by_quadrature(self.log_prob, low - 0.5, jnp.where(wide, finite, low) + 0.5)
+        found = jnp.where(wide, jnp.maximum(smooth, total), total)
+        tail, fits = self.log_from(jnp.maximum(low, 1.0))
+        beyond, _ = self.log_from(finite + 1)
+        whole = tail + masses.log1mexp(jnp.where(wide, tail - beyond, jnp.inf))
+        return jnp.where(fits & (low > 0) & (wide | jnp.isposinf(high)), whole, found)
+
+
+class Poisson(Counted):
+    """Mean exp(`log_mean`)."""
+
+    def __init__(self, log_mean: Any) -> None:
+        self.log_mean, self.rate = log_mean, jnp.exp(log_mean)
+        super().__init__(log_mean)
+
+    def log_prob(self, value: Any) -> Any:
+        return value * self.log_mean - self.rate - gammaln(value + 1)
+
+    def below(self, value: Any) -> Any:
+        return gammaincc(value + 1, self.rate)
+
+    def above(self, value: Any) -> Any:
+        return gammainc(value + 1, self.rate)
+
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        fits = self.rate < first + 1
+        rate = jnp.where(fits, self.rate, 0.5)
+        ratio = _fraction(
+            first,
+            lambda m: (first + m) * rate,
+            lambda m: m * rate,
+        )
+        return self.log_prob(first) - jnp.log(ratio), fits
+
+
+class NegativeBinomial(Counted):
+    """Mean exp(`log_mean`), variance mean + mean²/size."""
+
+    def __init__(self, log_mean: Any, size: Any) -> None:
+        self.log_mean, self.size_ = log_mean, size
+        self.logit = log_mean - jnp.log(size)
+        super().__init__(log_mean, size)
+
+    def log_prob(self, value: Any) -> Any:
+        return (
+            value * jax.nn.log_sigmoid(self.logit)
+            + self.size_ * jax.nn.log_sigmoid(-self.logit)
+            - masses.log_beta(self.size_, value + 1.0)
+            - jnp.log(self.size_ + value)
+        )
+
+    def below(self, value: Any) -> Any:
+        return betainc(*jnp.broadcast_arrays(self.size_, value + 1.0, jax.nn.sigmoid(-self.logit)))
+
+    def above(self, value: Any) -> Any:
+        return betainc(*jnp.broadcast_arrays(value + 1.0, self.size_, jax.nn.sigmoid(self.logit)))
+
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        size, share = self.size_, jax.nn.sigmoid(self.logit)
+        fits = share * (first + size + 2) < first + 1
+        size, share = jnp.where(fits, size, 1.0), jnp.where(fits, share, 0.5)
+        ratio = _fraction(
+            first,
+            lambda m: (first + m) * (first + size + m) * share,
+            lambda m: m * (size - m) * share,
+        )
+        return self.log_prob(first) - jnp.log(ratio), fits
+
+
+class Between(Counted):
+    """Another count distribution between two whole numbers, its mass a sum of probabilities."""
+
+    def __init__(self, base: Counted, first: int, last: int | None) -> None:
+        self.base, self.first, self.last = base, first, last
+        self.log_whole = self._whole()
+        super().__init__(jnp.zeros(base.batch_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        return self.base.log_prob(value) - self.log_whole
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        high = upper if self.last is None else jnp.minimum(upper, float(self.last))
+        return jnp.minimum(
+            self.base.log_mass(jnp.maximum(lower, float(self.first)), high) - self.log_whole, 0.0
+        )
+
+    def below(self, value: Any) -> Any:
+        return jnp.exp(self.log_mass(jnp.full(jnp.shape(value), -jnp.inf), value))
+
+    def above(self, value: Any) -> Any:
+        return 1 - self.below(value)
+
+    def log_from(self, first: Any) -> tuple[Any, Any]:
+        tail, fits = self.base.log_from(first)
+        return tail - self.log_whole, fits & (self.last is None)
+
+    def quantile(self, uniforms: Any) -> Any:
+        last = 2.0**52 if self.last is None else float(self.last)
+        return masses.whole_bisected(self.below, uniforms, float(self.first), last)
+
+    def _whole(self) -> Any:
+        """Differentiable in every parameter, unlike an incomplete beta function: plain sums and fractions."""
+        if self.last is not None:
+            return self._sum(self.first, self.last + 1)
+        if not self.first:
+            return jnp.zeros(self.base.batch_shape)
+        # In the right tail what is left out rounds to one; elsewhere what remains is no small part.
+        tail, fits = self.base.log_from(jnp.asarray(float(self.first)))
+        left_out = self._sum(0, self.first)
+        return jnp.where(fits, tail, masses.log1mexp(jnp.where(fits, 1.0, -left_out)))
+
+    def _sum(self, start: int, stop: int) -> Any:
+        def add(total: Any, place: Any) -> tuple[Any, None]:
+            return jnp.logaddexp(total, self.base.log_prob(place)), None
+
+        nothing = jnp.full(self.base.batch_shape, -jnp.inf)
+        return lax.scan(add, nothing, jnp.arange(start, stop, dtype=float))[0]
+
+
+def _fraction(first: Any, odd: Callable[[Any], Any], even: Callable[[Any], Any]) -> Any:
+    """P(X = first) / P(X ≥ first): the continued fraction of an incomplete beta or gamma function.
+
+    Its levels are 1 − odd(m)/((a + 2m)(a + 2m + 1)) and 1 + even(m)/((a + 2m − 1)(a + 2m)), a being `first`.
+    All of them are positive in the right tail, so nothing cancels there.
+    """
+
+    def level(found: Any, m: Any) -> tuple[Any, None]:
+        place = first + 2 * m
+        inner = 1 - odd(m) / (place * (place + 1)) / found
+        return 1 + even(m) / ((place - 1) * place) / inner, None
+
+    start = jnp.ones(jnp.shape(odd(0.0)))
+    found, _ = lax.scan(level, start, jnp.arange(_LEVELS, 0, -1, dtype=float))
+    return 1 - odd(0.0) / (first * (first + 1)) / found
+
+
+class Ordered(Response):
+    """Classes in order: P(class ≤ j) = expit(cut_j − `shift`), for the classes at `places`."""
+
+    support = constraints.nonnegative_integer
+
+    def __init__(self, shift: Any, cuts: Any, places: Any) -> None:
+        self.shift, self.cuts, self.places = shift, cuts, jnp.asarray(places)
+        super().__init__(shift)
+
+    def log_prob(self, value: Any) -> Any:
+        place = jnp.searchsorted(self.places, value)
+        known = jnp.take(self.places, place, mode="clip") == value
+        return jnp.where(known, self._between(place, place), -jnp.inf)
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        first = jnp.searchsorted(self.places, lower)
+        last = jnp.searchsorted(self.places, upper, side="right") - 1
+        return jnp.where(last >= first, self._between(first, jnp.maximum(first, last)), -jnp.inf)
+
+    def quantile(self, uniforms: Any) -> Any:
+        below = jax.nn.sigmoid(self.cuts - jnp.expand_dims(self.shift, -1))
+        return self.places[jnp.sum(uniforms[..., None] > below, axis=-1)]
+
+    def _between(self, first: Any, last: Any) -> Any:
+        """log(expit(a) − expit(b)) = log expit(a) + log expit(−b) + log(1 − exp(b − a)), digits kept."""
+        low, high = self._cut(first - 1) - self.shift, self._cut(last) - self.shift
+        starts, ends = first > 0, last < len(self.places) - 1
+        both = starts & ends
+        gap = masses.log1mexp(jnp.where(both, high - low, 1.0))
+        return (
+            jnp.where(ends, jax.nn.log_sigmoid(high), 0.0)
+            + jnp.where(starts, jax.nn.log_sigmoid(-low), 0.0)
+            + jnp.where(both, gap, 0.0)
+        )
+
+    def _cut(self, place: Any) -> Any:
+        """The cut point above a class, as a product: the gradient of indexing is slow to compute."""
+        return jax.nn.one_hot(place, len(self.places) - 1, dtype=self.cuts.dtype) @ self.cuts

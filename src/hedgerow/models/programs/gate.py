@@ -1,0 +1,79 @@
+"""The health gate: chains that have not converged are not released (docs/programs.md, "Health").
+
+Looked at are all unconstrained parameters and the log density, by ArviZ: rank-normalised R-hat, bulk and
+tail effective sample sizes. Every figure is computed from the confidential data.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.arrays import Array
+from hedgerow.models.base import Health
+from hedgerow.models.programs.nuts import Chains, Settings
+
+LARGEST_R_HAT = 1.01
+SMALLEST_ESS = 400
+
+
+@dataclass(frozen=True, repr=False)
+class Examined:
+    """A fit's health, and what is wrong with it in words; confidential."""
+
+    health: Health
+    complaints: tuple[str, ...]
+    hopeless: bool  # values that are not finite: no override helps
+
+    def __repr__(self) -> str:
+        return f"Examined({self.health!r})"
+
+
+def examine(chains: Chains, density: Array, settings: Settings, *, needed: float, attempts: int) -> Examined:
+    """Judge the kept draws; `density` is the log density of each, chain by draw."""
+    values = np.concatenate([chains.positions, density[:, :, None]], axis=2)
+    name = f"{settings.sampler} NUTS"
+    if not np.isfinite(values).all():
+        health = Health(
+            name, False, 0.0, chains=settings.chains, attempts=attempts, failed=("finite values",)
+        )
+        return Examined(health, ("draws or log densities that are not finite",), True)
+    r_hat, bulk, tail = _diagnose(values)
+    checks = {
+        "R-hat": (r_hat > LARGEST_R_HAT, f"R-hat {r_hat:.3f} (at most {LARGEST_R_HAT})"),
+        "bulk ESS": (bulk < needed, f"bulk ESS {bulk:.0f} (at least {needed:g})"),
+        "tail ESS": (tail < needed, f"tail ESS {tail:.0f} (at least {needed:g})"),
+        "divergences": (chains.divergences > 0, f"{chains.divergences} divergent transitions (none)"),
+    }
+    health = Health(
+        sampler=name,
+        independent=False,
+        effective_draws=tail,
+        assured_draws=float(needed),
+        r_hat=r_hat,
+        ess_bulk=bulk,
+        ess_tail=tail,
+        divergences=chains.divergences,
+        chains=settings.chains,
+        attempts=attempts,
+        failed=tuple(check for check, (bad, _) in checks.items() if bad),
+    )
+    return Examined(health, tuple(text for bad, text in checks.values() if bad), False)
+
+
+def _diagnose(values: Array) -> tuple[float, float, float]:
+    """Largest R-hat, smallest bulk and tail ESS; a value that never moves counts as not converged."""
+    import arviz
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # about constant chains, which the nan below reports
+        data = arviz.convert_to_dataset({"value": values})
+        r_hat = np.asarray(arviz.rhat(data)["value"], dtype=np.float64)
+        bulk = np.asarray(arviz.ess(data, method="bulk")["value"], dtype=np.float64)
+        tail = np.asarray(arviz.ess(data, method="tail")["value"], dtype=np.float64)
+    stuck = np.ptp(values, axis=(0, 1)) == 0
+    return (
+        float(np.where(stuck | np.isnan(r_hat), np.inf, r_hat).max()),
+        float(np.where(stuck | np.isnan(bulk), 0.0, bulk).min()),
+        float(np.where(stuck | np.isnan(tail), 0.0, tail).min()),
+    )

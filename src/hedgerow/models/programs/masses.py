@@ -1,0 +1,265 @@
+"""The probability of an interval and the quantiles of a NumPyro distribution, one per record.
+
+A distribution of hedgerow's own (`models.families.distributions`) knows both; for the others they are found
+from `cdf`, `log_prob` and a finite support.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import gammaln, log_ndtr
+from numpyro import distributions as dist
+from numpyro.distributions import biject_to
+
+from hedgerow.errors import SettingError
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
+_CANCELS = 1e-6  # relative mass below which a difference of distribution functions keeps too few digits
+_HALVINGS = 70
+_LOG_2PI = float(np.log(2 * np.pi))
+_FAR = 10.0  # from where on Stirling's series has all digits
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+def _per_record(score: Any, values: Any) -> Any:
+    return jnp.broadcast_to(score, jnp.shape(values))
+
+
+def _cdf(response: Any) -> Callable[[Any], Any]:
+    def cdf(values: Any) -> Any:
+        try:
+            return response.cdf(values)
+        except (NotImplementedError, ImportError):
+            raise SettingError(
+                f"The program's response distribution {type(response).__name__} has no cdf, so the "
+                "probability of a range is not available. Use ADP(), or a distribution with a cdf."
+            ) from None
+
+    return cdf
+
+
+def continuous_log_mass(response: Any, lower: Any, upper: Any) -> Any:
+    """log(F(upper) − F(lower)), by quadrature of the density where the difference would cancel."""
+    if type(response) is dist.LogNormal:
+        return _continuous_log_mass_of_logs(response, lower, upper)
+    if type(response) is dist.Normal:
+        low, high = (lower - response.loc) / response.scale, (upper - response.loc) / response.scale
+        return normal_log_mass(low, high)
+    first, last = _support_ends(response)
+    lower, upper = jnp.maximum(lower, first), jnp.minimum(upper, last)
+    below, above = lower <= first, upper >= last
+    cdf = _cdf(response)
+    inner = jnp.where(below, jnp.where(above, response.mean, upper), lower)  # a stand-in in the support
+    small = jnp.where(below, 0.0, cdf(inner))
+    large = jnp.where(above, 1.0, cdf(jnp.where(above, inner, upper)))
+    return of_tails(
+        (small, large),
+        (jnp.log1p(-small), jnp.where(above, -jnp.inf, jnp.log1p(-jnp.where(above, 0.5, large)))),
+        lambda: by_quadrature(response.log_prob, lower, upper),
+    )
+
+
+def of_tails(below: tuple[Any, Any], log_above: tuple[Any, Any], otherwise: Callable[[], Any]) -> Any:
+    """The log mass between two ends, from whichever tail is the smaller, or `otherwise` where both cancel.
+
+    `below` holds the distribution function at the ends, `log_above` the log of its complement.
+    """
+    right = below[0] > 0.5
+    small = jnp.where(right, log_above[1], _log(below[0]))
+    large = jnp.where(right, log_above[0], _log(below[1]))
+    real = jnp.isfinite(large)
+    gap = jnp.where(jnp.isfinite(small) & real, jnp.where(real, large, 0.0) - small, jnp.inf)
+    mass = jnp.where(real, large + log1mexp(gap), -jnp.inf)
+    lost = ~real | ~(gap >= _CANCELS)
+    mass = lax.cond(lost.any(), lambda: jnp.where(lost, otherwise(), mass), lambda: mass)
+    return jnp.minimum(mass, 0.0)
+
+
+def normal_log_mass(low: Any, high: Any) -> Any:
+    """log(Φ(high) − Φ(low)): in the left tail by log Φ, by quadrature for narrow intervals."""
+    mirror = low + high > 0
+    small, large = jnp.where(mirror, -high, low), jnp.where(mirror, -low, high)
+    open_, small = jnp.isneginf(small), jnp.where(jnp.isneginf(small), -1.0, small)
+    whole, large = jnp.isposinf(large), jnp.where(jnp.isposinf(large), 1.0, large)
+    log_small, log_large = log_ndtr(small), jnp.where(whole, 0.0, log_ndtr(large))
+    gap = log_large - log_small
+    mass = log_large + jnp.where(open_, 0.0, log1mexp(jnp.where(open_, 1.0, gap)))
+    lost = (gap < _CANCELS) & ~open_ & ~whole
+    mass = lax.cond(
+        lost.any(),
+        lambda: jnp.where(lost, by_quadrature(lambda x: -0.5 * x**2 - _LOG_2PI / 2, small, large), mass),
+        lambda: mass,
+    )
+    return jnp.minimum(mass, 0.0)
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    """log B(a, b), to the last digits: jax.scipy.special.betaln is off by 1e-6 between 8 and 40.
+
+    Where the larger argument is large, the difference of two huge log Γ by Stirling's series.
+    """
+    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
+    far = large >= _FAR
+    near, big = jnp.where(far, 1.0, large), jnp.where(far, large, _FAR)
+    by_series = (
+        small * (1 - jnp.log(small + big))
+        - (big - 0.5) * jnp.log1p(small / big)
+        + _stirling(big)
+        - _stirling(small + big)
+    )
+    return gammaln(small) + jnp.where(far, by_series, gammaln(near) - gammaln(small + near))
+
+
+def _stirling(x: Any) -> Any:
+    """log Γ(x) − (x − ½) log x + x − ½ log 2π, for large x."""
+    found, square = 0.0, 1 / x**2
+    for term in reversed(_STIRLING):
+        found = found * square + term
+    return found / x
+
+
+def log1mexp(gap: Any) -> Any:
+    """log(1 − exp(−gap)) for a positive gap, which may be infinite; its gradient stays finite.
+
+    What is no number stays none.
+    """
+    endless = jnp.isposinf(gap)
+    gap = jnp.where(endless, 1.0, gap)
+    near = gap < 0.7
+    close, far = jnp.where(near, gap, 0.5), jnp.where(near, 1.0, gap)
+    return jnp.where(endless, 0.0, jnp.where(near, jnp.log(-jnp.expm1(-close)), jnp.log1p(-jnp.exp(-far))))
+
+
+def by_quadrature(log_prob: Callable[[Any], Any], lower: Any, upper: Any) -> Any:
+    """The log integral of a density over a short interval."""
+    half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
+    usable = jnp.isfinite(half)
+    half, middle = jnp.where(usable, half, 0.0), jnp.where(usable, middle, 1.0)
+
+    def add(total: Any, node: Any) -> tuple[Any, None]:
+        place, weight = node
+        return jnp.logaddexp(total, jnp.log(weight) + log_prob(middle + half * place)), None
+
+    nothing = jnp.full(jnp.shape(half), -jnp.inf)
+    total, _ = lax.scan(add, nothing, (jnp.asarray(_NODES), jnp.asarray(_NODE_WEIGHTS)))
+    return jnp.where(half > 0, total + jnp.log(jnp.where(half > 0, half, 1.0)), -jnp.inf)
+
+
+def bisected(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
+    """Where an increasing function of the whole line reaches each uniform."""
+
+    def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        share = cdf(jnp.sinh(middle))  # the whole line, its far ends included, from a bounded search
+        share = jnp.where(jnp.isnan(share), jnp.where(middle > 0, 1.0, 0.0), share)
+        return jnp.where(share < uniforms, middle, low), jnp.where(share < uniforms, high, middle)
+
+    reach = jnp.full(jnp.shape(uniforms), 40.0)
+    low, high = lax.fori_loop(0, _HALVINGS, halve, (-reach, reach))
+    return jnp.sinh(0.5 * (low + high))
+
+
+def whole_bisected(cdf: Callable[[Any], Any], uniforms: Any, first: Any, last: Any) -> Any:
+    """The smallest whole number from `first` to `last` whose distribution function reaches each uniform."""
+
+    def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends
+        middle = jnp.floor(0.5 * (low + high))
+        enough = cdf(middle) >= uniforms
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    ends = jnp.full(jnp.shape(uniforms), first - 1), jnp.full(jnp.shape(uniforms), last)
+    return lax.fori_loop(0, 60, halve, ends)[1]
+
+
+def _log(value: Any) -> Any:
+    positive = value > 0
+    return jnp.where(positive, jnp.log(jnp.where(positive, value, 1.0)), -jnp.inf)
+
+
+def _support_ends(response: Any) -> tuple[Any, Any]:
+    """Where the support begins and ends; a distribution function may be anything outside it."""
+    support = response.support
+    return getattr(support, "lower_bound", -jnp.inf), getattr(support, "upper_bound", jnp.inf)
+
+
+def _continuous_log_mass_of_logs(response: Any, lower: Any, upper: Any) -> Any:
+    """A lognormal interval on the scale of its logarithm, where tails are those of the normal."""
+    low = jnp.where(lower > 0, jnp.log(jnp.where(lower > 0, lower, 1.0)), -jnp.inf)
+    high = jnp.where(upper > 0, jnp.log(jnp.where(upper > 0, upper, 1.0)), -jnp.inf)
+    return continuous_log_mass(dist.Normal(response.loc, response.scale), low, high)
+
+
+def discrete_log_mass(response: Any, values: Any, lower: Any, upper: Any) -> Any:
+    """log P(lower ≤ X ≤ upper). The value itself lies in its range, so its own probability is a floor."""
+    below, above = jnp.isneginf(lower), jnp.isposinf(upper)
+    cdf = _discrete_cdf(response)
+    first = jnp.ceil(jnp.where(below, 0.0, lower)) - 1
+    mass = jnp.where(above, 1.0, cdf(jnp.floor(jnp.where(above, 0.0, upper))))
+    mass = mass - jnp.where(below, 0.0, cdf(first))
+    floor = _per_record(response.log_prob(values), lower)
+    return jnp.minimum(jnp.maximum(jnp.log(jnp.maximum(mass, 0.0)), floor), 0.0)
+
+
+def _discrete_cdf(response: Any) -> Callable[[Any], Any]:
+    if not response.has_enumerate_support:
+        return lambda values: jnp.where(values < 0, 0.0, _cdf(response)(jnp.maximum(values, 0.0)))
+    places = response.enumerate_support(expand=False)
+
+    def cdf(values: Any) -> Any:
+        shares = jnp.exp(jnp.stack([_per_record(response.log_prob(place), values) for place in places]))
+        flat = jnp.reshape(places, (-1,) + (1,) * jnp.ndim(values))
+        return jnp.sum(jnp.where(flat <= values, shares, 0.0), axis=0)
+
+    return cdf
+
+
+def inverts(response: Any, *, discrete: bool) -> bool:
+    """Whether quantiles come from a distribution function; if not, the response can only be sampled."""
+    half = jnp.full(response.batch_shape, 0.5)
+    return _has(_discrete_cdf(response), half) if discrete else _inverts(response, half)
+
+
+def _inverts(response: Any, uniforms: Any) -> bool:
+    return _has(response.icdf, uniforms) or _has(response.cdf, uniforms)
+
+
+def _has(function: Callable[[Any], Any], values: Any) -> bool:
+    try:
+        jax.eval_shape(function, values)
+    except (NotImplementedError, ImportError, SettingError):
+        return False
+    return True
+
+
+def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
+    if not _inverts(response, uniforms):
+        return _sampled(response, uniforms, key)
+    if _has(response.icdf, uniforms):
+        return _per_record(response.icdf(uniforms), uniforms)
+    cdf = response.cdf
+    transform = biject_to(response.support)
+    sign = jnp.where(transform(jnp.ones(())) > transform(-jnp.ones(())), 1.0, -1.0)
+    return transform(sign * bisected(lambda t: cdf(transform(sign * t)), uniforms))
+
+
+def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
+    """The smallest whole number whose distribution function reaches the uniform."""
+    cdf = _discrete_cdf(response)
+    if not _has(cdf, uniforms):
+        return _sampled(response, uniforms, key)
+    first, last = 0.0, 2.0**52
+    if response.has_enumerate_support:
+        places = response.enumerate_support(expand=False)
+        first, last = jnp.min(places) * 1.0, jnp.max(places) * 1.0
+    return whole_bisected(cdf, uniforms, first, last)
+
+
+def _sampled(response: Any, uniforms: Any, key: Any) -> Any:
+    missing = jnp.shape(uniforms) if response.batch_shape == () else ()
+    return _per_record(response.sample(key, missing), uniforms)

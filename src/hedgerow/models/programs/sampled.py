@@ -1,0 +1,250 @@
+"""Models without a closed form, sampled by NUTS: what programs and named families have in common."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
+from hedgerow.checks import is_real
+from hedgerow.errors import HealthError, SettingError, UnscoredError
+from hedgerow.models.base import Model, Parameters, Sample, block_rows
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Linear, Sensitive
+from hedgerow.progress import report
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+
+if TYPE_CHECKING:
+    from hedgerow.models.programs.nuts import Chains, SamplerName, Settings
+    from hedgerow.models.programs.potential import Potential, Traced
+
+_LEAST_DRAWS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Model):
+    """A model whose weighted posterior is sampled by NUTS and passes a health gate.
+
+    - `sampler`, `chains`, `warmup`, `target_accept`, `thin`: "nutpie" or "numpyro"; warm-up counts draws per
+      chain; of every `thin` draws after it one is kept, and only kept draws count.
+    - `minimum_ess`: effective draws every accepted fit must have, and the number of draws its statement
+      rests on.
+    - `allow_unhealthy`: go on with draws that failed the health checks. The guarantee then says "not
+      certified".
+    """
+
+    sampler: "SamplerName" = "nutpie"
+    chains: int = 4
+    warmup: int = 400
+    target_accept: float = 0.8
+    thin: int = 2
+    minimum_ess: int = _LEAST_DRAWS
+    allow_unhealthy: bool = False
+    correctable: ClassVar[bool] = True
+
+    @abstractmethod
+    def _traced(self, design: Design) -> "Traced":
+        """The model as a NumPyro program, read from shapes alone."""
+
+    @abstractmethod
+    def _arrays(self, design: Design) -> dict[str, Any]:
+        """The program's public arguments."""
+
+    def _values(self, design: Design) -> Any:
+        """The outcome as the program's response wants it."""
+        return design.values.astype(np.int64) if self._traced(design).discrete else design.values
+
+    def _check_sampler(self) -> None:
+        if self.sampler not in ("nutpie", "numpyro"):
+            raise SettingError(
+                f"{type(self).__name__}: sampler must be 'nutpie' or 'numpyro', got {self.sampler!r}."
+            )
+        least = {"chains": 2, "warmup": 50, "thin": 1, "minimum_ess": _LEAST_DRAWS}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+                raise SettingError(
+                    f"{type(self).__name__}: {name} must be a whole number from {smallest} up, got {value!r}."
+                )
+        accept = self.target_accept
+        if not is_real(accept) or not 0.5 <= accept < 1:
+            raise SettingError(
+                f"{type(self).__name__}: target_accept must be at least 0.5 and below 1, got {accept!r}."
+            )
+        if not isinstance(self.allow_unhealthy, bool):
+            raise SettingError(
+                f"{type(self).__name__}: allow_unhealthy must be True or False, got {self.allow_unhealthy!r}."
+            )
+
+    def sample(
+        self,
+        design: Design,
+        power: PerRecord,
+        *,
+        draws: int,
+        key: Key,
+        window: tuple[PerRecord, PerRecord] | None = None,
+    ) -> Sample:
+        """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
+        from hedgerow.models.programs.nuts import Settings
+
+        if draws < self.minimum_ess and not self.allow_unhealthy:
+            raise SettingError(
+                f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
+                "Use draws=1000 or more."
+            )
+        settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
+        return self._gated(self.potential(design, power, window), settings, draws, key)
+
+    def potential(
+        self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
+    ) -> "Potential":
+        """The weighted posterior as samplers see it."""
+        from hedgerow.models.programs.potential import Potential
+
+        data = self._arrays(design), self._values(design)
+        return Potential.of(self._traced(design), *data, power, window)
+
+    def stand_in(self, design: Design, near: Parameters) -> Model:
+        """The normal approximation: NUTS on every simulated table would take minutes."""
+        from hedgerow.models.programs.laplace import Laplace
+
+        return Laplace(self, self.free(design, near))
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        from hedgerow.models.programs.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).unconstrain(dict(parameters), self._arrays(design))
+            return np.asarray(found, dtype=np.float64)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        from hedgerow.models.programs.potential import compiled, x64
+
+        with x64(True):
+            found = compiled(self._traced(design)).constrain(free[None], self._arrays(design))
+            return {name: np.asarray(value[0], dtype=np.float64) for name, value in found.items()}
+
+    def from_prior(self, design: Design, *, draws: int, key: Key) -> Parameters:
+        """Draws from the program's prior: the outcome is not looked at."""
+        import jax
+
+        from hedgerow.models.programs.potential import compiled, x64
+
+        with x64(True):
+            keys = jax.random.split(jax.random.key(key.integer()), draws)
+            found = compiled(self._traced(design)).from_prior(keys, self._arrays(design))
+            return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
+
+    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
+        parts = [block[:, records] for _, block in self._log_lik(design, parameters)]
+        return np.concatenate(parts)
+
+    def log_lik_blocks(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
+        """f for a few draws at a time and all records; values need not be finite, as they do elsewhere."""
+        return (block for _, block in self._log_lik(design, parameters, finite=False))
+
+    def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
+        parts = [block[:, records] for _, block in self._log_mass(design, parameters, interval)]
+        return np.concatenate(parts)
+
+    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
+        from hedgerow.models.programs import scores
+
+        return scores.predict(self._traced(design), dict(parameters), self._arrays(design), uniforms)
+
+    def inverts(self, design: Design, parameters: Parameters) -> bool:
+        from hedgerow.models.programs import scores
+
+        return scores.inverts(self._traced(design), dict(parameters), self._arrays(design))
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        if not isinstance(sensitive, Linear):
+            return super().extremes(design, parameters, sensitive, interval)
+        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
+        every = slice(None)
+        masses = self._log_mass(design, parameters, interval) if sensitive.mass.any() else None
+        for _, log_lik in self._log_lik(design, parameters):
+            log_mass = log_lik if masses is None else next(masses)[1]
+            part = sensitive(every, log_lik, log_mass)
+            low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        return Extremes(low, high)
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        total, draws = np.zeros(design.records), 0
+        for _, block in self._log_mass(design, parameters, interval):
+            total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
+        return total / draws
+
+    def _gated(self, potential: "Potential", settings: "Settings", draws: int, key: Key) -> Sample:
+        from hedgerow.models.programs import gate, nuts
+
+        per_chain = -(-draws // settings.chains)
+        for attempt, tried in enumerate((settings, settings.patient()), start=1):
+            chains = nuts.sample(potential, tried, draws=per_chain, key=key.child(f"attempt {attempt}"))
+            density = _densities(potential, chains)
+            found = gate.examine(chains, density, tried, needed=self.minimum_ess, attempts=attempt)
+            if not found.complaints:
+                break
+        if found.complaints and (found.hopeless or not self.allow_unhealthy):
+            raise HealthError(
+                f"The sampler's draws failed {found.health.attempts} times, last with "
+                f"{'; '.join(found.complaints)} (computed from the data: confidential). More draws raise the "
+                "ESS; warmup= and target_accept= cure divergences, as do tighter priors and non-centred "
+                "group effects. allow_unhealthy=True goes on, and the release says it is not certified."
+            )
+        # Draws of the chains alternate, so that any leading part of them holds all chains.
+        mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
+        return Sample(potential.constrain(mixed), found.health)
+
+    def _log_lik(
+        self, design: Design, parameters: Parameters, *, finite: bool = True
+    ) -> Iterator[tuple[slice, LogLik]]:
+        from hedgerow.models.programs import scores
+
+        traced = self._traced(design)
+        data = self._arrays(design), self._values(design)
+        return self._scored(scores.scores(traced).log_lik, design, parameters, *data, finite=finite)
+
+    def _log_mass(
+        self, design: Design, parameters: Parameters, interval: Interval
+    ) -> Iterator[tuple[slice, LogMass]]:
+        from hedgerow.models.programs import scores
+
+        traced = self._traced(design)
+        data = self._arrays(design), self._values(design), interval.lower, interval.upper
+        return self._scored(scores.scores(traced).log_mass, design, parameters, *data)
+
+    def _scored(
+        self,
+        score: Callable[..., Any],
+        design: Design,
+        parameters: Parameters,
+        *data: Any,
+        finite: bool = True,
+    ) -> Iterator[tuple[slice, Array]]:
+        from hedgerow.models.programs import scores
+
+        draws = len(next(iter(parameters.values())))
+        for rows, block in scores.in_blocks(
+            score, dict(parameters), block_rows(design.records, draws), *data
+        ):
+            bad = int((~np.isfinite(block)).any(axis=0).sum())
+            if bad and finite:
+                raise UnscoredError(
+                    f"The program gives {bad} of {design.records} records a log density or a log probability "
+                    "of its range that is not finite. Widen the ranges, or use a heavier-tailed distribution."
+                )
+            report("scoring", rows.stop, draws)
+            yield rows, block
+
+
+def _densities(potential: "Potential", chains: "Chains") -> Array:
+    flat = chains.positions.reshape(-1, potential.dimensions)
+    return potential.log_densities(flat).reshape(chains.positions.shape[:2])

@@ -1,0 +1,94 @@
+"""Log densities, interval masses and quantiles of a program's response, for blocks of draws.
+
+The program always sees the whole table, a few draws at a time: what it computes across records (a centred
+predictor, say) is then the same in scoring as in fitting. Nothing of size draws × records is held.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from hedgerow.arrays import Array, PerRecord
+from hedgerow.models.families.distributions import Response
+from hedgerow.models.programs import masses
+from hedgerow.models.programs.potential import Arrays, Latents, Traced, x64
+
+
+class Scores:
+    """Compiled scores of one program."""
+
+    def __init__(self, traced: Traced) -> None:
+        self.traced = traced
+        self.log_lik = jax.jit(jax.vmap(self._log_lik, in_axes=(0, None, None)))
+        # Draw after draw, so that the costly branch of a mass is taken only where a draw needs it.
+        self.log_mass = jax.jit(
+            lambda latents, *data: lax.map(lambda one: self._log_mass(one, *data), latents)
+        )
+        self.quantile = jax.jit(self._quantile)
+
+    def _log_lik(self, latents: Latents, arrays: Arrays, values: Any) -> Any:
+        score = self.traced.distribution(latents, arrays).log_prob(values)
+        return jnp.broadcast_to(score, jnp.shape(values))
+
+    def _log_mass(self, latents: Latents, arrays: Arrays, values: Any, lower: Any, upper: Any) -> Any:
+        response = self.traced.distribution(latents, arrays)
+        if isinstance(response, Response):
+            return response.log_mass(lower, upper)
+        if self.traced.discrete:
+            return masses.discrete_log_mass(response, values, lower, upper)
+        return masses.continuous_log_mass(response, lower, upper)
+
+    def _quantile(self, latents: Latents, arrays: Arrays, uniforms: Any, key: Any) -> Any:
+        response = self.traced.distribution(latents, arrays)
+        if isinstance(response, Response):
+            return response.quantile(uniforms)
+        if self.traced.discrete:
+            return masses.discrete_quantile(response, uniforms, key)
+        return masses.continuous_quantile(response, uniforms, key)
+
+
+@lru_cache(maxsize=64)
+def scores(traced: Traced) -> Scores:
+    """Compiled scores, shared by all fits of a program."""
+    return Scores(traced)
+
+
+def in_blocks(
+    score: Callable[..., Any], parameters: dict[str, Array], block: int, *data: Any
+) -> Iterator[tuple[slice, Array]]:
+    """A score for all records and a few draws at a time; each block has the same shape, to compile once."""
+    draws = len(next(iter(parameters.values())))
+    with x64(True):
+        placed = jax.tree.map(jnp.asarray, data)
+    for start in range(0, draws, block):
+        rows = np.minimum(np.arange(start, start + block), draws - 1)
+        with x64(True):
+            found = np.asarray(score({name: value[rows] for name, value in parameters.items()}, *placed))
+        stop = min(start + block, draws)
+        yield slice(start, stop), found[: stop - start]
+
+
+def inverts(traced: Traced, parameters: dict[str, Any], arrays: Arrays) -> bool:
+    """Whether `predict` goes by an inverse distribution function, so that it follows each uniform."""
+    with x64(True):
+        response = traced.distribution(parameters, arrays)
+        return isinstance(response, Response) or masses.inverts(response, discrete=traced.discrete)
+
+
+def predict(traced: Traced, parameters: dict[str, Any], arrays: Arrays, uniforms: PerRecord) -> PerRecord:
+    """One outcome per record at a single draw, by inverse distribution function where there is one.
+
+    A distribution that can only be sampled gets a key hashed from the uniforms: still one value for one
+    stream, and as unpredictable as 64 bits of it.
+    """
+    digest = hashlib.sha256(np.ascontiguousarray(uniforms).tobytes()).digest()
+    with x64(True):
+        key = jax.random.wrap_key_data(np.frombuffer(digest[:8], dtype=np.uint32))
+        found = scores(traced).quantile(parameters, arrays, jnp.asarray(uniforms), key)
+        return np.asarray(found, dtype=np.float64)

@@ -1,0 +1,73 @@
+"""The log mass a standard normal puts on an interval, right in the far tails and for narrow intervals.
+
+Three forms, each used where it loses nothing (docs/maths.md, "Scoring"):
+
+- ends on both sides of zero: 1 − Q(−lower) − Q(upper);
+- ends on one side: reflected into one tail and scaled by the density of the nearer end, so that the
+  difference is between numbers of order 1/end and never underflows;
+- narrow: density at the midpoint × width × the even Hermite series, because a difference of two nearly
+  equal tails would keep no digits.
+"""
+
+import numpy as np
+from scipy.special import erfcx
+
+from hedgerow.arrays import Array
+
+# Below this (half width) × (|midpoint| + 1) the series with five corrections is exact to double precision;
+# above it the differences lose less than a factor of 20.
+NARROW = 0.1
+
+_SQRT_HALF = np.sqrt(0.5)
+_SQRT_HALF_PI = np.sqrt(0.5 * np.pi)
+_SQRT_TWO_PI = np.sqrt(2.0 * np.pi)
+_HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
+
+
+def _mills(x: Array) -> Array:
+    """(1 − Φ(x)) / φ(x) for x ≥ 0."""
+    return np.asarray(_SQRT_HALF_PI * erfcx(_SQRT_HALF * x), dtype=np.float64)
+
+
+def _narrow_series(half: Array, middle: Array) -> Array:
+    """Σ_k He_2k(middle) half^2k / (2k+1)!, by the even recurrence of the Hermite polynomials."""
+    q, v = (middle * half) ** 2, half * half
+    before, now = np.ones_like(q), q - v
+    total, factorial = before + now / 6.0, 6.0
+    for k in range(1, 5):
+        before, now = now, (q - (4 * k + 1) * v) * now - 2 * k * (2 * k - 1) * v * v * before
+        factorial *= (2 * k + 2) * (2 * k + 3)
+        total = total + now / factorial
+    return total
+
+
+def log_interval_mass(lower: Array, upper: Array) -> Array:
+    """log(Φ(upper) − Φ(lower)), elementwise, for lower ≤ upper on the standardised scale.
+
+    Ends may be infinite. Equal ends give −inf, lower > upper or a NaN gives NaN. The mass is accurate to
+    1e-10 relative for ends up to ±40 and widths down to 1e-12; beyond ±40 the logarithm itself keeps its
+    relative accuracy and stays finite until the square of an end overflows, near 1e154.
+    """
+    lower, upper = np.broadcast_arrays(np.asarray(lower, np.float64), np.asarray(upper, np.float64))
+    with np.errstate(all="ignore"):
+        half = 0.5 * (upper - lower)
+        middle = np.where(np.isinf(half), 0.5 * (lower + upper), lower + half)
+        near = np.minimum(np.abs(lower), np.abs(upper))
+        far = np.maximum(np.abs(lower), np.abs(upper))
+        straddle = (lower < 0.0) & (upper > 0.0)
+        narrow = half * (np.abs(middle) + 1.0) < NARROW
+
+        near_tail, far_tail = _mills(near), _mills(far)
+        both_sides = (
+            _SQRT_TWO_PI - near_tail * np.exp(-0.5 * near * near) - far_tail * np.exp(-0.5 * far * far)
+        )
+        one_side = near_tail - far_tail * np.exp(-2.0 * half * np.abs(middle))
+        scaled = np.where(straddle, both_sides, one_side)
+        reference = np.where(straddle, 0.0, near)
+        scaled = np.where(narrow, 2.0 * half * _narrow_series(half, middle), scaled)
+        reference = np.where(narrow, middle, reference)
+
+        result = np.log(scaled) - 0.5 * reference * reference - _HALF_LOG_TWO_PI
+    result = np.where(straddle & ~narrow, np.minimum(result, 0.0), result)
+    result = np.where(lower == upper, -np.inf, result)
+    return np.asarray(np.where(lower > upper, np.nan, result), dtype=np.float64)

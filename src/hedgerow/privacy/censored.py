@@ -1,0 +1,156 @@
+"""The authors' censored likelihood for models without a closed form (docs/maths.md, "Censored likelihood").
+
+Each record's log density is cut off at both ends of a window that depends on its own outcome and on public
+things: the program, its prior, the predictors. Whatever the parameters, the record then moves the posterior
+by no more than the window's width times its weight, and min(1, ε/width) makes that at most ε. An exact draw
+would be ε-differentially private; a Markov chain draws only approximately, and nothing says how closely.
+"""
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hedgerow.arrays import LogLik, PerRecord
+from hedgerow.checks import is_finite
+from hedgerow.errors import SettingError
+from hedgerow.mechanism.price import Bound
+from hedgerow.models.base import Model, Parameters, Sample, blocks
+from hedgerow.models.families.family import Family
+from hedgerow.models.programs.sampled import Sampled
+from hedgerow.models.risk import Risk
+from hedgerow.models.wrapped import Wrapped
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.sensitive import Linear, Sensitive
+from hedgerow.privacy.strict import OUTWARD, Bounded
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+
+_REFERENCE = 400  # draws from the prior that windows are placed by
+
+
+@dataclass(frozen=True)
+class Censored(Bounded):
+    """Differential privacy up to sampler error, for models sampled by NUTS.
+
+    Every record's log density is censored to a window.
+
+    A record's window reaches from the best log density that draws from the program's prior give it down to
+    the one that `keep` of them reach. So the prior says where information is worth its price, as the box does
+    for `Strict`: give it from public knowledge, and no wider than you must. `reason` says why it may be known
+    without the data; it is printed in the guarantee.
+
+    Formal guarantees
+    -----------------
+    An exact draw from the censored posterior would be ε-differentially private for one outcome withheld and
+    2ε for one outcome replaced by any value, where ε is the target per copy. The draws are those of a Markov
+    chain, so that for the copies this holds up to the sampler's error, which is not known.
+    """
+
+    keep: float = 0.9
+    reason: str = ""
+    label: ClassVar[str] = "Censored"
+    bound: ClassVar[Bound] = "censored"
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.keep) or not 0 < self.keep <= 1:
+            raise SettingError(f"Censored: keep must lie in (0, 1], got {self.keep!r}; 0.9 is usual.")
+
+    def assumption(self) -> str:
+        return f"the model with its prior, chosen without the outcome; reason: {self.reason or 'none given'}"
+
+    def restrict(self, model: Model, *, default_prior: bool) -> "Clipped":
+        """The program with its likelihood censored."""
+        if not isinstance(model, Sampled):
+            raise SettingError(
+                f"Censored is for families without a closed form and programs, not {model.name}. The normal "
+                "and lognormal models have Strict(box), which holds without a Markov chain."
+            )
+        if isinstance(model, Family) and model.prior is None:
+            raise SettingError(
+                f"Censored places its windows by the prior, and the default prior of {model.name} is so wide "
+                "that nothing of the data would be left. Give a Prior from public knowledge."
+            )
+        return Clipped(model, self.keep)
+
+
+@dataclass(frozen=True)
+class Clipped(Wrapped):
+    """A program whose log density is censored to a window for each record, sampled by NUTS."""
+
+    base: Sampled
+    keep: float = 0.9
+    bound: ClassVar[Bound] = "censored"
+    _windows: dict[int, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.base.name}, censored")
+
+    def window(self, design: Design) -> tuple[PerRecord, PerRecord]:
+        """Lower and upper end for each record's log density: functions of its outcome and public things.
+
+        The draws come from the prior under a fixed, public key. A record to which they give no finite density
+        gets a window of no width: it says nothing.
+        """
+        seen = self._windows.get(id(design))
+        if seen is not None and seen[0]() is design:
+            return seen[1]
+        key = Key.from_seed(0).child("reference")
+        reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
+        low, high = np.empty(design.records), np.empty(design.records)
+        for records in blocks(design.records, _REFERENCE):
+            plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference)]
+            low[records], high[records] = _ends(np.concatenate(plain), self.keep)
+        place = id(design)
+        forget = weakref.ref(design, lambda _: self._windows.pop(place, None))
+        found = low, high
+        self._windows[place] = forget, found
+        return found
+
+    def public_risk(self, design: Design) -> Risk:
+        low, high = self.window(design)
+        size = np.abs(low) + np.abs(high) + 1.0
+        return Risk(low - OUTWARD * size, high)
+
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        return self.base.sample(design, power, draws=draws, key=key, window=self.window(design))
+
+    def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
+        """The censored log density: what enters the posterior, before its power."""
+        found = [block[:, records] for block in self._censored(design, parameters)]
+        return np.concatenate(found)
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        if not isinstance(sensitive, Linear) or sensitive.mass.any():
+            return Model.extremes(self, design, parameters, sensitive, interval)
+        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
+        every = slice(None)
+        for block in self._censored(design, parameters):
+            part = sensitive(every, block, block)
+            low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        return Extremes(low, high)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
+
+    def _censored(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
+        low, high = self.window(design)
+        for block in self.base.log_lik_blocks(design, parameters):
+            yield np.where(np.isnan(block), low, np.clip(block, low, high))
+
+
+def _ends(plain: LogLik, keep: float) -> tuple[PerRecord, PerRecord]:
+    """The window of each record: from the density that a share `keep` of the draws reach to the best one."""
+    usable = np.where(np.isfinite(plain), plain, -np.inf)
+    high = usable.max(axis=0)
+    worst = np.where(np.isneginf(usable), np.inf, usable).min(axis=0)
+    low = np.maximum(np.quantile(usable, 1 - keep, axis=0, method="lower"), worst)
+    none = np.isneginf(high)
+    return np.where(none, 0.0, low), np.where(none, 0.0, high)

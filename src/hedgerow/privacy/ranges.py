@@ -1,0 +1,346 @@
+"""What the public is taken to know about each value: x_i lies in a range R_i (docs/maths.md, "Ranges").
+
+A range object is public; the ends it gives for a record may not be. The ends of a `Radius` reveal x_i and
+are never published. `Brackets` do not depend on x_i beyond the class it falls into.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hedgerow.arrays import Mask, PerRecord, RecordMask
+from hedgerow.checks import is_real
+from hedgerow.errors import RangeError, SettingError
+from hedgerow.tables.table import Table
+
+Outside = Literal["error", "public"]
+
+
+@dataclass(frozen=True, repr=False)
+class Interval:
+    """The ends of every record's range, confidential, and whether the record lies in it."""
+
+    lower: PerRecord
+    upper: PerRecord
+    inside: RecordMask
+
+    @property
+    def whole(self) -> bool:
+        """True when nothing is known about any record."""
+        return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
+
+    def __getitem__(self, records: slice) -> "Interval":
+        return Interval(self.lower[records], self.upper[records], self.inside[records])
+
+    def __repr__(self) -> str:
+        return f"Interval({len(self.lower)} records, confidential)"
+
+
+class Range(ABC):
+    """What the public knows. Subclasses say the ends; `interval` checks them against the outcome."""
+
+    outside: Outside
+
+    @property
+    def follows_outcome(self) -> bool:
+        """Whether the ends are computed from the outcome itself, so that whoever knew them would know it."""
+        return False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns the ends are read from; never the outcome."""
+        return ()
+
+    @property
+    def by_record(self) -> bool:
+        """Whether bounds by record are given, which may be as confidential as the records."""
+        return False
+
+    def describe(self) -> str:
+        """The range in words for the guarantee: public settings, never a record's ends."""
+        return type(self).__name__
+
+    @abstractmethod
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        """Lower and upper end for each record; NaN where the range has no place for it."""
+
+    def interval(self, values: PerRecord, table: Table) -> Interval:
+        """The range of each record, after checking that it holds the record's value.
+
+        `outside="error"` refuses a range that misses a value. `outside="public"` is the paper's
+        definition: such a record is taken as public, enters at power 1 and costs nothing.
+        """
+        lower, upper = self.ends(values, table)
+        inside = (lower <= values) & (values <= upper)
+        zeros = int((~inside & (values == 0)).sum())
+        if zeros and self.follows_outcome:
+            raise RangeError(
+                f"{type(self).__name__}: {zeros} of {len(values)} values are zero, for which a radius is "
+                "empty. Use Brackets or Bounds, or Where(...) if a public column says which these are."
+            )
+        missed = int((~inside).sum())
+        if missed and self.outside == "error":
+            raise RangeError(
+                f"{type(self).__name__}: {missed} of {len(values)} values lie outside their own range. Widen "
+                "it, or say outside='public' if the public already knows those values exactly."
+            )
+        return Interval(
+            np.where(inside, lower, -np.inf).astype(np.float64),
+            np.where(inside, upper, np.inf).astype(np.float64),
+            inside,
+        )
+
+    def _check_outside(self) -> None:
+        if self.outside not in ("error", "public"):
+            raise SettingError(f"outside must be 'error' or 'public', got {self.outside!r}.")
+
+
+@dataclass(frozen=True)
+class Everywhere(Range):
+    """Nothing is known: the whole line."""
+
+    outside: Outside = "error"
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+
+
+@dataclass(frozen=True)
+class Radius(Range):
+    """[a·x_i, b·x_i], the paper's radius. For a negative x_i the ends swap."""
+
+    a: float
+    b: float
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        self._check_outside()
+        here = f"Radius({self.a}, {self.b})"
+        if not (is_real(self.a) and is_real(self.b)) or np.isnan(self.a) or np.isnan(self.b):
+            raise SettingError(f"{here}: a and b must be numbers, for instance Radius(0.4, 1.8).")
+        if not 0 <= self.a < 1:
+            raise SettingError(
+                f"{here}: a must be at least 0 and below 1, so that each value lies in its own range. "
+                "Use for instance Radius(0.9, 1.8), or Bounds(lower, upper)."
+            )
+        if self.b <= 1:
+            raise SettingError(
+                f"{here}: b must be above 1, so that each value lies in its own range. "
+                "Use for instance Radius(0.4, 1.1), or Bounds(lower, upper)."
+            )
+
+    @property
+    def follows_outcome(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        return f"each outcome x lies in [{self.a:g} x, {self.b:g} x]"
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        nonzero = np.where(values == 0, np.nan, values)  # for zero a radius is empty
+        low, high = self.a * nonzero, self.b * nonzero
+        return np.minimum(low, high), np.maximum(low, high)
+
+
+@dataclass(frozen=True)
+class Brackets(Range):
+    """Classes with public edges, such as income classes: each value's class is known.
+
+    Edges e_0 < e_1 < … ; a value equal to an edge belongs to the class above it, the last edge to the
+    last class.
+    """
+
+    edges: Sequence[float]
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        self._check_outside()
+        edges = np.asarray(self.edges, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or np.isnan(edges).any() or not (np.diff(edges) > 0).all():
+            raise SettingError(
+                "Brackets: edges must be at least two increasing numbers, for instance "
+                "Brackets([0, 1000, 5000, float('inf')])."
+            )
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
+
+    def describe(self) -> str:
+        return f"the class of each outcome, with edges {', '.join(f'{edge:g}' for edge in self.edges)}"
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        edges = np.asarray(self.edges)
+        place = np.searchsorted(edges, values, side="right") - 1
+        place = np.where(values == edges[-1], len(edges) - 2, place)
+        valid = (place >= 0) & (place <= len(edges) - 2)
+        at = np.clip(place, 0, len(edges) - 2)
+        # The upper edge belongs to the next class, which matters where it has a probability of its own.
+        # Below zero a normal number, not the next one: compiled code takes subnormal numbers for zero.
+        below = np.where(edges == 0, -np.finfo(np.float64).tiny, np.nextafter(edges, -np.inf))
+        upper = np.where(at == len(edges) - 2, edges[at + 1], below[at + 1])
+        return np.where(valid, edges[at], np.nan), np.where(valid, upper, np.nan)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bounds(Range):
+    """Lower and upper bounds by record: column names, arrays or single numbers; ±inf allowed."""
+
+    lower: str | float | Sequence[float] | PerRecord
+    upper: str | float | Sequence[float] | PerRecord
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        self._check_outside()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(end for end in (self.lower, self.upper) if isinstance(end, str))
+
+    @property
+    def by_record(self) -> bool:
+        return not (is_real(self.lower) and is_real(self.upper))
+
+    def describe(self) -> str:
+        def side(end: object) -> str:
+            if isinstance(end, str):
+                return f"column '{end}'"
+            return f"{float(end):g}" if is_real(end) else "a bound by record"  # type: ignore[arg-type]  # checked
+
+        return f"each outcome lies between {side(self.lower)} and {side(self.upper)}"
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        low, high = self._end(self.lower, "lower", table), self._end(self.upper, "upper", table)
+        crossed = int((low > high).sum())
+        if crossed:
+            raise RangeError(
+                f"Bounds: lower is above upper in {crossed} of {table.rows} rows. Swap or correct them."
+            )
+        flat = int(((low == high) & (low == values)).sum())
+        if flat:
+            raise RangeError(
+                f"Bounds: lower equals upper in {flat} of {table.rows} rows, so those values would be public "
+                "exactly. Give them a range of some width."
+            )
+        return low, high
+
+    def _end(self, given: str | float | Sequence[float] | PerRecord, side: str, table: Table) -> PerRecord:
+        if isinstance(given, str):
+            return table.bounds(given)
+        try:
+            end = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SettingError(f"Bounds: {side} must be a column name, a number or numbers.") from None
+        if end.ndim > 1 or (end.ndim == 1 and len(end) != table.rows):
+            raise SettingError(
+                f"Bounds: {side} has shape {end.shape} but the table has {table.rows} rows; "
+                "give one number, or one per row."
+            )
+        if np.isnan(end).any():
+            raise SettingError(f"Bounds: {side} has missing values. Use -inf or inf where nothing is known.")
+        return np.broadcast_to(end, (table.rows,)).astype(np.float64)
+
+    def __repr__(self) -> str:
+        def shown(end: object) -> str:
+            return repr(end) if isinstance(end, str) or is_real(end) else "<by record, confidential>"
+
+        return f"Bounds({shown(self.lower)}, {shown(self.upper)}, outside={self.outside!r})"
+
+
+@dataclass(frozen=True)
+class Where(Range):
+    """One range where a boolean column is true, another elsewhere. The column must be public.
+
+    What holds for values outside is said here, for both parts.
+    """
+
+    column: str
+    then: Range
+    otherwise: Range
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        self._check_outside()
+        _check_ranges("Where", self.then, self.otherwise)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, *self.then.columns, *self.otherwise.columns)
+
+    @property
+    def by_record(self) -> bool:
+        return self.then.by_record or self.otherwise.by_record
+
+    @property
+    def follows_outcome(self) -> bool:
+        return self.then.follows_outcome or self.otherwise.follows_outcome
+
+    def describe(self) -> str:
+        return (
+            f"where column '{self.column}' is true, {self.then.describe()}; elsewhere, "
+            f"{self.otherwise.describe()}"
+        )
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        return _split(table.flags(self.column), self.then, self.otherwise, values, table)
+
+
+@dataclass(frozen=True)
+class Tail(Range):
+    """Another, usually wider range for the largest values: the share `top` of the records.
+
+    Ties with the smallest of them are included. Which records are caught depends on the outcome and is
+    confidential; the rule itself is public. What holds for values outside is said here, for both parts.
+    """
+
+    top: float
+    wider: Range
+    otherwise: Range
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        self._check_outside()
+        if not is_real(self.top) or not 0 < self.top < 1:
+            raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
+        _check_ranges("Tail", self.wider, self.otherwise)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.wider.columns, *self.otherwise.columns)
+
+    @property
+    def by_record(self) -> bool:
+        return self.wider.by_record or self.otherwise.by_record
+
+    @property
+    def follows_outcome(self) -> bool:
+        return True
+
+    def describe(self) -> str:
+        return (
+            f"for the largest {self.top:.3g} of the outcomes, {self.wider.describe()}; for the others, "
+            f"{self.otherwise.describe()}"
+        )
+
+    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+        # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.
+        count = max(1, int(np.ceil(self.top * len(values) - 1e-9)))
+        threshold = np.partition(values, len(values) - count)[len(values) - count]
+        return _split(values >= threshold, self.wider, self.otherwise, values, table)
+
+
+def _split(
+    flags: Mask, then: Range, otherwise: Range, values: PerRecord, table: Table
+) -> tuple[PerRecord, PerRecord]:
+    parts = []
+    for chosen, part in ((flags, then), (~flags, otherwise)):
+        low, high = part.ends(values, table)
+        parts.append((np.where(chosen, low, np.nan), np.where(chosen, high, np.nan)))
+    (low_a, high_a), (low_b, high_b) = parts
+    return np.where(flags, low_a, low_b), np.where(flags, high_a, high_b)
+
+
+def _check_ranges(where: str, *parts: object) -> None:
+    for part in parts:
+        if not isinstance(part, Range):
+            raise SettingError(f"{where}: both parts must be ranges, got {type(part).__name__}.")

@@ -1,0 +1,137 @@
+"""The sensitive part d[s,i] of a standard, recognised as coefficients where it is linear.
+
+A standard is ordinary arithmetic on `log_lik` and `log_mass`. Evaluated once on two symbols instead of
+arrays, it yields d = density_i · log_lik + mass_i · log_mass + constant_i, and the fused kernels can find
+its extremes without ever forming draws × records. A standard that does anything else with its arguments
+makes the symbols refuse, and is scored in blocks instead.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hedgerow.arrays import LogLik, LogMass, PerRecord
+from hedgerow.errors import SettingError
+from hedgerow.privacy.ranges import Interval
+from hedgerow.privacy.standards import Standard
+
+
+@dataclass(frozen=True, repr=False)
+class Linear:
+    """d = density · log_lik + mass · log_mass + constant, coefficients by record."""
+
+    density: PerRecord
+    mass: PerRecord
+    constant: PerRecord
+
+    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
+        mass = self.mass[records]
+        part = self.density[records] * log_lik + self.constant[records]
+        if not mass.any():
+            return part
+        return part + np.where(mass == 0, 0.0, mass * log_mass)
+
+    def __repr__(self) -> str:
+        return f"Linear({len(self.density)} records, confidential)"
+
+
+@dataclass(frozen=True, repr=False)
+class Opaque:
+    """d given only as a function of a block of records."""
+
+    evaluate: Callable[[slice, LogLik, LogMass], LogLik]
+    uses_mass: bool = True
+
+    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
+        return self.evaluate(records, log_lik, log_mass)
+
+
+Sensitive = Linear | Opaque
+
+
+def sensitive_part(standard: Standard, alpha: PerRecord, known: PerRecord, interval: Interval) -> Sensitive:
+    """The standard's d for these weights; zero for records that are public (outside their range)."""
+    inside = interval.inside.astype(np.float64)
+    traced = _trace(standard, alpha, known)
+    if traced is not None:
+        # On the whole line log γ = 0: drop it, so that a range covering everything is ADP exactly.
+        mass = np.zeros_like(alpha) if interval.whole else inside * traced.mass
+        return Linear(inside * traced.density, mass, inside * traced.constant)
+
+    def evaluate(records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
+        part = np.asarray(standard.sensitive(alpha[records], known[records], log_lik, log_mass))
+        if part.shape != log_lik.shape:
+            raise SettingError(
+                f"{type(standard).__name__}.sensitive returned shape {part.shape} for {log_lik.shape}; "
+                "return one value per draw and record."
+            )
+        return np.where(interval.inside[records], part, 0.0)
+
+    return Opaque(evaluate)
+
+
+def withheld_part(power: PerRecord) -> Linear:
+    """d for the neighbour in which x_i is withheld altogether: α*_i f."""
+    return Linear(power, np.zeros_like(power), np.zeros_like(power))
+
+
+class _Symbol:
+    """A linear form in two unknowns. Anything but linear arithmetic raises TypeError."""
+
+    __array_ufunc__ = None  # so that array * symbol asks the symbol
+
+    def __init__(self, density: Any, mass: Any, constant: Any) -> None:
+        self.terms = (density, mass, constant)
+
+    def __add__(self, other: Any) -> "_Symbol":
+        density, mass, constant = self.terms
+        if isinstance(other, _Symbol):
+            return _Symbol(density + other.terms[0], mass + other.terms[1], constant + other.terms[2])
+        return _Symbol(density, mass, constant + _plain(other))
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> "_Symbol":
+        factor = _plain(other)
+        density, mass, constant = self.terms
+        return _Symbol(density * factor, mass * factor, constant * factor)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "_Symbol":
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> "_Symbol":
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> "_Symbol":
+        return -self + other
+
+    def __truediv__(self, other: Any) -> "_Symbol":
+        return self * (1.0 / _plain(other))
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError("not linear")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __bool__ = __len__ = __iter__ = __getitem__ = __array__ = __float__ = __pow__ = _refuse
+    __hash__ = _refuse  # nor looked up in a cache
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Symbol) or np.ndim(value) > 1:
+        raise TypeError("not linear")
+    return np.asarray(value, dtype=np.float64)
+
+
+def _trace(standard: Standard, alpha: PerRecord, known: PerRecord) -> Linear | None:
+    try:
+        form = standard.sensitive(alpha, known, _Symbol(1.0, 0.0, 0.0), _Symbol(0.0, 1.0, 0.0))
+    except Exception:  # a user's function may fail on a symbol in any way; blocks of arrays decide then
+        return None
+    if not isinstance(form, _Symbol):
+        return None
+    spread = [np.broadcast_to(np.asarray(term, dtype=np.float64), alpha.shape) for term in form.terms]
+    return Linear(*(np.ascontiguousarray(term) for term in spread))

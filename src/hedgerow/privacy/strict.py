@@ -1,0 +1,251 @@
+"""Strict differential privacy: a public box of parameters (docs/maths.md, "Strict mode").
+
+The prior is restricted to a box that the owner can defend without looking at the outcome. Over that box the
+log likelihood of a record oscillates by a known amount o_i, which depends on x_i and public things only. With
+weight α_i = min(1, ε/o_i) no record's factor moves the posterior by more than ε, whatever the other records
+are: pure ε-differential privacy for x_i withheld, 2ε for x_i replaced, with no draws, no asymptotics and no
+fixed weights in the argument.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hedgerow.arrays import Array, PerDraw, PerRecord
+from hedgerow.checks import is_real
+from hedgerow.errors import DataError, SettingError
+from hedgerow.mechanism.price import Bound
+from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.exact import Regression
+from hedgerow.models.prior import Prior
+from hedgerow.models.risk import Risk
+from hedgerow.models.wrapped import Wrapped
+from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.standards import WITHHELD, Standard
+from hedgerow.privacy.weights import Evidence, Weights
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design, check_sigma
+
+OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
+_PROPOSALS = 2_000_000  # draws proposed before the box is said to be too far from the posterior
+_CENTRE_DRAWS = 1000  # draws whose mean is the weighted estimate that a correction works with
+_EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
+
+
+class Bounded(Standard):
+    """A standard that brings its own weights, min(1, ε/o_i), and the bound they make: no factor exceeds ε."""
+
+    bound: ClassVar[Bound]
+    neighbour: ClassVar[str] = WITHHELD
+
+    @abstractmethod
+    def restrict(self, model: Model, *, default_prior: bool) -> Model:
+        """The model whose log likelihood of each record oscillates by a known o_i (`public_risk`)."""
+
+    def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
+        return alpha
+
+    def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
+        return alpha * log_lik
+
+
+@dataclass(frozen=True)
+class Strict(Bounded):
+    """Pure differential privacy over a public box of parameters.
+
+    `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
+    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
+    why the owner may know it without the data; it is printed in the guarantee.
+
+    Formal guarantees
+    -----------------
+    One copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by any
+    value, where ε is the target per copy, up to the floating-point arithmetic of the sampler. Predictors,
+    membership and the number of records are public. It rests on the box having been chosen without the
+    outcome, which only the owner can vouch for.
+    """
+
+    box: Mapping[str, tuple[float, float]]
+    reason: str = ""
+    label: ClassVar[str] = "Strict"
+    bound: ClassVar[Bound] = "strict"
+
+    def __post_init__(self) -> None:
+        ends: dict[str, tuple[float, float]] = {}
+        for name, pair in dict(self.box).items():
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
+            low, high = (float(end) for end in pair)
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise SettingError(
+                    f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
+                )
+            ends[str(name)] = (low, high)
+        if "sigma" not in ends or ends["sigma"][0] <= 0:
+            raise SettingError(
+                "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
+                "instance 'sigma': (0.5, 2)."
+            )
+        object.__setattr__(self, "box", MappingProxyType(ends))
+
+    def described(self) -> str:
+        """The box in words."""
+        sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.box.items())
+        return f"parameters lie in the box {sides}"
+
+    def assumption(self) -> str:
+        return f"{self.described()}; reason: {self.reason or 'none given'}"
+
+    def restrict(self, model: Model, *, default_prior: bool) -> "Boxed":
+        """The model on the box; its default prior is centred on the box, which is public."""
+        if not isinstance(model, Regression):
+            raise SettingError(
+                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
+                "others there is Censored(), which holds up to the sampler's error."
+            )
+        return Boxed(model, self.box, default_prior)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.box.items()), self.reason))
+
+
+@dataclass(frozen=True)
+class Boxed(Wrapped):
+    """An exact model whose prior is restricted to a box, sampled by rejection."""
+
+    base: Regression
+    box: Mapping[str, tuple[float, float]]
+    default_prior: bool = True
+    bound: ClassVar[Bound] = "strict"
+    correctable: ClassVar[bool] = True
+
+    def check(self, design: Design) -> None:
+        self._ends(design)
+        self._centred(design).check(design)
+
+    def oscillation(self, design: Design) -> PerRecord:
+        """o_i = sup f_i − inf f_i over the box, exactly but for a rounding outward.
+
+        The residual ranges over an interval found at the corners of the coefficients' sides. f falls with
+        |r|, and in σ it rises up to σ = |r| and falls after: the infimum is at the largest |r| and an end of
+        σ, the supremum at the smallest |r| and σ = |r| clipped into its side.
+        """
+        low, high = self._ends(design)
+        response = self.base.response(design.values)
+        corner_low = np.minimum(design.matrix * low, design.matrix * high).sum(axis=1)
+        corner_high = np.maximum(design.matrix * low, design.matrix * high).sum(axis=1)
+        ends = np.abs(response - corner_low), np.abs(response - corner_high)
+        largest = np.maximum(*ends)
+        crosses = (corner_low <= response) & (response <= corner_high)
+        smallest = np.where(crosses, 0.0, np.minimum(*ends))
+        sigma_low, sigma_high = self.box["sigma"]
+        infimum = np.minimum(_kernel(largest, sigma_low), _kernel(largest, sigma_high))
+        supremum = _kernel(smallest, np.clip(smallest, sigma_low, sigma_high))
+        size = np.abs(infimum) + np.abs(supremum) + 1.0
+        return np.asarray(supremum - infimum + OUTWARD * size, dtype=np.float64)
+
+    def public_risk(self, design: Design) -> Risk:
+        oscillation = self.oscillation(design)
+        return Risk(-oscillation, np.zeros_like(oscillation))
+
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        posterior = self._centred(design).posterior(design, power)
+        kept: list[tuple[Array, Array]] = []
+        found = proposed = 0
+        batch = max(1000, draws)
+        while found < draws:
+            if proposed >= _PROPOSALS:
+                raise DataError(
+                    f"Fewer than {draws} of {_PROPOSALS} posterior draws fell into the box. The box or the "
+                    "prior does not fit the data, or ε is very small and the prior much wider than the box. "
+                    "Leave the prior out, or widen the box if public knowledge allows."
+                )
+            some = posterior.draw(batch, key.child(proposed))
+            inside = np.flatnonzero(self._inside(design, some))
+            kept.append((some.beta[inside], some.sigma[inside]))
+            found, proposed = found + len(inside), proposed + batch
+            batch = min(2 * batch, 200_000)
+        beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
+        health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
+        return Sample({"beta": beta, "sigma": sigma}, health)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        # log and exp round: a side's end must come back as itself.
+        found = self.base.natural(design, free)
+        return {"beta": found["beta"], "sigma": np.asarray(np.clip(found["sigma"], *self.box["sigma"]))}
+
+    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
+        """The mean over draws in the box; the box moves it away from the closed form."""
+        drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
+        return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """None: the box and small weights keep estimates from following chance, and it would add noise."""
+        return None
+
+    def within(self, design: Design, free: Array) -> Array:
+        """Clipped into the box."""
+        low, high = self._ends(design)
+        sides = np.log(self.box["sigma"])
+        return np.clip(free, np.append(low, sides[0]), np.append(high, sides[1]))
+
+    def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
+        """The share of proposals that fall into the box; confidential."""
+        some = self._centred(design).posterior(design, power).draw(4000, key)
+        return float(self._inside(design, some).mean())
+
+    def edge_mass(self, parameters: Parameters, design: Design) -> float:
+        """Share of draws in the outer 2 % of some side; confidential. Near 1 the box decides."""
+        low, high = self._ends(design)
+        sides = np.column_stack([parameters["beta"], parameters["sigma"]])
+        low, high = np.append(low, self.box["sigma"][0]), np.append(high, self.box["sigma"][1])
+        place = (sides - low) / (high - low)
+        return float(((place < _EDGE) | (place > 1 - _EDGE)).any(axis=1).mean())
+
+    def _ends(self, design: Design) -> tuple[Array, Array]:
+        check_sigma(design, "Strict")
+        wanted = [*design.columns, "sigma"]
+        missing = [name for name in wanted if name not in self.box]
+        unknown = [name for name in self.box if name not in wanted]
+        if missing or unknown:
+            raise SettingError(
+                f"Strict: the box must name {', '.join(wanted)}; missing {', '.join(missing) or 'none'}, "
+                f"unknown {', '.join(unknown) or 'none'}."
+            )
+        ends = np.array([self.box[name] for name in design.columns])
+        return ends[:, 0], ends[:, 1]
+
+    def _centred(self, design: Design) -> Regression:
+        """The base model, its default prior moved onto the box: half a side is one standard deviation."""
+        if not self.default_prior:
+            return self.base
+        low, high = self.box["sigma"]
+        sides = {name: ((a + b) / 2, (b - a) / 2) for name, (a, b) in self.box.items() if name != "sigma"}
+        prior = Prior(residual=float(np.sqrt(low * high)), residual_df=2.0, coefficients=sides)
+        return type(self.base)(prior=prior)
+
+    def _inside(self, design: Design, draws: Draws) -> PerDraw:
+        low, high = self._ends(design)
+        sigma_low, sigma_high = self.box["sigma"]
+        fits = ((draws.beta >= low) & (draws.beta <= high)).all(axis=1)
+        return np.asarray(fits & (draws.sigma >= sigma_low) & (draws.sigma <= sigma_high))
+
+
+@dataclass(frozen=True)
+class StrictWeights(Weights):
+    """α_i = min(1, ε/o_i): each weight depends on its own record and public things alone."""
+
+    epsilon: float
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        # A last-digit step down, so that α_i · o_i does not round above ε.
+        return np.minimum(1.0, self.epsilon * (1 - 1e-15) / evidence.risk.oscillation)
+
+
+def _kernel(residual: Array, sigma: Array | float) -> Array:
+    """log N(r; 0, σ²) without its constant."""
+    return np.asarray(-np.log(sigma) - residual**2 / (2 * np.square(sigma)), dtype=np.float64)

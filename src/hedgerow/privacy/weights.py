@@ -1,0 +1,329 @@
+"""From risk to the weight α_i in [0, 1]: the riskier the record, the smaller (docs/maths.md)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from hedgerow.arrays import PerRecord
+from hedgerow.checks import is_finite
+from hedgerow.errors import SettingError
+from hedgerow.models.risk import Risk, RiskKind, check_kind
+from hedgerow.tables.table import Table
+
+if TYPE_CHECKING:
+    from hedgerow.advice.advise import advise as advise
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence:
+    """What weights may be built from."""
+
+    risk: Risk
+    values: PerRecord
+    table: Table
+    refit: Callable[[PerRecord], PerRecord]  # weights → by-record bound max_s |d_i| after a weighted fit
+
+
+class Weights(ABC):
+    """A rule that turns risk into weights."""
+
+    joint: ClassVar[bool] = True  # a record's weight depends on other records too, through the fit at least
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns the weights are read from; never the outcome."""
+        return ()
+
+    @abstractmethod
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        """α_i for each record."""
+
+
+@dataclass(frozen=True)
+class _Normalised(Weights):
+    """α = clip(scale · (1 − r) + shift, 0, 1) with r a normalised risk."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+    risk: RiskKind = "lipschitz"
+
+    def __post_init__(self) -> None:
+        check_kind(self.risk)
+        _check_affine(self.scale, self.shift)
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        harmless = 1 - self.normalised(evidence.risk.of(self.risk))
+        return np.clip(self.scale * harmless + self.shift, 0, 1)
+
+    @abstractmethod
+    def normalised(self, risk: PerRecord) -> PerRecord:
+        """The risk on a scale from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class LinearWeights(_Normalised):
+    """r = (Δ − min)/(max − min): the riskiest record gets weight 0 (with shift 0). Reproduces the paper."""
+
+    def normalised(self, risk: PerRecord) -> PerRecord:
+        low, high = risk.min(), risk.max()
+        return (risk - low) / (high - low) if high > low else np.zeros_like(risk)
+
+
+@dataclass(frozen=True)
+class SoftmaxWeights(_Normalised):
+    """r = 1/(1 + exp(−1.69897 (Δ − mean)/sd))."""
+
+    def normalised(self, risk: PerRecord) -> PerRecord:
+        spread = risk.std(ddof=1) if len(risk) > 1 else 0.0
+        standardised = (risk - risk.mean()) / spread if spread > 0 else np.zeros_like(risk)
+        return np.asarray(expit(1.69897 * standardised))
+
+
+@dataclass(frozen=True)
+class LogisticWeights(_Normalised):
+    """r = 2/(1 + exp(−Δ/2)) − 1, so that α Δ stays below 1.114 · scale for every record."""
+
+    def normalised(self, risk: PerRecord) -> PerRecord:
+        return np.tanh(risk / 4)  # the same number without overflow
+
+
+@dataclass(frozen=True)
+class InverseWeights(_Normalised):
+    """α = min Δ / Δ_i, the paper's "α_i ∝ 1/max|f|". One record, the least risky, drives all weights."""
+
+    def normalised(self, risk: PerRecord) -> PerRecord:
+        return 1 - np.where(risk > 0, risk.min() / np.where(risk > 0, risk, 1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class CapWeights(Weights):
+    """α = min(1, cap/risk_i): only records above the cap are touched."""
+
+    cap: float
+    risk: RiskKind = "lipschitz"
+
+    def __post_init__(self) -> None:
+        check_kind(self.risk)
+        if not is_finite(self.cap) or self.cap <= 0:
+            raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        risk = evidence.risk.of(self.risk)
+        return np.minimum(1.0, self.cap / np.maximum(risk, self.cap))
+
+
+@dataclass(frozen=True)
+class ScalarWeights(Weights):
+    """One weight for all; 1 gives the plain posterior's definitions."""
+
+    value: float
+    joint: ClassVar[bool] = False
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        if not is_finite(alpha) or not 0 <= alpha <= 1:
+            raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {alpha!r}.")
+        object.__setattr__(self, "value", float(alpha))
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        return np.full(len(evidence.values), self.value)
+
+
+@dataclass(frozen=True)
+class IdentificationWeights(Weights):
+    """From identification risk: the share of records whose value is *not* near this record's.
+
+    B(x) = [x(1−radius), x(1+radius)]. Marginal: IR_i = share of x_h outside B(x_i). Pairwise: averages
+    over partners j the share outside both balls. `known` names columns an intruder knows; shares are then
+    taken among records with the same pattern. Counted by sorting, never over pairs. Under pairwise
+    weights a record alone in its pattern gets weight 0.
+    """
+
+    radius: float
+    known: Sequence[str] = ()
+    pairwise: bool = False
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_affine(self.scale, self.shift)
+        if not is_finite(self.radius) or not 0 < self.radius < 1:
+            raise SettingError(
+                f"IdentificationWeights: radius must lie strictly between 0 and 1, got {self.radius!r}."
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.known)
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        near = np.empty(len(evidence.values))
+        groups = evidence.table.labels(list(self.known))
+        for rows in _groups(groups):
+            near[rows] = self._near(evidence.values[rows])
+        return np.clip(self.scale * near + self.shift, 0, 1)
+
+    def _near(self, values: PerRecord) -> PerRecord:
+        """1 − IR for every record of one pattern."""
+        count = len(values)
+        ordered = np.sort(values)
+        ends = values * (1 - self.radius), values * (1 + self.radius)
+        first = np.searchsorted(ordered, np.minimum(*ends), side="left")
+        last = np.searchsorted(ordered, np.maximum(*ends), side="right")
+        own = (last - first).astype(np.float64)
+        if not self.pairwise:
+            return own / count
+        if count == 1:
+            return np.zeros(1)
+        # Σ_j |B_i ∩ B_j| = Σ over h in B_i of the number of balls that hold x_h.
+        covered = np.zeros(count + 1)
+        np.add.at(covered, first, 1.0)
+        np.add.at(covered, last, -1.0)
+        running = np.concatenate([[0.0], np.cumsum(np.cumsum(covered)[:-1])])
+        shared = running[last] - running[first]
+        union = count * own + own.sum() - shared - own  # Σ_{j≠i} |B_i ∪ B_j|
+        return np.asarray(union / (count * (count - 1)))
+
+
+@dataclass(frozen=True)
+class Reweighted(Weights):
+    """After a fit with the base weights, raise the weights that did not decide the price.
+
+    α_i ← clip(k · α_i · D/D_i, 0, 1) with D_i the by-record bound max_s |d_i| and D the largest;
+    a weight of 0 stays 0.
+    """
+
+    base: Weights
+    k: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Weights):
+            raise SettingError(f"Reweighted: base must be weights, got {type(self.base).__name__}.")
+        if not is_finite(self.k) or not 0 < self.k <= 1:
+            raise SettingError(f"Reweighted: k must lie in (0, 1], got {self.k!r}; 0.95 is usual.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.base.columns
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        alpha = self.base.alpha(evidence)
+        bound = evidence.refit(alpha)
+        ratio = np.where(bound > 0, bound.max() / np.where(bound > 0, bound, 1.0), np.inf)
+        with np.errstate(invalid="ignore"):
+            return np.where(alpha > 0, np.clip(self.k * alpha * ratio, 0, 1), 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FixedWeights(Weights):
+    """Weights given by the caller, one per record. hedgerow cannot know what they were built from."""
+
+    values: PerRecord
+    joint: ClassVar[bool] = False
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        return np.array(self.values, dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return "FixedWeights(confidential)"
+
+
+@dataclass(frozen=True)
+class CallableWeights(Weights):
+    """A caller's own function from the risks of all records to their weights."""
+
+    function: Callable[[PerRecord], PerRecord]
+    risk: RiskKind = "lipschitz"
+
+    def __post_init__(self) -> None:
+        check_kind(self.risk)
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        return np.asarray(self.function(evidence.risk.of(self.risk).copy()), dtype=np.float64)
+
+
+def as_weights(given: object) -> Weights:
+    """Weights, a function from risks to weights, or one number per record."""
+    if isinstance(given, Weights):
+        return given
+    if callable(given):
+        return CallableWeights(given)
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or len(values) == 0:
+        raise SettingError(
+            f"weights must be a weights object such as LinearWeights(), a function from risks to weights, or "
+            f"one number per record; got {type(given).__name__}."
+        )
+    return FixedWeights(values)
+
+
+def moves_with_everyone(weights: Weights) -> bool:
+    """Whether, recomputed without a record, these weights were seen to exceed the sharper bounds."""
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+    return isinstance(weights, LinearWeights | InverseWeights)
+
+
+def if_recomputed(weights: Weights) -> str:
+    """What a price under the sharper bounds leaves open, since it holds weights fixed; in words.
+
+    Empty for weights that do not depend on other records (docs/weights.md, "What the audit says").
+    """
+    if not weights.joint:
+        return ""
+    if moves_with_everyone(weights):
+        return (
+            "These weights move with every record. Recomputed without one record, the loss was seen above "
+            "this bound."
+        )
+    if isinstance(weights, IdentificationWeights):
+        return (
+            "Weights are computed from the outcomes of all records. Recomputed without one record, the loss "
+            "can exceed ε."
+        )
+    return (
+        "Weights are computed from the fit that all records share. Recomputed without one record, the loss "
+        "can exceed ε; in simulations it was seen to, most of all where residuals have heavier tails than "
+        "the model."
+    )
+
+
+def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
+    """The weights, after checking that they are weights."""
+    alpha = weights.alpha(evidence)
+    records = len(evidence.values)
+    if alpha.shape != (records,):
+        raise SettingError(f"{type(weights).__name__} gave shape {alpha.shape} for {records} records.")
+    bad = int((~(np.isfinite(alpha) & (alpha >= 0) & (alpha <= 1))).sum())
+    if bad:
+        raise SettingError(
+            f"{type(weights).__name__} gave {bad} of {records} weights outside [0, 1]. Clip them."
+        )
+    return alpha
+
+
+def __getattr__(name: str) -> Any:
+    if name == "advise":  # it is made of synthesizers, which are made of weights
+        from hedgerow.advice.advise import advise
+
+        return advise
+    raise AttributeError(f"module 'hedgerow.privacy.weights' has no attribute '{name}'")
+
+
+def _check_affine(scale: float, shift: float) -> None:
+    if not is_finite(scale) or scale < 0:
+        raise SettingError(f"scale must be a finite number from 0 up, got {scale!r}.")
+    if not is_finite(shift):
+        raise SettingError(f"shift must be a finite number, got {shift!r}.")
+
+
+def _groups(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)

@@ -1,0 +1,84 @@
+"""The confidential part of a release folder: what was achieved, in all and by record. None may leave."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hedgerow.mechanism.price import BOUNDS
+from hedgerow.privacy.strict import Boxed
+from hedgerow.release.folder import CONFIDENTIAL, Draft
+from hedgerow.release.prepare import Prepared
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.tables import files as formats
+
+_README = """Nothing in this folder may be published: it says what was achieved on the data at hand, which the
+target does not cover. Keep it with the data, under the same rules.
+"""
+
+
+def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
+    """Writes records, flagged records, utility, draws, the summary and the full plan."""
+    frames = {
+        "records": synth.records_,
+        "flagged": synth.flagged_,
+        "utility": synth.utility(),
+        "by-draws": synth.by_draws_,
+        "draws": _draws(synth),
+    }
+    for name, frame in frames.items():
+        if len(frame):
+            formats.write(frame, draft.place(CONFIDENTIAL, f"{name}.parquet"), "parquet")
+    draft.write_json(CONFIDENTIAL, "summary.json", _summary(prepared, synth) | facts)
+    draft.write(CONFIDENTIAL, "plan.yaml", prepared.plan.text())
+    draft.write(CONFIDENTIAL, "README.txt", _README)
+
+
+def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
+    fit = synth._need().outcome.fit
+    achieved = {bound: getattr(synth, f"{bound}_epsilon_", None) for bound in BOUNDS}
+    return {
+        "confidential": True,
+        "epsilon": synth.epsilon_,
+        "total_epsilon": synth.total_epsilon_,
+        "certified_epsilon": synth.certified_epsilon_,
+        "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
+        "withheld_epsilon": synth.withheld_epsilon_,
+        "sensitivity": synth.sensitivity_,
+        "scale": synth.scale_,
+        "mean_alpha": float(synth.alpha_.mean()),
+        "flagged_records": len(synth.flagged_),
+        **_box(synth),
+        "health": {
+            "sampler": fit.health.sampler,
+            "independent": fit.health.independent,
+            "effective_draws": fit.health.effective_draws,
+        },
+        "seed": prepared.plan.seed,
+        "data": prepared.plan.data,
+        "rows": prepared.table.num_rows,
+        "dropped_rows": prepared.dropped_rows,
+        "missing": {
+            name: {"empty": gaps.empty, **gaps.marked} for name, gaps in prepared.source.missing.items()
+        },
+        "reading": list(prepared.source.notes),
+    }
+
+
+def _box(synth: Synthesizer) -> dict[str, float]:
+    """How well the box of a strict release fits the data."""
+    if not isinstance(synth.model, Boxed):
+        return {}
+    return {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
+
+
+def _draws(synth: Synthesizer) -> pa.Table:
+    """The parameter draws, a column for each coefficient."""
+    columns: dict[str, Any] = {}
+    for name, values in synth._need().outcome.fit.parameters.items():
+        flat = np.asarray(values).reshape(len(values), -1)
+        if flat.shape[1] == 1 and np.ndim(values) == 1:
+            columns[name] = flat[:, 0]
+        else:
+            columns |= {f"{name}[{place}]": flat[:, place] for place in range(flat.shape[1])}
+    return pa.table(columns)

@@ -1,0 +1,258 @@
+"""The ledger: what has been spent on which data.
+
+A release is paid in two steps. `reserve` checks the budget and records the spend, in one transaction that no
+other process can interleave, before anything becomes visible; `confirm` records that the copies are out. A
+crash between the two leaves a reservation that counts as spent until it is settled: as spent, or as void by
+someone who states that no copy became visible. Nothing is ever updated or deleted: a change of state is a new
+row.
+
+Formal guarantee: for each dataset and neighbour relation with a budget, the ε of all reservations that are
+not void sums, in exact decimal arithmetic, to at most the budget in force when each was made, whatever the
+number of processes; and the price of every release of the same data is in one account (see `fingerprint` for
+what the same data is).
+"""
+
+import math
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hedgerow.errors import BudgetError, LedgerError, SettingError
+from hedgerow.release.ledger.accounts import Account, Balance, account, exact, pending
+from hedgerow.release.ledger.store import Entry, Store
+
+__all__ = ["Balance", "Entry", "Ledger"]
+
+_OUTCOMES = ("spent", "void")
+
+
+class Ledger:
+    """An open ledger. Use it as a context manager, one for each thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def open(cls, path: str | Path, *, timeout: float = 5.0) -> Self:
+        """Opens the ledger file, or begins one; waits up to `timeout` seconds for other processes."""
+        if not timeout > 0 or math.isinf(timeout):
+            raise SettingError(f"timeout must be a number of seconds above 0, got {timeout}. Use 5.")
+        return cls(Store.open(Path(path), timeout))
+
+    def fingerprint(self, frame: Any, columns: Sequence[str] | None = None) -> str:
+        """What the ledger knows the confidential columns by; reveals nothing without its key."""
+        from hedgerow.release.ledger.fingerprint import (
+            fingerprint,
+        )  # with it comes pyarrow, which listing does not need
+
+        return fingerprint(frame, columns, key=self._store.data_key)
+
+    def set_budget(
+        self,
+        epsilon: float,
+        *,
+        relation: str,
+        dataset: str | None = None,
+        fingerprint: str | None = None,
+        note: str = "",
+    ) -> Entry:
+        """Sets what may be spent on a dataset under a neighbour relation; a later budget replaces it."""
+        epsilon = _amount(epsilon, "a budget")
+        _check_names(relation, dataset, fingerprint)
+        if (dataset is None) == (fingerprint is None):
+            raise SettingError(
+                "a budget belongs to a dataset's name or to a fingerprint. Pass one of the two."
+            )
+        with self._store.transaction() as rows:
+            values = {"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "note": note}
+            return self._store.add(rows, "budget", epsilon=epsilon, **values)
+
+    def reserve(
+        self,
+        *,
+        fingerprint: str,
+        relation: str,
+        epsilon: float | None,
+        copies: int,
+        plan: str,
+        dataset: str | None = None,
+        release: str | None = None,
+        note: str = "",
+    ) -> Entry:
+        """Records a spend before its copies become visible, or raises `BudgetError` with what remains.
+
+        `epsilon` is the price of all copies together. None says that nothing is claimed: it is refused under
+        a budget, and uses up any budget that is set later.
+        """
+        if epsilon is not None:
+            epsilon = _amount(epsilon, "a price")
+        if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
+            raise SettingError(f"copies must be a whole number from 1 up, got {copies!r}.")
+        _check_names(relation, dataset, fingerprint)
+        release = release or secrets.token_hex(8)
+        with self._store.transaction() as rows:
+            if any(entry.release == release for entry in rows):
+                raise LedgerError(f"release {release!r} is in the ledger already. Choose another identifier.")
+            holder = account(rows, dataset, fingerprint)
+            _check_budget(holder, relation, epsilon)
+            # Data that is known under a name stays with it, also when the name is left out.
+            name = dataset if dataset is not None else (holder.name if holder.name != fingerprint else None)
+            return self._store.add(
+                rows,
+                "reserved",
+                dataset=name,
+                fingerprint=fingerprint,
+                relation=relation,
+                epsilon=epsilon,
+                copies=copies,
+                plan=plan,
+                release=release,
+                note=note,
+            )
+
+    def check(
+        self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
+    ) -> list[Balance]:
+        """Raises what `reserve` would say about the budget, and returns the data's accounts.
+
+        Nothing is recorded: ask before a long fit, and reserve after it all the same.
+        """
+        _check_names(relation, dataset, fingerprint)
+        holder = account(self._store.rows(), dataset, fingerprint)
+        _check_budget(holder, relation, epsilon)
+        kinds = dict.fromkeys(entry.relation for entry in holder.rows if entry.relation is not None)
+        return [holder.balance(kind) for kind in kinds]
+
+    def confirm(self, release: str, *, note: str = "") -> Entry:
+        """Records that the copies of a reserved release are visible."""
+        return self._close(release, "released", note)
+
+    def settle(self, release: str, outcome: str, *, note: str = "") -> Entry:
+        """Closes a reservation without copies: "spent" keeps its price, "void" gives it back.
+
+        Void is right only if no copy became visible to anybody; the note must say who states that and why.
+        """
+        if outcome not in _OUTCOMES:
+            raise SettingError(f"outcome {outcome!r} is not one of {', '.join(_OUTCOMES)}.")
+        if outcome == "void" and not note.strip():
+            raise SettingError(
+                "void needs a note that says who states that no copy became visible, and why. Pass note."
+            )
+        return self._close(release, outcome, note)
+
+    def entries(self) -> list[Entry]:
+        """Every row, oldest first."""
+        return self._store.rows()
+
+    def pending(self) -> list[Entry]:
+        """Reservations that were neither confirmed nor settled."""
+        return pending(self._store.rows())
+
+    def balance(
+        self, *, dataset: str | None = None, fingerprint: str | None = None, relation: str | None = None
+    ) -> list[Balance]:
+        """The accounts, or those of one dataset or relation."""
+        rows = self._store.rows()
+        if dataset is None and fingerprint is None:
+            keys = dict.fromkeys(
+                (e.dataset, None if e.dataset else e.fingerprint) for e in rows if e.relation
+            )
+            holders = {h.name: h for h in (account(rows, *key) for key in keys)}
+        else:
+            holder = account(rows, dataset, fingerprint)
+            holders = {holder.name: holder}
+        return [
+            holder.balance(kind)
+            for holder in holders.values()
+            for kind in dict.fromkeys(e.relation for e in holder.rows)
+            if kind is not None and relation in (None, kind)
+        ]
+
+    def verify(self) -> tuple[str, ...]:
+        """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound."""
+        return self._store.verify()
+
+    def head(self) -> tuple[int, str]:
+        """Number of rows and last hash; kept elsewhere, it shows when an older copy was put back."""
+        return self._store.head()
+
+    def export(self) -> dict[str, Any]:
+        """Rows and accounts as JSON can hold them."""
+        count, last = self.head()
+        balances = [asdict(b) | {"spent": None if math.isinf(b.spent) else b.spent} for b in self.balance()]
+        return {
+            "version": 1,
+            "head": {"count": count, "hash": last},
+            "entries": [asdict(entry) for entry in self.entries()],
+            "accounts": balances,
+        }
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._store.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.path.name!r})"
+
+    def _close(self, release: str, event: str, note: str) -> Entry:
+        with self._store.transaction() as rows:
+            states = [entry for entry in rows if entry.release == release]
+            if not states:
+                raise LedgerError(f"release {release!r} is not in the ledger. Reserve it first.")
+            if len(states) > 1:
+                raise LedgerError(
+                    f"release {release!r} is closed already, as {states[-1].event}. It cannot change."
+                )
+            first = states[0]
+            same = {name: getattr(first, name) for name in ("dataset", "fingerprint", "relation", "epsilon")}
+            same |= {"copies": first.copies, "plan": first.plan, "release": release, "note": note}
+            return self._store.add(rows, event, **same)
+
+
+def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:
+    budget, spent = holder.budget(relation), holder.spent(relation)
+    if budget is None:
+        return
+    if epsilon is None or spent is None or spent + exact(epsilon) > budget:
+        left = holder.remaining(relation)
+        asked = "a release that claims no ε" if epsilon is None else f"ε {epsilon!r}"
+        raise BudgetError(
+            f"{asked} exceeds what remains for {holder.name!r} under {relation!r}: {left!r} of "
+            f"{float(budget)!r}. "
+            "Ask for less, or have the budget raised.",
+            remaining=left,
+        )
+
+
+def _amount(value: float, what: str) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise SettingError(f"{what} must be a finite ε above 0, got {value!r}.")
+    return number
+
+
+def _check_names(relation: str, dataset: str | None, fingerprint: str | None) -> None:
+    if not relation or relation != relation.strip():
+        raise SettingError(
+            f"relation {relation!r} must name the neighbour relation, without blanks around it."
+        )
+    if dataset is not None and (
+        not dataset or dataset != dataset.strip() or re.fullmatch(r"[0-9a-f]{64}", dataset)
+    ):
+        raise SettingError(
+            f"dataset {dataset!r} must be a name, without blanks around it and no fingerprint."
+        )
+    if fingerprint is not None and not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
+        raise SettingError("a fingerprint has 64 hex digits. Use Ledger.fingerprint(frame, columns).")

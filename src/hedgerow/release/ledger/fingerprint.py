@@ -1,0 +1,133 @@
+"""One number for a confidential table, the same however the table is stored.
+
+A fingerprint says whether two tables hold the same data, so that a budget follows the data and not the
+file. It is equal for another order of rows or columns, other column names, another file format, and other
+types for the same values: whole numbers as integers or floats, float32 that holds the same numbers, true as
+1, text as categories, a day as its midnight, empty text as missing text.
+
+It is HMAC-SHA-256 under the ledger's secret key. Without the key it cannot be told from a random number,
+and nobody can test a guess of the data against it; with the key a guess of the whole table can be tested,
+which is why the key is as confidential as the data.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hedgerow.errors import DataError
+from hedgerow.tables.files.columns import EXACT, is_text, to_arrow
+
+Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+
+_MISSING = np.uint64(0x7FF8_0000_0000_0001)  # a NaN, and NaN is never a value
+_DAY = 86_400_000_000
+
+
+def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes) -> str:
+    """64 hex digits for the rows of the given columns (all, if none are given)."""
+    table = to_arrow(frame)
+    names = list(columns) if columns is not None else table.column_names
+    absent = sorted(set(names) - set(table.column_names))
+    if absent or not names:
+        raise DataError(
+            f"columns {absent or 'none'} cannot be fingerprinted. Choose from {table.column_names[:20]}."
+        )
+    if table.num_rows == 0:
+        raise DataError("a table of 0 rows cannot be fingerprinted. At least one row is needed.")
+    cells = [_words(name, table.column(name), key) for name in names]
+    # Columns are ordered by what they hold, not by name: renaming one must not open a new account. Only
+    # columns with the very same values in another order need their names to tell them apart.
+    inner = [hmac.digest(key, np.sort(column).tobytes(), "sha256") for column in cells]
+    order = sorted(range(len(names)), key=lambda i: (inner[i], names[i]))
+    ordered = [cells[i] for i in order]
+    if len(ordered) == 1:
+        rows = np.sort(ordered[0])[:, None]
+    else:
+        rows = np.column_stack(ordered)[np.lexsort(ordered)]
+    mac = hmac.new(key, f"hedgerow fingerprint 1 {rows.shape[0]} {rows.shape[1]} ".encode(), "sha256")
+    mac.update(np.ascontiguousarray(rows, dtype="<u8").tobytes())
+    return mac.hexdigest()
+
+
+def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
+    """Each cell as 64 bits: equal values, equal bits. Text is hashed, so a collision has odds of 2⁻⁶⁴."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    gone = pc.is_null(column, nan_is_null=True).to_numpy()
+    words: Words
+    if pa.types.is_null(kind):
+        words = np.zeros(len(column), dtype=np.uint64)
+    elif is_text(kind):
+        # SPSS pads text with blanks and knows no empty text: neither may make a difference.
+        trimmed = pc.utf8_rtrim(column, " ")
+        gone = gone | pc.equal(trimmed, "").fill_null(False).to_numpy()
+        words = _hashed(trimmed.cast(pa.large_string()), key)
+    elif pa.types.is_boolean(kind):
+        words = column.fill_null(False).to_numpy().astype(np.float64).view(np.uint64)
+    elif pa.types.is_integer(kind):
+        words = _whole(column, key)
+    elif pa.types.is_floating(kind):
+        numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+        words = (numbers + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+    elif pa.types.is_decimal(kind):
+        words = column.cast(pa.float64()).fill_null(0.0).to_numpy().view(np.uint64)
+    elif pa.types.is_date(kind):
+        words = (column.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy() * np.int64(_DAY)).view(
+            np.uint64
+        )
+    elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+        words = _ticks(column).view(np.uint64)
+    else:
+        raise DataError(
+            f"column {name!r} of type {kind} cannot be fingerprinted. Convert it to numbers or text."
+        )
+    return np.where(gone, _MISSING, words)
+
+
+def _whole(column: pa.ChunkedArray, key: bytes) -> Words:
+    exact = column.fill_null(0).to_numpy()
+    words: Words = exact.astype(np.float64).view(np.uint64)
+    large = (
+        (exact > EXACT) | (exact < -EXACT) if exact.dtype.itemsize == 8 else np.zeros(len(exact), dtype=bool)
+    )
+    if large.any():
+        # Beyond 2^53 neighbours share a float; those that are no float get bits of their own.
+        odd = np.flatnonzero(large)
+        odd = odd[[int(exact[i]) != int(float(exact[i])) for i in odd]]
+        words = words.copy()
+        words[odd] = [_hash(str(int(exact[i])).encode(), key) for i in odd]
+    return words
+
+
+def _ticks(column: pa.ChunkedArray) -> Any:
+    """Microseconds, whatever the unit; what lies below stays in the top bits, where no year reaches."""
+    kind = column.type
+    per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
+    raw = (
+        column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+        .cast(pa.int64())
+        .fill_null(0)
+        .to_numpy()
+    )
+    if per_second <= 1_000_000:
+        return raw * (1_000_000 // per_second)
+    micro, below = np.divmod(raw, 1_000)
+    return micro ^ (below << np.int64(53))
+
+
+def _hashed(column: pa.ChunkedArray, key: bytes) -> Words:
+    coded = column.fill_null("").combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    values = np.array([_hash(word.encode(), key) for word in coded.dictionary.to_pylist()], dtype=np.uint64)
+    return np.asarray(values[coded.indices.to_numpy()], dtype=np.uint64)
+
+
+def _hash(word: bytes, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(word, key=key[:64], digest_size=8).digest(), "little")

@@ -1,0 +1,267 @@
+"""The file of the ledger: rows that are only ever added, chained and sealed under a secret key.
+
+Each row carries the hash of the one before, and the hash is an HMAC: without the key no row can be changed,
+inserted, removed or reordered without `problems` finding it. Removing rows at the end leaves a sound chain,
+so the number of rows and the last hash are kept twice more, sealed as well: in the file, and in a `.head`
+file beside it that is written after each commit. Not detectable from here: somebody who puts back an older
+copy of the ledger together with its older `.head`, and anybody who holds the key. Keep `head()` elsewhere
+to detect the first.
+
+SQLite's write-ahead log needs a local disk; do not keep a ledger on a network share.
+"""
+
+import hmac
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from hedgerow.errors import LedgerError
+from hedgerow.release.ledger.files import beside, ledger_key, place, read_optional, told
+from hedgerow.release.ledger.schema import prepare
+
+_FIRST = "0" * 64
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the ledger."""
+
+    id: int
+    time: str  # UTC, ISO 8601
+    event: str  # budget, reserved, released, spent or void
+    dataset: str | None
+    fingerprint: str | None
+    relation: str | None  # neighbour relation: the account that pays
+    epsilon: float | None  # over all copies; None: nothing is claimed, so nothing bounds it
+    copies: int | None
+    plan: str | None  # digest
+    release: str | None
+    note: str
+    previous: str
+    hash: str
+
+
+_COLUMNS = ", ".join(field.name for field in fields(Entry))
+_PLACES = ", ".join("?" for _ in fields(Entry))
+
+
+class Store:
+    """An open ledger file and its key."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, key: bytes, timeout: float) -> None:
+        self.path = path
+        self.connection = connection
+        self.timeout = timeout
+        self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
+        self.data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
+
+    @classmethod
+    def open(cls, path: Path, timeout: float) -> Self:
+        """Opens a ledger, or begins one with a new key where there is none."""
+        try:
+            sidecar = read_optional(beside(path, ".head"))  # before the rows, which can only be newer
+            if not path.parent.is_dir():
+                raise LedgerError(f"{path.name}: the folder of the ledger does not exist. Create it first.")
+            if not path.exists() and not (sidecar or "0 ").startswith("0 "):
+                raise LedgerError(
+                    f"{path.name}: the ledger is gone, but its .head file is here. Restore the ledger; begin "
+                    "a new one under another name only if nothing of this one was ever released."
+                )
+            # The file is made before SQLite opens it, so that its log files take over the same mode.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise told(path, error, timeout) from None
+        try:
+            rows = prepare(connection, path, timeout)
+            store = cls(path, connection, ledger_key(path, rows=rows), timeout)
+            store._check_head(sidecar)
+        except (OSError, sqlite3.Error) as error:
+            connection.close()
+            raise told(path, error, timeout) from None
+        except LedgerError:
+            connection.close()
+            raise
+        return store
+
+    @contextmanager
+    def transaction(self) -> Iterator[list[Entry]]:
+        """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
+        try:
+            self._lock()
+            try:
+                rows = self.rows()
+                wrong = self.problems(rows, read_optional(beside(self.path, ".head")))
+                if wrong:
+                    raise LedgerError(
+                        f"{self.path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
+                        "Restore a sound copy before going on."
+                    )
+                yield rows
+                self.connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self.connection.execute("ROLLBACK")
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise told(self.path, error, self.timeout) from None
+        self._write_sidecar()
+
+    def _lock(self) -> None:
+        """Begins to write, after waiting for others.
+
+        SQLite's own waiting asks ever more rarely, so that newcomers pass those who waited long. Here the
+        longer one waits the oftener one asks, and sixteen processes take turns.
+        """
+        start = time.monotonic()
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    self.connection.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    waited = time.monotonic() - start
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or waited > self.timeout:
+                        raise
+                    time.sleep(max(0.0005, 0.02 / (1 + 50 * waited)))
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
+
+    def add(self, rows: list[Entry], event: str, **values: Any) -> Entry:
+        """Adds a row inside a transaction."""
+        last = rows[-1].hash if rows else _FIRST
+        now = time.time_ns() // 1000
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1_000_000)) + f".{now % 1_000_000:06d}Z"
+        optional = dict.fromkeys(
+            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+        )
+        open_entry = Entry(
+            id=len(rows) + 1,
+            time=stamp,
+            event=event,
+            previous=last,
+            hash="",
+            **{**optional, "note": "", **values},
+        )
+        entry = replace(open_entry, hash=self._hash(open_entry))
+        self.connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608 - constants
+        self.connection.execute(
+            "INSERT INTO head VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET count = excluded.count, "
+            "hash = excluded.hash, seal = excluded.seal",
+            (entry.id, entry.hash, self._seal(entry.id, entry.hash)),
+        )
+        rows.append(entry)
+        return entry
+
+    def rows(self) -> list[Entry]:
+        """Every row in its order."""
+        try:
+            found = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
+            return [Entry(*row) for row in found]
+        except sqlite3.Error as error:
+            raise told(self.path, error, self.timeout) from None
+
+    def verify(self) -> tuple[str, ...]:
+        """What is wrong with the ledger as it is now."""
+        try:
+            sidecar = read_optional(beside(self.path, ".head"))  # before the rows, which can only be newer
+            self.connection.execute("BEGIN")
+            try:
+                return self.problems(self.rows(), sidecar)
+            finally:
+                self.connection.execute("COMMIT")
+        except (OSError, sqlite3.Error) as error:
+            raise told(self.path, error, self.timeout) from None
+
+    def problems(self, rows: list[Entry], sidecar: str | None) -> tuple[str, ...]:
+        """What is wrong with the rows; nothing if they are all there, in order and unchanged."""
+        wrong = []
+        last = _FIRST
+        for number, entry in enumerate(rows, start=1):
+            if entry.id != number:
+                wrong.append(
+                    f"row {number} is missing or out of place: the row there is numbered {entry.id}."
+                )
+                break
+            if entry.previous != last:
+                wrong.append(
+                    f"row {number} does not follow row {number - 1}: rows were changed, removed or reordered."
+                )
+            if not hmac.compare_digest(self._hash(entry), entry.hash):
+                wrong.append(f"row {number} was changed.")
+            last = entry.hash
+        count, seen = self.head()
+        if (count, seen) != (len(rows), last):
+            wrong.append(f"the ledger ends at row {len(rows)}, its sealed head says row {count}.")
+        return (*wrong, *self._sidecar_problems(rows, sidecar))
+
+    def head(self) -> tuple[int, str]:
+        """How many rows there are, and the last hash: keep it elsewhere to detect an older copy put back."""
+        try:
+            found = self.connection.execute("SELECT count, hash, seal FROM head").fetchone()
+        except sqlite3.Error as error:
+            raise told(self.path, error, self.timeout) from None
+        if found is None:
+            return 0, _FIRST
+        if not hmac.compare_digest(self._seal(found[0], found[1]), found[2]):
+            raise LedgerError(
+                f"{self.path.name}: the key beside it is not this ledger's key, or its head was changed. "
+                "Restore both."
+            )
+        return found[0], found[1]
+
+    def _check_head(self, sidecar: str | None) -> None:
+        count, _ = self.head()
+        if sidecar is None and count == 0:
+            # It exists before the first row does, so that rows without it are always a sign of trouble.
+            place(beside(self.path, ".head"), self._sealed(0, _FIRST), replace=False)
+        if sidecar is not None and self._sidecar(sidecar)[0] > count:
+            raise LedgerError(
+                f"{self.path.name}: {count} rows, but {self._sidecar(sidecar)[0]} were recorded. Rows are "
+                "missing, or an older copy was put back. Restore the newest copy."
+            )
+
+    def _sidecar(self, content: str) -> tuple[int, str]:
+        try:
+            count, last, seal = content.split()
+            if hmac.compare_digest(self._seal(int(count), last), seal):
+                return int(count), last
+        except ValueError:
+            pass
+        raise LedgerError(f"{self.path.name}.head was changed or belongs to another ledger. Restore it.")
+
+    def _sidecar_problems(self, rows: list[Entry], sidecar: str | None) -> tuple[str, ...]:
+        if sidecar is None:
+            return ("the .head file beside the ledger is gone.",) if rows else ()
+        count, last = self._sidecar(sidecar)
+        # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
+        if count > len(rows) or (count and rows[count - 1].hash != last):
+            return (f"{count} rows were recorded beside the ledger, and row {count} is missing or another.",)
+        return ()
+
+    def _write_sidecar(self) -> None:
+        path = beside(self.path, ".head")
+        try:
+            count, last = self.head()
+            before = read_optional(path)
+            if count and (before is None or self._sidecar(before)[0] < count):
+                place(path, self._sealed(count, last), replace=True)
+        except OSError:
+            return  # the spend is recorded; a head that lags behind is sound
+
+    def _sealed(self, count: int, last: str) -> str:
+        return f"{count} {last} {self._seal(count, last)}\n"
+
+    def _hash(self, entry: Entry) -> str:
+        content = json.dumps(astuple(entry)[:-1], ensure_ascii=True, allow_nan=False)
+        return hmac.digest(self._chain, content.encode(), "sha256").hex()
+
+    def _seal(self, count: int, last: str) -> str:
+        return hmac.digest(self._chain, f"head {count} {last}".encode(), "sha256").hex()

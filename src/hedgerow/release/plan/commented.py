@@ -1,0 +1,32 @@
+"""A plan file for people: every key in its place, what it is for, and those not used as comments."""
+
+import textwrap
+
+from hedgerow.release.plan import Plan, text
+from hedgerow.release.plan.parts import PLAN
+
+_EXAMPLES = {
+    "data": "payroll.csv",
+    "read": "{encoding: cp1252, delimiter: ;}",
+    "prior": "{intercept: [0, 1000], slope: [0, 100]}",
+    "dataset": "payroll-2024",
+    "ledger": "ledger.sqlite",
+    "outputs": "{format: parquet, drop: [name]}",
+    "seed": "1",
+}
+
+
+def commented(plan: Plan) -> str:
+    """The plan as YAML with comments; reads back as the same plan."""
+    plain = plan.mapping()
+    blocks = [
+        "# A hedgerow plan. Check it, sign it, run it:\n"
+        "#   hedgerow synthesize --plan plan.yaml --out release"
+    ]
+    for name, key in PLAN.keys.items():
+        if name not in plain and name not in _EXAMPLES:
+            continue  # weights and bound of a standard that brings its own
+        about = textwrap.fill(key.about.rstrip("."), 96, initial_indent="# ", subsequent_indent="# ")
+        body = text.dump({name: plain[name]}).rstrip() if name in plain else f"# {name}: {_EXAMPLES[name]}"
+        blocks.append(f"{about}\n{body}")
+    return "\n\n".join(blocks) + "\n"

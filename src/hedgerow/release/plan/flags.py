@@ -1,0 +1,200 @@
+"""A command line as a plan, and a plan as a command line.
+
+Flags say the same things as a plan's keys, in the same language: a flag for something with parts takes a
+word, or YAML on one line (`--weights "{kind: cap, cap: 2}"`). Numbers in a row are short for the common
+ranges: `--radius 0.4,1.8`.
+"""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from hedgerow.errors import FieldError, SettingError
+from hedgerow.privacy.presets import preset
+from hedgerow.release.plan import Plan, text
+from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARD, VERSION, WEIGHTS
+
+_PLAIN = (
+    "data",
+    "formula",
+    "bound",
+    "epsilon",
+    "copies",
+    "draws",
+    "known",
+    "sampling",
+    "dataset",
+    "ledger",
+    "seed",
+)
+_WRITTEN = ("family", "prior", "weights")
+_READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
+         "missing_word": "missing", "text": "text"}  # fmt: skip
+_OUTPUTS = {"format": "format", "drop": "drop", "formulas": "formulas"}
+_RANGES = ("radius", "brackets", "bounds", "range")
+
+
+def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_needed: bool = True) -> Plan:
+    """The plan that flags describe, on top of another if there is one. None and () mean: not given."""
+    flags = {
+        name: value for name, value in given.items() if value is not None and value != [] and value != ()
+    }
+    plain: dict[str, Any] = base.mapping() if base is not None else {"version": VERSION}
+    plain |= {name: flags[name] for name in _PLAIN if name in flags}
+    plain |= {name: _value(flags[name], f"--{name}") for name in _WRITTEN if name in flags}
+    for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
+        part = {short: _listed(flags[name]) for name, short in names.items() if name in flags}
+        if part:
+            plain[key] = plain.get(key, {}) | part
+    if flags.get("drop_missing"):
+        plain["missing"] = "drop"
+    if "debias" in flags:
+        plain["debias"] = flags["debias"]
+    _standard(plain, flags)
+    if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
+        plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
+    if "preset" in flags:
+        _preset(plain, flags, base)
+    if flags.get("no_target"):
+        if "epsilon" in flags:
+            raise SettingError("--epsilon and --no-target exclude each other. Choose one.")
+        plain["epsilon"] = NO_TARGET
+    if "epsilon" not in plain and not target_needed:
+        plain["epsilon"] = NO_TARGET
+    if "epsilon" not in plain:
+        raise SettingError(
+            "--epsilon is missing: the target over all copies. To claim nothing, say --no-target."
+        )
+    if "formula" not in plain:
+        raise SettingError(
+            '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
+        )
+    plan = Plan.of(plain)
+    if plan.debias and "preset" in flags and "debias" not in flags:
+        _check_preset(plan)
+    return plan
+
+
+def _check_preset(plan: Plan) -> None:
+    """Refuse what cannot be corrected, and say that it was the preset that asked for it."""
+    from hedgerow.mechanism.debias import check
+    from hedgerow.release.prepare import synthesizer
+
+    recipe = synthesizer(plan, debias=False).recipe
+    try:
+        check(recipe, plan.epsilon)
+    except SettingError as error:
+        raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
+
+
+def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) -> None:
+    """Write a preset out into the plan, which then says itself what is done; flags win over it."""
+    if base is not None:
+        raise SettingError(
+            "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
+        )
+    own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
+    copies = plain.get("copies", Plan.copies)
+    found = preset(flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
+    plain |= {name: WEIGHTS.write(value) if name == "weights" else value for name, value in found.items()}
+
+
+def _standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:
+    ranges = [name for name in _RANGES if name in flags]
+    if len(ranges) > 1:
+        raise SettingError(f"--{ranges[0]} and --{ranges[1]} exclude each other. A release has one range.")
+    before: dict[str, Any] = plain.get("standard", {"kind": "adp"})
+    chosen = _chosen(flags["standard"], before) if "standard" in flags else dict(before)
+    aside = [*ranges, *(name for name in ("because", "public_weight") if name in flags)]
+    if aside and not _takes_range(chosen):
+        flag = aside[0].replace("_", "-")
+        raise SettingError(
+            f"--{flag} goes with a range standard: add --standard range-truncated or range-averaged."
+        )
+    if ranges:
+        chosen["range"] = {"because": None, **_range(ranges[0], flags[ranges[0]])}
+    if "because" in flags:
+        if "range" not in chosen:
+            raise SettingError("--because says why a range is public: add --radius, --brackets or --range.")
+        chosen["range"] = chosen["range"] | {"because": flags["because"]}
+    if "public_weight" in flags:
+        chosen["public_weight"] = flags["public_weight"]
+    plain["standard"] = chosen
+
+
+def _chosen(given: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The standard that a flag names; one that takes a range keeps the plan's."""
+    word = _value(given, "--standard")
+    found: Any = {"kind": word} if isinstance(word, str) else word
+    if not isinstance(found, dict):
+        raise FieldError(f"--standard must be one of {', '.join(STANDARD.kinds)}.")
+    if isinstance(found.get("range"), dict):
+        found["range"].setdefault("because", None)
+    elif "range" in before and _takes_range(found):
+        found["range"] = dict(before["range"])
+    return dict(found)
+
+
+def _takes_range(standard: Mapping[str, Any]) -> bool:
+    kind = STANDARD.kinds.get(str(standard.get("kind")))
+    return kind is not None and "range" in kind.keys
+
+
+def _range(name: str, value: str) -> dict[str, Any]:
+    if name == "range":
+        given = _value(value, "--range")
+        if isinstance(given, str):
+            return {"kind": given}
+        if not isinstance(given, dict):
+            raise FieldError('--range takes YAML on one line: "{kind: radius, a: 0.4, b: 1.8}".')
+        return given
+    parts = [text.plain(part.strip()) for part in value.split(",")]
+    if name == "brackets":
+        return {"kind": "brackets", "edges": parts}
+    if len(parts) != 2:
+        raise FieldError(f"--{name} takes two entries with a comma between them, got {len(parts)}.")
+    found: dict[str, Any] = {"kind": name}
+    return found | dict(zip(("a", "b") if name == "radius" else ("lower", "upper"), parts, strict=True))
+
+
+def _value(given: str, flag: str) -> Any:
+    return text.load(given, flag)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def to_flags(plan: Plan) -> list[str]:
+    """The arguments of `hedgerow synthesize` that stand for this plan, without --out."""
+    plain = plan.mapping()
+    found = [plan.data] if plan.data is not None else []
+    for name in _PLAIN[1:]:
+        default = getattr(Plan, name, None)
+        if name in plain and plain[name] not in (default, NO_TARGET):
+            found.append(f"--{name}={plain[name]}")
+    found += ["--no-target"] if plan.epsilon is None else []
+    found += ["--drop-missing"] if plan.missing == "drop" else []
+    found += ["--debias"] if plan.debias else []
+    found += [f"--{name}={text.dump_line(plain[name])}" for name in _WRITTEN if name in plain]
+    for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
+        for name, short in names.items():
+            value = plain.get(key, {}).get(short, [])
+            flag = name.replace("_", "-")
+            found += [f"--{flag}={item}" for item in (value if isinstance(value, list) else [value])]
+    standard = plain["standard"]
+    whole = set(standard) - {"kind", "range", "public_weight"}  # parts without a flag go along as YAML
+    found.append(f"--standard={text.dump_line(standard) if whole else standard['kind']}")
+    if "range" in standard:
+        known = dict(standard["range"])
+        because = known.pop("because", None)
+        found.append(f"--range={text.dump_line(known)}")
+        found += [f"--because={because}"] if because is not None else []
+    if standard.get("public_weight") == "one":
+        found.append("--public-weight=one")
+    return found
+
+
+def command(plan: Plan) -> str:
+    """The command that makes the plan's release, for a shell."""
+    return shlex.join(["hedgerow", "synthesize", *to_flags(plan), "--out=release"])

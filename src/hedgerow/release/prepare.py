@@ -1,0 +1,135 @@
+"""From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hedgerow.errors import DataError, SettingError
+from hedgerow.release.plan import Plan
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.tables import files as formats
+from hedgerow.tables.design import reads
+from hedgerow.tables.files import Format, Source
+from hedgerow.tables.table import Table
+
+
+@dataclass(frozen=True, repr=False)
+class Prepared:
+    """A plan with its data; confidential."""
+
+    plan: Plan
+    source: Source  # rows that are synthesized, all columns
+    table: pa.Table  # what the fit sees: columns that are used or released
+    outcome: str
+    released: tuple[str, ...]  # columns of the copies, in input order
+    withheld: tuple[str, ...]  # columns used and not released
+    dropped_rows: int
+
+    @property
+    def format(self) -> Format:
+        """The kind of file the copies are."""
+        chosen = self.plan.outputs.format
+        return Format(chosen) if chosen is not None else self.source.format.written_as
+
+    def synthesizer(self, **changes: object) -> Synthesizer:
+        """The plan's synthesizer, not fitted; changes replace settings of the plan."""
+        return synthesizer(self.plan, **changes)
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.table.num_rows} rows, confidential)"
+
+
+def synthesizer(plan: Plan, **changes: object) -> Synthesizer:
+    """The synthesizer of a plan, not fitted; changes replace settings of the plan."""
+    settings: dict[str, object] = {
+        "standard": plan.standard,
+        "epsilon": plan.epsilon,
+        "copies": plan.copies,
+        "draws": plan.draws,
+        "known": plan.known,
+        "sampling": plan.sampling,
+        "debias": plan.debias,
+        "prior": plan.prior,
+        "seed": plan.seed,
+    }
+    if plan.weights is not None:  # None: the standard brings its own weights and bound
+        settings |= {"weights": plan.weights, "bound": plan.bound}
+    return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
+
+
+def prepare(plan: Plan) -> Prepared:
+    """Reads the plan's data and settles what is used, what is released and which rows take part."""
+    if plan.data is None:
+        raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
+    how = plan.read
+    source = formats.read(
+        plan.data,
+        format=how.format,
+        encoding=how.encoding,
+        delimiter=how.delimiter,
+        decimal=how.decimal,
+        missing=how.missing,
+        text=how.text,
+    )
+    whole = Table.of(source.frame)
+    outcome, predictors = reads(plan.formula, whole)
+    ranged = plan.standard.range.columns
+    weighed = plan.weights.columns if plan.weights is not None else ()
+    used = (outcome, *predictors, *ranged, *weighed)
+    whole.require(list(used))
+    _check_columns(plan, whole, outcome, ranged)
+    source, dropped = _complete(plan, source, (outcome, *predictors))
+    columns = source.frame.column_names
+    released = tuple(name for name in columns if name not in set(plan.outputs.drop))
+    kept = {*released, *used}
+    formats.check(
+        source.frame.select(released),
+        source,
+        format=plan.outputs.format,
+        formulas=plan.outputs.formulas,
+    )
+    return Prepared(
+        plan=plan,
+        source=source,
+        table=source.frame.select([name for name in columns if name in kept]),
+        outcome=outcome,
+        released=released,
+        withheld=tuple(name for name in dict.fromkeys(used) if name not in released),
+        dropped_rows=dropped,
+    )
+
+
+def _check_columns(plan: Plan, table: Table, outcome: str, ranged: tuple[str, ...]) -> None:
+    table.require(list(plan.outputs.drop))
+    if outcome in plan.outputs.drop:
+        raise SettingError(
+            f"Column '{outcome}' is the protected column; without it there is nothing to release."
+        )
+    if outcome in ranged:
+        raise SettingError(
+            f"The range reads the protected column '{outcome}'. A range must come from public columns."
+        )
+
+
+def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
+    """The source without rows that lack a value in a column of the formula, if the plan says so."""
+    gaps = {name: pc.is_null(source.frame.column(name), nan_is_null=True) for name in dict.fromkeys(names)}
+    counts = {name: int(pc.sum(gap).as_py() or 0) for name, gap in gaps.items()}
+    rows = source.frame.num_rows
+    if not any(counts.values()):
+        return source, 0
+    if plan.missing == "refuse":
+        where = ", ".join(f"'{name}' in {count}" for name, count in counts.items() if count)
+        raise DataError(
+            f"Values are missing in columns of the formula: {where} of {rows} rows. Fill them in, or say "
+            "missing: drop (--drop-missing) if it is public knowledge which rows these are; the certificate "
+            "will say that this is assumed."
+        )
+    keep = pa.chunked_array([pa.array(~np.logical_or.reduce([gap.to_numpy() for gap in gaps.values()]))])
+    frame = source.frame.filter(keep)
+    if frame.num_rows == 0:
+        raise DataError(f"All {rows} rows lack a value in a column of the formula. Nothing is left to fit.")
+    codes = {name: column.filter(keep) for name, column in source.codes.items()}
+    return replace(source, frame=frame, codes=codes), rows - frame.num_rows

@@ -1,0 +1,179 @@
+"""Trials: what a plan would cost and lose, fitted and thrown away. Confidential; nothing is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hedgerow.advice.elicit import box_cost
+from hedgerow.comparison import compare
+from hedgerow.errors import CalibrationError
+from hedgerow.evidence.attack import Attack
+from hedgerow.evidence.audit import Audit
+from hedgerow.evidence.more_draws import contraction
+from hedgerow.mechanism.price import BOUNDS, SUPREMA
+from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
+from hedgerow.privacy.strict import Boxed, Strict
+from hedgerow.release.ledger import Balance, Ledger
+from hedgerow.release.ledger.place import ledger_path
+from hedgerow.release.plan import Plan
+from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.tables.table import Table
+
+Row = dict[str, Any]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan would spend, and from where; confidential."""
+
+    account: str  # the dataset's name, or what it is called without one
+    balance: Balance | None  # None: nothing was recorded for this data under this relation
+    prices: list[Row]
+    advice: str  # whether more draws would raise the price, or how well a box fits
+    wider: list[Row]  # what wider boxes would cost, for a strict plan
+
+
+def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
+    """The standards side by side; those with a range if the plan has one."""
+    progress("reading")
+    prepared = prepare(plan)
+    # Unweighted has no weights to scale down, so that it meets no target.
+    standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.epsilon is None else {}
+    standards["adp"] = ADP()
+    if plan.ranged:
+        standards["range-averaged"] = RangeAveraged(plan.standard.range)
+        standards["range-truncated"] = RangeTruncated(plan.standard.range)
+        if getattr(plan.standard, "public_weight", "alpha") == "one":
+            standards["range-truncated, as printed"] = plan.standard
+    progress("fitting")
+    given = {name: getattr(plan, name) for name in _SETTINGS}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    found = compare(plan.formula, prepared.table, standards=standards, left_out=prepared.withheld, **settings)
+    rows = _rows(found.table)
+    lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
+    return [
+        row | {"withheld": row[f"withheld_{plan.bound or BOUNDS[0]}"], "ecdf_max": gap}
+        for row, gap in zip(rows, lost, strict=True)
+    ]
+
+
+_SETTINGS = (
+    "family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "debias", "sampling", "seed"
+)  # fmt: skip
+
+
+def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
+    """A row a target: the scale it needs, what one copy costs then, what is lost."""
+    progress("reading")
+    prepared = prepare(plan)
+    rows = []
+    for target in sorted(set(targets)):
+        progress(f"calibrating to {target:g}")
+        row: Row = {"epsilon": float(target), "per_copy": target / plan.copies, "met": "no"}
+        row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
+        try:
+            synth = prepared.synthesizer(epsilon=float(target)).fit(
+                prepared.table, left_out=prepared.withheld
+            )
+        except CalibrationError:
+            rows.append(row)
+            continue
+        row |= {
+            "met": "yes",
+            "scale": synth.scale_,
+            "mean_alpha": float(synth.alpha_.mean()),
+            "achieved": synth.epsilon_,
+            "withheld": synth.withheld_epsilon_.get(plan.bound or BOUNDS[0], np.nan),
+            "ecdf_max": _largest_gap(synth),
+        }
+        rows.append(row)
+    return rows
+
+
+def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
+    """Fit the plan, then withhold outcomes one by one and see what changes."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    progress("withholding outcomes")
+    return synth.audit(riskiest=riskiest, sample=sample)
+
+
+def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
+    """Fit the plan, then try to tell from copies whether one outcome was used."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    progress("attacking")
+    return synth.attack(record, trials=trials)
+
+
+def contract(plan: Plan, *, progress: Progress) -> list[Row]:
+    """Each bound against the number of records, on nested subsamples."""
+    progress("reading")
+    prepared = prepare(plan)
+    progress("refitting on subsamples")
+    columns = contraction(prepared.synthesizer, prepared.table, left_out=prepared.withheld, seed=plan.seed)
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def cost_of(plan: Plan, *, progress: Progress) -> Cost:
+    """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
+    progress("reading")
+    prepared = prepare(plan)
+    account, balance = plan.dataset or "this data, without a name", None
+    place = ledger_path(plan.ledger)
+    if place.exists():  # opening a ledger would begin one
+        with Ledger.open(place) as ledger:
+            fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+            balances = ledger.check(
+                fingerprint=fingerprint, relation=plan.relation, epsilon=plan.epsilon, dataset=plan.dataset
+            )
+        balance = next((found for found in balances if found.relation == plan.relation), None)
+    progress("fitting")
+    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    withheld = synth.withheld_epsilon_
+    prices = [
+        {
+            "bound": bound,
+            "epsilon": float(getattr(synth, f"{bound}_epsilon_", np.nan)),
+            "withheld": withheld.get(bound, np.nan),
+        }
+        for bound in BOUNDS
+    ]
+    if synth.bound in SUPREMA:  # what it is really charged for: a supremum over parameters, not over draws
+        prices.insert(0, {"bound": synth.bound, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
+    if isinstance(synth.model, Boxed):
+        advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
+        return Cost(account, balance, prices, advice, _wider(prepared))
+    return Cost(account, balance, prices, synth.outlook().advice(), [])
+
+
+def _wider(prepared: Prepared) -> list[Row]:
+    """What wider boxes would cost the plan, on a simulated outcome: public."""
+    plan = prepared.plan
+    if not isinstance(plan.standard, Strict) or plan.epsilon is None or not isinstance(plan.family, str):
+        return []
+    target = plan.epsilon / plan.copies
+    columns = box_cost(plan.formula, prepared.table, plan.standard.box, epsilon=target, family=plan.family)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _largest_gap(synth: Synthesizer) -> float:
+    """The ECDF distance, averaged over copies."""
+    tidy = synth.utility_columns()
+    rows = zip(tidy["copy"], tidy["statistic"], tidy["synthetic"], strict=True)
+    return next(float(str(value)) for copy, name, value in rows if (copy, name) == ("pooled", "ecdf_max"))
+
+
+def _rows(frame: Any) -> list[Row]:
+    table = Table.of(frame)
+    names = table.columns
+    return [dict(zip(names, values, strict=True)) for values in table.frame.iter_rows()]

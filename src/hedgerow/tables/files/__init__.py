@@ -1,0 +1,220 @@
+"""Files in and out: `read` a table with all that a copy in the same format needs, `write` one.
+
+In memory a table is an Arrow table: it alone keeps nullable integers, dates, categories and missing values
+apart, and narwhals works on it. Reading says what it found missing (`Source.missing`) and what it decided
+(`Source.notes`); writing says what the format could not hold (`Written.changes`).
+
+Writing puts a whole file in place or none, and the same table always gives the same bytes: no time, path,
+file label, pandas index or value hidden under a null is written.
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hedgerow.errors import FileError, SettingError
+from hedgerow.tables.files.columnar import count_missing, read_columnar, write_columnar
+from hedgerow.tables.files.columns import check_flat, some, to_arrow
+from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
+from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
+from hedgerow.tables.files.source import (
+    Dialect,
+    Dictionary,
+    Format,
+    Missing,
+    Source,
+    Stamp,
+    Written,
+    as_format,
+    format_of,
+)
+
+__all__ = [
+    "MISSING_WORDS",
+    "Dialect",
+    "Dictionary",
+    "Format",
+    "Missing",
+    "Source",
+    "Stamp",
+    "Written",
+    "check",
+    "format_of",
+    "read",
+    "write",
+]
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: Format | str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    missing: Collection[str] = MISSING_WORDS,
+    text: Collection[str] = (),
+) -> Source:
+    """A table from a file, by its ending or the given format.
+
+    `delimiter`, `decimal`, `missing` and `text` (columns to keep as text) are for CSV; `encoding` is for CSV,
+    Stata, SPSS and SAS.
+    """
+    path = Path(path)
+    kind = as_format(format) if format is not None else format_of(path)
+    if isinstance(missing, str) or isinstance(text, str):
+        raise SettingError("missing and text are lists of words and of columns, not one string. Use ['NA'].")
+    try:
+        if path.is_dir():
+            raise FileError(f"{path.name}: this is a folder. Pass the file inside it.")
+        if path.stat().st_size == 0:
+            raise FileError(f"{path.name}: the file is empty (0 bytes). Copy or export it again.")
+        with path.open("rb"):
+            pass  # a missing permission is told here, before a parser words it its own way
+        if kind is Format.CSV:
+            return read_csv(
+                path,
+                encoding=encoding or "utf-8",
+                delimiter=delimiter,
+                decimal=decimal,
+                missing=missing,
+                text=text,
+            )
+        if kind in (Format.PARQUET, Format.ARROW):
+            return read_columnar(path, kind)
+        from hedgerow.tables.files.statistical import read_statistical
+
+        return read_statistical(path, kind, encoding=encoding)
+    except FileNotFoundError:
+        raise FileError(f"{path.name}: no such file. Check the name and the folder.") from None
+    except PermissionError:
+        raise FileError(
+            f"{path.name}: no permission to read it. Ask its owner, or change its mode."
+        ) from None
+    except OSError as error:
+        raise FileError(f"{path.name}: cannot be read ({os.strerror(error.errno or errno.EIO)}).") from None
+
+
+def check(
+    frame: Any, like: Source | Format | str, *, format: Format | str | None = None, formulas: str = "refuse"
+) -> None:
+    """Raises what `write` would say about names and formulas, without writing: ask before a long fit."""
+    table = check_flat(to_arrow(frame), "the table")
+    kind = _target(like, format)
+    if kind is Format.CSV:
+        check_csv(table, formulas)
+    elif kind is Format.STATA:
+        from hedgerow.tables.files.stata_writer import check_stata_names
+
+        check_stata_names(table.column_names)
+    elif kind is Format.SPSS:
+        from hedgerow.tables.files.spss_writer import check_spss_names
+
+        check_spss_names(table.column_names)
+
+
+def write(
+    frame: Any,
+    path: str | os.PathLike[str],
+    like: Source | Format | str,
+    *,
+    format: Format | str | None = None,
+    formulas: str = "refuse",
+    encoding: str | None = None,
+    overwrite: bool = False,
+) -> Written:
+    """Writes a dataframe like a source: in its format or the given one, with its dialect and dictionary.
+
+    `like` may also be a format alone. SAS files are not written: a copy of one is Parquet. The file appears
+    whole under its name, or not at all.
+    """
+    path = Path(path)
+    table = check_flat(to_arrow(frame), "the table")
+    source = like if isinstance(like, Source) else Source(table, as_format(like))
+    kind = _target(like, format)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        if path.exists() and not overwrite:
+            raise FileError(f"{path.name}: the file exists. Choose another name, or pass overwrite=True.")
+        if not path.parent.is_dir():
+            raise FileError(f"{path.name}: the folder to write it into does not exist. Create it first.")
+        changes = _write_to(partial, table, source, kind, formulas, encoding)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = partial.stat().st_size
+        partial.replace(path)
+    except OSError as error:
+        raise FileError(
+            f"{path.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Nothing was left "
+            "behind; free some room, or choose a folder that can be written to."
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+    return Written(path, kind, digest, size, tuple(changes))
+
+
+def _target(like: Source | Format | str, format: Format | str | None) -> Format:
+    if isinstance(like, Source) and format is None:
+        return like.format.written_as
+    kind = as_format(format if format is not None else str(like))
+    if not kind.writable:
+        raise SettingError(f"format {kind.value!r} is read only. Write parquet, csv, arrow, stata or spss.")
+    return kind
+
+
+def _write_to(
+    partial: Path, table: pa.Table, source: Source, kind: Format, formulas: str, encoding: str | None
+) -> list[str]:
+    kept = source.dictionary
+    if kind is Format.CSV:
+        dialect = source.dialect
+        if encoding is not None:
+            dialect = replace(dialect, encoding=encoding)
+        with partial.open("wb") as file:
+            file.writelines(csv_bytes(table, dialect, formulas))
+        return _unlabelled(kept, kind) + _not_numbers(table)
+    if kind in (Format.PARQUET, Format.ARROW):
+        with partial.open("wb") as file:
+            write_columnar(table, file, kind)
+        return _unlabelled(kept, kind)
+    if kind is not source.format:
+        # Display formats, measures and declared codes mean something in their own format only.
+        kept = Dictionary(labels=kept.labels, value_labels=kept.value_labels)
+    codes = _unchanged(table, source) if kind is source.format else {}
+    if kind is Format.STATA:
+        from hedgerow.tables.files.stata_writer import write_stata
+
+        with partial.open("wb") as file:
+            return write_stata(table, file, kept, codes) + _not_numbers(table)
+    from hedgerow.tables.files.spss_writer import write_spss
+
+    return write_spss(table, partial, kept, codes) + _not_numbers(table)
+
+
+def _unlabelled(dictionary: Dictionary, kind: Format) -> list[str]:
+    labelled = sorted({*dictionary.labels, *dictionary.value_labels})
+    return [f"{kind.value} has no place for the labels of columns {some(labelled)}."] if labelled else []
+
+
+def _not_numbers(table: pa.Table) -> list[str]:
+    odd = sorted(name for name, missing in count_missing(table).items() if missing.marked)
+    return [f"NaN in columns {some(odd)} reads as a missing value."] if odd else []
+
+
+def _unchanged(table: pa.Table, source: Source) -> dict[str, pa.ChunkedArray]:
+    """The declared missing codes of the columns that come back as they were read."""
+    return {
+        name: codes
+        for name, codes in source.codes.items()
+        if name in table.column_names and table.column(name).equals(source.frame.column(name))
+    }

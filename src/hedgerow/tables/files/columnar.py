@@ -1,0 +1,68 @@
+"""Parquet and Arrow IPC, in and out."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pyarrow.parquet
+
+from hedgerow.errors import FileError
+from hedgerow.tables.files.columns import canonical, check_flat, single
+from hedgerow.tables.files.source import Format, Missing, Source, frozen
+
+_ROW_GROUP = 1 << 20
+
+
+def read_columnar(path: Path, kind: Format) -> Source:
+    """A Parquet or Arrow file as a `Source`."""
+    try:
+        # A ParquetFile reads the file alone; read_table would also take columns from the folder's name.
+        table = pyarrow.parquet.ParquetFile(path).read() if kind is Format.PARQUET else _read_ipc(path)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        # Arrow's own message may quote bytes of the file.
+        name = "Parquet" if kind is Format.PARQUET else "Arrow"
+        raise FileError(
+            f"{path.name}: not a whole {name} file ({path.stat().st_size} bytes). It was cut short, damaged, "
+            "or has another format: copy or export it again, or pass the format."
+        ) from None
+    table = check_flat(table, path.name)
+    return Source(table, kind, frozen(count_missing(table)))
+
+
+def _read_ipc(path: Path) -> pa.Table:
+    with pa.OSFile(str(path)) as file:
+        magic = file.read(6)
+        file.seek(0)
+        if magic == b"ARROW1":
+            return pyarrow.ipc.open_file(file).read_all()
+        return pyarrow.ipc.open_stream(file).read_all()
+
+
+def count_missing(table: pa.Table) -> dict[str, Missing]:
+    """Nulls by column; NaN is another thing and is counted apart."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        odd = pc.sum(pc.is_nan(column)).as_py() or 0 if pa.types.is_floating(column.type) else 0
+        if column.null_count or odd:
+            found[name] = Missing(column.null_count, frozen({"NaN": odd} if odd else {}))
+    return found
+
+
+def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
+    """The same table gives the same bytes, whatever its chunks were."""
+    # Statistics in the footer come from the written values alone. No column's bytes depend on another.
+    columns = [canonical(single(column)) for column in table.columns]
+    fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
+    clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    if kind is Format.PARQUET:
+        pyarrow.parquet.write_table(
+            clean, file, row_group_size=_ROW_GROUP, compression="snappy", version="2.6"
+        )
+        return
+    with pyarrow.ipc.new_file(file, clean.schema) as writer:
+        writer.write_table(clean)

@@ -1,0 +1,373 @@
+"""Any dataframe in (pandas, polars, Arrow), the same kind out.
+
+The only module that knows dataframes. Checks name columns and counts, never values.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Array, Mask, PerRecord
+from hedgerow.errors import DataError
+from hedgerow.tables.values import ANYWHERE, Grid, Support
+
+_FEW_ROWS = 10  # with fewer rows two columns may agree in order by chance
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A confidential table: read by column, written back with one column replaced."""
+
+    frame: nw.DataFrame[Any]
+
+    @classmethod
+    def of(cls, data: object) -> "Table":
+        """Wrap a pandas, polars or Arrow table."""
+        names = _native_names(data)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise DataError(
+                f"Column names must be unique; {listed(repeated)} occur more than once. Rename them."
+            )
+        unnamed = [name for name in names if not isinstance(name, str)]
+        if unnamed:
+            raise DataError(
+                f"Column names must be text; {len(unnamed)} of {len(names)} are not. "
+                "Rename them, for instance with data.columns = data.columns.astype(str)."
+            )
+        try:
+            frame = nw.from_native(cast(Any, data), eager_only=True)
+        except TypeError:
+            raise DataError(
+                f"data must be a pandas or polars DataFrame or an Arrow Table, got {type(data).__name__}. "
+                "Collect a lazy frame first; turn a mapping into a DataFrame."
+            ) from None
+        table = cls(frame)
+        if table.rows == 0:
+            raise DataError("The table has no rows. Give at least one row per coefficient.")
+        return table
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return len(self.frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names in input order."""
+        return list(self.frame.columns)
+
+    @property
+    def native(self) -> Any:
+        """The dataframe as it came in."""
+        return self.frame.to_native()
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse names that are not columns."""
+        unknown = [name for name in names if name not in self.columns]
+        if unknown:
+            raise DataError(f"No column named {listed(unknown)}. The table has {listed(self.columns)}.")
+
+    def complete(self, names: Sequence[str]) -> None:
+        """Refuse missing or infinite values in the named columns."""
+        self.require(names)
+        for name in names:
+            series = self.frame[name]
+            missing = int(series.null_count())
+            infinite = 0
+            if series.dtype.is_float():
+                values = self._floats(name)
+                missing = int(np.isnan(values).sum())
+                infinite = int(np.isinf(values).sum())
+            if missing:
+                raise DataError(
+                    f"Column '{name}' has {missing} missing values in {self.rows} rows; none is allowed. "
+                    "Drop those rows if it is public knowledge which they are, or fill them in first."
+                )
+            if infinite:
+                raise DataError(
+                    f"Column '{name}' has {infinite} infinite values in {self.rows} rows; none is allowed. "
+                    "Drop or correct them."
+                )
+
+    def numbers(self, name: str) -> PerRecord:
+        """A numeric column without missing or infinite values, as float64."""
+        self.require([name])
+        if not self.frame[name].dtype.is_numeric() or self.frame[name].dtype in (nw.Int128, nw.UInt128):
+            raise DataError(
+                f"Column '{name}' must hold numbers, but its type is {self.frame[name].dtype}. "
+                "Convert it to a numeric type."
+            )
+        self.complete([name])
+        return self._decimals(name)
+
+    def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
+        """A protected column as numbers: its own, or the places of its labels."""
+        return self.numbers(name) if levels is None else self.places(name, levels)
+
+    def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
+        """A column of labels as their places among the levels, from 0 up."""
+        self.complete([name])
+        series = self.frame[name]
+        if series.dtype == nw.Boolean and tuple(levels) == (False, True):
+            return series.to_numpy().astype(np.float64)
+        words = series.cast(nw.String).to_numpy().astype(str)
+        order = {str(level): place for place, level in enumerate(levels)}
+        found = np.array([order.get(word, -1) for word in words.tolist()], dtype=np.float64)
+        missed = int((found < 0).sum())
+        if missed:
+            raise DataError(
+                f"Column '{name}' has {missed} values in {self.rows} rows that are none of the "
+                f"{len(levels)} declared levels. Declare every level that may occur, in order."
+            )
+        return found
+
+    def categories(self, name: str) -> tuple[Any, ...]:
+        """The levels of an ordered category, in order, as its type has them; empty for other columns."""
+        dtype = self.frame[name].dtype
+        return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else ()
+
+    def holds(self, name: str, numbers: Sequence[float]) -> bool:
+        """Whether a numeric column's type has all of some numbers."""
+        self.numbers(name)  # refuses what is no number
+        grid = Grid.of(self.frame[name].dtype)
+        digits = 1e-6 if grid.step is None else 1e-12
+        return bool(np.allclose(grid.nearest(np.array(numbers)), numbers, rtol=digits, atol=0))
+
+    def is_boolean(self, name: str) -> bool:
+        """Whether a column holds true and false."""
+        self.require([name])
+        return bool(self.frame[name].dtype == nw.Boolean)
+
+    def bounds(self, name: str) -> PerRecord:
+        """A numeric column in which ±inf may stand for "no bound"."""
+        self.require([name])
+        if not self.frame[name].dtype.is_numeric():
+            raise DataError(
+                f"Column '{name}' must hold numbers to serve as a bound, but its type is "
+                f"{self.frame[name].dtype}. Convert it to a numeric type."
+            )
+        values = self._decimals(name)
+        missing = int(np.isnan(values).sum())
+        if missing:
+            raise DataError(
+                f"Column '{name}' has {missing} missing bounds in {self.rows} rows. "
+                "Fill them in; use -inf or inf where nothing is known."
+            )
+        return values
+
+    def flags(self, name: str) -> Mask:
+        """A boolean column."""
+        self.require([name])
+        series = self.frame[name]
+        if series.dtype != nw.Boolean or int(series.null_count()):
+            raise DataError(
+                f"Column '{name}' must be boolean without missing values, but its type is {series.dtype} "
+                f"with {int(series.null_count())} missing. Convert it to true and false."
+            )
+        return series.to_numpy().astype(np.bool_)
+
+    def labels(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """For each record the number of its pattern over the named columns."""
+        self.require(names)
+        codes = np.zeros(self.rows, dtype=np.int64)
+        for name in names:
+            _, inner = np.unique(self.frame[name].cast(nw.String).to_numpy().astype(str), return_inverse=True)
+            _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
+        return codes
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], int]:
+        """A column as numbers from 0 up, its levels in sorted order, and how many levels there are."""
+        self.complete([name])
+        series = self.frame[name]
+        # Numbers sort as numbers: as text, level 10 would come before level 2.
+        values = (
+            series.to_numpy() if series.dtype.is_numeric() else series.cast(nw.String).to_numpy().astype(str)
+        )
+        levels, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), len(levels)
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        self.require([name])
+        return bool(self.frame[name].dtype.is_numeric())
+
+    def renamed(self, names: Mapping[str, str]) -> "Table":
+        """The table with some columns under other names."""
+        return Table(self.frame.rename(dict(names))) if names else self
+
+    def orders_like(self, values: PerRecord, *, apart_from: Sequence[str]) -> list[str]:
+        """What would give the order of these values away: columns, "the index", "the order of the rows".
+
+        A column of classes passes: it orders the values too, but says no more than the class.
+        """
+        if self.rows < _FEW_ROWS or np.ptp(values) == 0:
+            return []
+        order = np.argsort(values, kind="stable")
+        others = [name for name in self.columns if name not in apart_from]
+        found = [f"'{name}'" for name in others if _follows(self._ranked(self.frame[name]), order)]
+        index = getattr(self.native, "index", None)
+        if index is not None and not callable(index):
+            levels = [_ranks(np.asarray(index.get_level_values(k))) for k in range(index.nlevels)]
+            if any(_follows(level, order) for level in levels):
+                found.append("the index")
+        if _monotone(values) and "the index" not in found:
+            found.append("the order of the rows")
+        return found
+
+    def _ranked(self, series: Any) -> Array | None:
+        return _ranks(series.to_numpy()) if series.dtype.is_numeric() else None
+
+    def apart(self, names: Sequence[str]) -> "Table":
+        """A table of the named columns alone, in memory of its own, with a column of row numbers before them.
+
+        What is no number and no flag becomes text, and so does a column with missing values: patterns stay.
+        """
+        self.require(names)
+        columns: dict[str, Any] = {"": np.arange(self.rows)}
+        for name in names:
+            series = self.frame[name]
+            plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
+            if not plain or int(series.null_count()):
+                columns[name] = series.cast(nw.String).to_numpy().astype(str)
+            else:
+                columns[name] = np.array(series.to_numpy(), copy=True)
+        return Table(nw.from_dict(columns, backend=self.frame.implementation))
+
+    def rows_where(self, keep: Mask) -> "Table":
+        """The rows where keep is true."""
+        return Table(self.frame.filter(keep.tolist()))
+
+    def with_column(
+        self,
+        name: str,
+        values: PerRecord,
+        levels: Sequence[Any] | None = None,
+        support: Support = ANYWHERE,
+    ) -> Any:
+        """The native table with one column replaced, its type kept; with levels, values are their places.
+
+        Numbers become the nearest value that the type has and the support holds. A category gets the levels
+        as its classes: those of the table may be the ones that happen to occur in it.
+        """
+        dtype = self.frame[name].dtype
+        if levels is None:
+            kept: NDArray[Any] = support.within(values, Grid.of(dtype))
+            if dtype.is_integer():
+                kept = kept.astype(str(dtype).lower())
+        else:
+            places = values.astype(np.int64)
+            category = _pandas_category(self.native, name)
+            if category is not None:
+                native = self.native.copy()
+                native[name] = _categorical(category, levels, places)
+                return _apart(native)
+            words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
+            kept = words[places]
+            if isinstance(dtype, nw.Enum):
+                dtype = nw.Enum([str(level) for level in levels])  # the public classes, not those of the data
+        fresh = nw.new_series(name, kept, backend=self.frame.implementation)
+        native = self.frame.with_columns(fresh.cast(dtype)).to_native()
+        return _apart(_keep_pandas_dtype(native, self.native, name))
+
+    def without(self, names: Sequence[str], native: Any) -> Any:
+        """A native table of this kind without some columns."""
+        return nw.from_native(native, eager_only=True).drop(*names).to_native() if names else native
+
+    def like(self, columns: Mapping[str, Any]) -> Any:
+        """A new dataframe of the same kind."""
+        return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
+
+    def _floats(self, name: str) -> Array:
+        series = self.frame[name]
+        if series.dtype.is_integer():
+            # Arrow refuses to cast whole numbers beyond 2^53, and its message quotes the value.
+            gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+            whole = series.fill_null(0).to_numpy() if gone.any() else series.to_numpy()
+            return np.where(gone, np.nan, whole.astype(np.float64))
+        values = series.cast(nw.Float64).to_numpy()
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def _decimals(self, name: str) -> Array:
+        """Numbers as they are written: 0.1 in 32 bits is 0.1, as a declared spike, end or edge says it."""
+        series = self.frame[name]
+        if series.dtype != nw.Float32:
+            return self._floats(name)
+        return np.asarray(self._floats(name).astype(np.float32).astype(str), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
+
+
+def _ranks(values: Any) -> Array | None:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _follows(column: Array | None, order: NDArray[np.int64]) -> bool:
+    """Whether a column rises or falls with the values that this order sorts, mostly without ties."""
+    return column is not None and _monotone(column[order]) and len(np.unique(column)) > len(column) / 2
+
+
+def _monotone(values: Array) -> bool:
+    """Whether values only rise or only fall; equal ones all along do neither."""
+    steps = np.diff(values)
+    return bool((steps > 0).any()) != bool((steps < 0).any())
+
+
+def _native_names(data: object) -> list[Any]:
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        return []  # a lazy frame: refused below, without making it resolve its schema
+    names = getattr(data, "column_names", None)
+    if names is None:
+        names = getattr(data, "columns", [])
+    return list(names) if not callable(names) else []
+
+
+def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
+    """Pandas has several types for one narwhals type (Int64 and int64); keep the very one."""
+    if hasattr(original, "dtypes") and hasattr(native, "astype") and hasattr(original, "index"):
+        wanted = original.dtypes[name]
+        if native.dtypes[name] != wanted:
+            native = native.astype({name: wanted})
+    return native
+
+
+def _pandas_category(original: Any, name: str) -> Any:
+    """The category type of a pandas column; None for other columns and tables."""
+    if not (hasattr(original, "dtypes") and hasattr(original, "index")):
+        return None
+    found = original.dtypes[name]
+    return found if hasattr(found, "categories") else None
+
+
+def _categorical(category: Any, levels: Sequence[Any], places: NDArray[np.int64]) -> Any:
+    """Classes by their places; the levels themselves, since a cast by way of text would lose numbers."""
+    if [str(level) for level in category.categories] != [str(level) for level in levels]:
+        category = type(category)(list(levels), ordered=category.ordered)
+    return category.construct_array_type().from_codes(places, dtype=category)
+
+
+def _apart(native: Any) -> Any:
+    """A table that shares neither memory nor notes with the confidential one."""
+    if hasattr(native, "replace_schema_metadata"):
+        kept = {key: value for key, value in (native.schema.metadata or {}).items() if key == b"pandas"}
+        return native.replace_schema_metadata(kept or None)
+    if hasattr(native, "index") and hasattr(native, "copy"):
+        native = native.copy(deep=True)
+        native.attrs = {}
+    return native
+
+
+def listed(names: Sequence[object], most: int = 12, *, quote: str = "'") -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

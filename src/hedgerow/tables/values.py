@@ -1,0 +1,112 @@
+"""Where a model's outcome may lie, and the values of a column's type that keep to it.
+
+A copy is written in the type of the confidential column. Rounding into that type must not leave the support:
+a duration of 0.3 becomes 1 in a column of whole numbers, not a zero that its family rules out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from hedgerow.arrays import Array, PerRecord
+from hedgerow.errors import SettingError
+
+_DIGITS = 15  # decimal digits that a float64 holds
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values of a numeric type: multiples of `step` up to ±`most`, or floating-point numbers."""
+
+    least: float
+    most: float
+    step: float | None = None
+    kind: Any = np.float64
+
+    @classmethod
+    def of(cls, dtype: Any) -> "Grid":
+        """The values of a column's type."""
+        if dtype.is_integer():
+            limits: Any = np.iinfo(str(dtype).lower())
+            # The largest int64 is not a float64: step inside, so that the cast cannot wrap.
+            top = np.nextafter(float(limits.max), 0.0) if limits.bits == 64 else float(limits.max)
+            return cls(float(limits.min), float(top), 1.0)
+        if isinstance(dtype, nw.Decimal):
+            step, size = 10.0**-dtype.scale, 10.0**dtype.precision
+            most = step * (size - 1 if dtype.precision <= _DIGITS else size * (1 - 1e-15))
+            return cls(-most, most, step)
+        kind = np.float32 if dtype == nw.Float32 else np.float64
+        most = float(np.finfo(kind).max)
+        return cls(-most, most, None, kind)
+
+    def nearest(self, values: Array) -> Array:
+        """The nearest values of the type."""
+        inside = np.clip(values, self.least, self.most)
+        if self.step is None:
+            return np.asarray(inside.astype(self.kind), dtype=np.float64)
+        return np.asarray(np.rint(inside / self.step) * self.step, dtype=np.float64)
+
+    def first(self, end: float, *, above: bool) -> float:
+        """The least value of the type from an end up, or above it."""
+        if self.step is None:
+            with np.errstate(over="ignore"):
+                near = float(self.kind(end))  # in 32 bits too 0.1 is 0.1
+            return self.after(near) if above else near
+        whole = end / self.step
+        if np.isclose(whole, np.rint(whole), rtol=1e-12, atol=0):
+            whole = np.rint(whole)  # 0.07 is seven hundredths, although 0.07/0.01 is above 7
+        return float((np.floor(whole) + 1 if above else np.ceil(whole)) * self.step)
+
+    def after(self, value: float) -> float:
+        """The next value of the type."""
+        if self.step is not None:
+            return float((np.rint(value / self.step) + 1) * self.step)
+        # From zero on to a normal number: smaller ones count as zero in some arithmetic.
+        return float(np.nextafter(self.kind(value), self.kind(np.inf)) if value else np.finfo(self.kind).tiny)
+
+
+@dataclass(frozen=True)
+class Support:
+    """Between two ends, which are left out where `above` and `below` say so, and at a spike."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    above: bool = False
+    below: bool = False
+    spike: float | None = None
+
+    def within(self, values: PerRecord, grid: Grid) -> PerRecord:
+        """For each value the nearest of a type's values in the support.
+
+        Values at the spike stay there, and no other value moves onto it.
+        """
+        first = max(grid.first(self.lower, above=self.above), grid.least)
+        last = min(-grid.first(-self.upper, above=self.below), grid.most)
+        if self.spike is None:
+            self._need(first <= last)
+            return np.clip(grid.nearest(values), first, last)
+        spike = grid.first(self.spike, above=False)
+        if grid.step is not None and not np.isclose(spike, self.spike, rtol=1e-12, atol=0):
+            raise SettingError(
+                f"The spike at {self.spike!r} is no value of the outcome's column, whose type is too coarse. "
+                "Convert the column to a floating-point type."
+            )
+        under, over = -grid.after(-spike), grid.after(spike)
+        sides = [side for side in ((first, min(last, under)), (max(first, over), last)) if side[0] <= side[1]]
+        self._need(bool(sides))
+        near = grid.nearest(values)
+        apart = np.where(values < self.spike, np.clip(near, *sides[0]), np.clip(near, *sides[-1]))
+        return np.where(values == self.spike, spike, apart)
+
+    def _need(self, found: bool) -> None:
+        if not found:
+            raise SettingError(
+                f"The type of the outcome's column has no value {'above' if self.above else 'from'} "
+                f"{self.lower!r} {'and below' if self.below else 'to'} {self.upper!r}. Convert the column to "
+                "a floating-point type, or declare other ends."
+            )
+
+
+ANYWHERE = Support()
