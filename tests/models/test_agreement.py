@@ -6,8 +6,8 @@ score beyond 4 has p < 4e-4 for normal errors; seeds are fixed, so that a pass s
 
 import numpy as np
 import pandas as pd
-import programs
 import pytest
+from helpers import programs
 
 import hedgerow as hr
 from hedgerow.randomness import Key

@@ -5,8 +5,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pandas as pd
-import programs
 import pytest
+from helpers import programs
 from numpyro import handlers
 from numpyro.infer import log_likelihood
 from numpyro.infer.util import potential_energy

@@ -8,8 +8,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pandas as pd
-import programs
 import pytest
+from helpers import programs
 from numpyro import handlers
 from scipy import stats
 

@@ -393,7 +393,7 @@ def test_a_folder_without_rights() -> None:
 
 
 def child_env() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
 
 def _release(arguments: tuple[Path, int]) -> list[str]:

@@ -30,7 +30,7 @@ print(peak() - before)
     "standard", ["ADP()", "RangeTruncated(hr.Radius(0.4, 1.8))", "RangeAveraged(hr.Radius(0.4, 1.8))"]
 )
 def test_a_million_records_take_less_than_a_gibibyte(standard):
-    source = str(Path(__file__).parents[1] / "src")
+    source = str(Path(__file__).parents[2] / "src")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT % standard],
         capture_output=True,

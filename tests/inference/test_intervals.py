@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reach import leaks
-from test_debias import BOX, CASES, CONFIDENTIAL, DRAW, fitted, secrets, table
+from helpers.corrections import BOX, CASES, CONFIDENTIAL, DRAW, fitted, secrets, table
+from helpers.reach import leaks
 
 import hedgerow as hr
 from hedgerow import results

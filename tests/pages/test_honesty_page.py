@@ -13,7 +13,7 @@ import hedgerow as hr
 from hedgerow.studies import breaches, strict_utility
 from hedgerow.studies.work import processors
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "honesty.md").read_text(encoding="utf-8")
 
 

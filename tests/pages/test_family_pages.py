@@ -14,7 +14,7 @@ from hedgerow.models.families import FAMILIES
 from hedgerow.models.families.family import Family
 from hedgerow.release.plan.flags import from_flags
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("families_pages", ROOT / "examples" / "families.py")
 pages = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(pages)

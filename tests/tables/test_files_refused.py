@@ -276,7 +276,7 @@ def in_child(kind: str, action: str, path: Path) -> str:
         [sys.executable, "-c", _CHILD, kind, action, str(path)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
         check=True,
     )
     return done.stdout
@@ -323,7 +323,7 @@ while True:
 
 def test_a_killed_writer_leaves_the_whole_file_or_none(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    source = str(Path(__file__).parents[1] / "src")
+    source = str(Path(__file__).parents[2] / "src")
     for pause in (0.01, 0.1, 0.25):
         child = subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(path)],

@@ -2,8 +2,8 @@
 
 import arviz as az
 import numpy as np
-import programs
 import pytest
+from helpers import programs
 
 import hedgerow as hr
 from hedgerow.evidence.audit import ESTIMATE, _estimated_again, _exact_again, without

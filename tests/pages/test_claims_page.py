@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("claims", DOCS / "claims.py")
 claims = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(claims)
