@@ -76,9 +76,7 @@ def leak_into(public, synth, how):
         "largest risk": {"target": float(found.start.risk.lipschitz.max())},
         "mean": {"recipe": replace(public.recipe, weights=hr.CapWeights(float(values.mean())))},
         "one in an array": {"draw": {"beta": np.append(public.draw["beta"], alpha[3])}},
-        "another draw": {
-            "draw": {"beta": found.outcome.fit.parameters["beta"][~released_rows(found)][0].copy()}
-        },
+        "another draw": {"draw": {"beta": kept_back[0].copy()}},
     }
     return replace(public, **changes[how])
 
