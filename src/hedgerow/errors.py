@@ -1,10 +1,17 @@
-"""One tree of errors under `HedgerowError`; every message says value, bound and remedy.
+"""One tree of errors under `HedgerowError`, and what its messages share; each says value, bound and remedy.
+
+`is_real`, `is_finite` and `is_count` say what counts as a number at the door; `reason_of` words an error of
+the operating system, without its path.
 
 A message may name columns, counts, parameters and public settings. It never quotes a value of the
 confidential outcome or a row number picked by such a value. One message holds a number computed from the
 outcome, and says so: a `CalibrationError` tells the owner the smallest ε that was reached. So does a
 `HealthError`, with the diagnostics of a sampler.
 """
+
+import errno
+import math
+import os
 
 
 class HedgerowError(Exception):
@@ -73,3 +80,30 @@ class NotFittedError(HedgerowError, AttributeError):
 
 class HedgerowWarning(UserWarning):
     """Something the caller should know before relying on a result; never a confidential value."""
+
+
+def reason_of(error: OSError) -> str:
+    """Why the operating system refused, in its own words but without the path: "No space left on device"."""
+    return os.strerror(error.errno or errno.EIO)  # a library may raise OSError without a number
+
+
+def is_real(value: object) -> bool:
+    """A plain number, not a boolean; may be infinite or NaN."""
+    import numpy as np  # here, so that `import hedgerow` does not load it
+
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> bool:
+    """A plain number that is finite as a float64."""
+    try:
+        return is_real(value) and math.isfinite(float(value))  # type: ignore[arg-type]  # is_real has checked
+    except OverflowError:  # a whole number beyond the largest float64
+        return False
+
+
+def is_count(value: object) -> bool:
+    """A whole number, not a boolean."""
+    import numpy as np
+
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
-from hedgerow.checks import is_count
-from hedgerow.errors import NotFittedError, SettingError
+from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.utility import compare_copies
 from hedgerow.inference.intervals import Intervals, intervals
 from hedgerow.mechanism.copies import Sampling, uniforms

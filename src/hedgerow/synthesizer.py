@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow import progress
-from hedgerow.checks import is_count, is_real
-from hedgerow.errors import DataError, HedgerowWarning, SettingError
+from hedgerow.errors import DataError, HedgerowWarning, SettingError, is_count, is_real
 from hedgerow.inference.intervals import TABLES
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism import debias as debiasing

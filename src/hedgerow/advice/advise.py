@@ -11,8 +11,7 @@ from scipy.special import stdtrit
 
 from hedgerow.advice.candidates import METHODS, PLAIN, STATISTICS, Candidate, trial, unweighted, usual
 from hedgerow.arrays import Array
-from hedgerow.checks import is_count, is_finite
-from hedgerow.errors import HedgerowWarning, SettingError
+from hedgerow.errors import HedgerowWarning, SettingError, is_count, is_finite
 from hedgerow.mechanism.debias import public_draw
 from hedgerow.models.base import Parameters
 from hedgerow.models.exact import Regression

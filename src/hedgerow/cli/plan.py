@@ -12,7 +12,7 @@ import typer
 
 from hedgerow.cli.options import planned, shown
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import FileError, SettingError
+from hedgerow.errors import FileError, SettingError, reason_of
 
 if TYPE_CHECKING:
     from hedgerow.release.plan import Plan
@@ -138,4 +138,4 @@ def write_new(out: Path, content: str) -> None:
     except FileExistsError:
         raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
     except OSError as error:
-        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None
+        raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None

@@ -13,7 +13,7 @@ import typer
 from hedgerow.cli.options import planned, shown
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import CalibrationError, FileError, SettingError
+from hedgerow.errors import CalibrationError, FileError, SettingError, reason_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +184,7 @@ def _draw(figure: "Figure", out: Path) -> None:
     except FileExistsError:
         raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
     except OSError as error:
-        raise FileError(f"{out.name}: cannot be written ({os.strerror(error.errno or 5)}).") from None
+        raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None
 
 
 def _ranged(flags: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, PerDraw, PerRecord
-from hedgerow.checks import is_count
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_count
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.price import extremes_of_log_lik

@@ -12,8 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.checks import is_count, is_real
-from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.errors import CalibrationError, SettingError, is_count, is_real
 from hedgerow.mechanism.debias import Corrected, Public, attempted, redrawn, replayed
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression

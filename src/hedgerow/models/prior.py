@@ -7,8 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.checks import is_finite
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_finite
 from hedgerow.tables.design import Design
 
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import LogLik, PerRecord
-from hedgerow.checks import is_finite
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_finite
 from hedgerow.mechanism.price import Bound
 from hedgerow.models.base import Model, Parameters, Sample, blocks
 from hedgerow.models.families.family import Family

@@ -7,8 +7,7 @@ from the bound that is in force, whoever chose it.
 from collections.abc import Collection
 from typing import Any
 
-from hedgerow.checks import is_count, is_real
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.privacy.weights import CapWeights, LinearWeights
 from hedgerow.results import per_copy
 

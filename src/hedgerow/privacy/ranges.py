@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord, RecordMask
-from hedgerow.checks import is_real
-from hedgerow.errors import RangeError, SettingError
+from hedgerow.errors import RangeError, SettingError, is_real
 from hedgerow.tables.table import Table
 
 Outside = Literal["error", "public"]

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
-from hedgerow.checks import is_real
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, is_real
 from hedgerow.mechanism.price import Bound
 from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.exact import Regression

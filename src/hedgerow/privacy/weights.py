@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from hedgerow.arrays import PerRecord
-from hedgerow.checks import is_finite
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.risk import Risk, RiskKind, check_kind
 from hedgerow.tables.table import Table
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.checks import is_count, is_finite
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, is_count, is_finite
 from hedgerow.models.families.kinds import COUNTED, EXACT, KINDS, NAMES, OPTIONS, SPIKE, Kind
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
-from hedgerow.checks import is_real
-from hedgerow.errors import HealthError, SettingError, UnscoredError
+from hedgerow.errors import HealthError, SettingError, UnscoredError, is_real
 from hedgerow.models.base import Model, Parameters, Sample, block_rows
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.ranges import Interval

@@ -8,7 +8,6 @@ Writing puts a whole file in place or none, and the same table always gives the 
 file label, pandas index or value hidden under a null is written.
 """
 
-import errno
 import hashlib
 import os
 import secrets
@@ -20,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hedgerow.errors import FileError, SettingError
+from hedgerow.errors import FileError, SettingError, reason_of
 from hedgerow.tables.files.columnar import count_missing, read_columnar, write_columnar
 from hedgerow.tables.files.columns import check_flat, some, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
@@ -100,7 +99,7 @@ def read(
             f"{path.name}: no permission to read it. Ask its owner, or change its mode."
         ) from None
     except OSError as error:
-        raise FileError(f"{path.name}: cannot be read ({os.strerror(error.errno or errno.EIO)}).") from None
+        raise FileError(f"{path.name}: cannot be read ({reason_of(error)}).") from None
 
 
 def check(
@@ -154,7 +153,7 @@ def write(
         partial.replace(path)
     except OSError as error:
         raise FileError(
-            f"{path.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Nothing was left "
+            f"{path.name}: cannot be written ({reason_of(error)}). Nothing was left "
             "behind; free some room, or choose a folder that can be written to."
         ) from None
     finally:
