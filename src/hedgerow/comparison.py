@@ -1,15 +1,16 @@
 """Several standards on one table, sharing the unweighted fit."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.errors import SettingError
-from hedgerow.mechanism.price import BOUNDS, SUPREMA
+from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
+from hedgerow.privacy.bounds import BY_DRAWS, prices
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, check_columns
@@ -28,14 +29,16 @@ class Comparison:
 
     @property
     def table(self) -> Any:
-        """A row a standard: price under every bound, the withheld price beside it, weights, scale."""
+        """One row per standard: price under every bound, the withheld price beside it, weights, scale."""
         columns: dict[str, list[Any]] = {"standard": list(self.synthesizers)}
         fitted = list(self.synthesizers.values())
         columns["epsilon"] = [synth.epsilon_ for synth in fitted]
-        for bound in BOUNDS:
-            columns[bound] = [_or_nan(synth, f"{bound}_epsilon_") for synth in fitted]
-        for bound in BOUNDS:
-            columns[f"withheld_{bound}"] = [synth.withheld_epsilon_.get(bound, np.nan) for synth in fitted]
+        priced = [prices(synth._need().outcome.pricing) for synth in fitted]
+        withheld = [synth.withheld_epsilon_ for synth in fitted]
+        for bound in BY_DRAWS:
+            columns[bound.name] = [own.get(bound.name, np.nan) for own in priced]
+        for bound in BY_DRAWS:
+            columns[f"withheld_{bound}"] = [apart.get(bound.name, np.nan) for apart in withheld]
         columns["scale"] = [synth.scale_ for synth in fitted]
         columns["mean_alpha"] = [float(synth.alpha_.mean()) for synth in fitted]
         columns["mean_power"] = [float(synth.power_.mean()) for synth in fitted]
@@ -43,7 +46,7 @@ class Comparison:
 
     @property
     def records(self) -> Any:
-        """A row a standard and record: what `Synthesizer.records_` shows, and |d|."""
+        """One row per standard and record: what `Synthesizer.records_` shows, and |d|."""
         parts: dict[str, list[Any]] = {}
         for label, synth in self.synthesizers.items():
             frame = Table.of(synth.records_)
@@ -56,7 +59,7 @@ class Comparison:
 
     @property
     def utility(self) -> Any:
-        """A row a standard, copy and statistic."""
+        """One row per standard, copy and statistic."""
         columns: dict[str, list[Any]] = {}
         for label, synth in self.synthesizers.items():
             tidy = synth.utility_columns()
@@ -106,25 +109,26 @@ def compare(
         )
         for label, standard in chosen.items()
     }
-    first = next(iter(synthesizers.values()))
+    first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
     design = designs.build(formula, table, first.model.columns, first.model.classes)
     table.require(left_out)
-    check_columns(table, design, left_out)
+    notes = dict.fromkeys(check_columns(table, design, left_out))
     key = Key.from_seed(seed)
     shared: Start | None = None
     for synth in synthesizers.values():
-        if synth.bound in SUPREMA:  # its risk is that of its own restricted model, and needs no fit
-            start = begin(synth.model, table, design, draws=synth.draws, key=key)
+        asked = synth.settings
+        if not asked.bound.over_draws:  # its risk is that of its own restricted model, and needs no fit
+            start = begin(asked.model, table, design, draws=asked.draws, key=key)
         else:
-            start = shared = shared or begin(synth.model, table, design, draws=synth.draws, key=key)
-        synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out)
+            start = shared = shared or begin(asked.model, table, design, draws=asked.draws, key=key)
+        notes |= dict.fromkeys(
+            synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out).doubts()
+        )
+    for note in notes:
+        warnings.warn(note, HedgerowWarning, stacklevel=2)
     return Comparison(synthesizers)
 
 
 def _weighted(standard: Any) -> bool:
     return not isinstance(standard, Standard) or standard.weighted
-
-
-def _or_nan(synth: Synthesizer, name: str) -> float:
-    return float(getattr(synth, name, np.nan))

@@ -1,103 +1,157 @@
-"""What a fit found: prices, by-record values, utility, audit. Confidential, all of it."""
+"""A finished fit (`Fitted`), and the attributes a synthesizer has because of it (`Results`). Confidential.
+
+What may leave is made here once, as `Fitted.release`; everything else stays.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
+from hedgerow.evidence.attack import Attack, attack
+from hedgerow.evidence.audit import Audit, audit, powers_without
+from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import compare_copies
 from hedgerow.inference.intervals import Intervals, intervals
-from hedgerow.mechanism.copies import Sampling, uniforms
-from hedgerow.mechanism.debias import Corrected, Public, corrected, kept_inside, public_draw, public_inputs
-from hedgerow.mechanism.price import BOUNDS, SUPREMA
-from hedgerow.mechanism.steps import Outcome, Recipe, Start
-from hedgerow.models.base import Health, Parameters
-from hedgerow.privacy.guarantee import Release
+from hedgerow.mechanism.copies import predict_copies, released_draws
+from hedgerow.mechanism.debias import Corrected, public_view
+from hedgerow.mechanism.steps import Outcome, Start
+from hedgerow.models.base import Health
+from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, OSCILLATION, per_copy, prices
+from hedgerow.privacy.guarantee import Guarantee, Release
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import WITHHELD
 from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.table import Table
 
-if TYPE_CHECKING:
-    from hedgerow.evidence.attack import Attack
-    from hedgerow.evidence.audit import Audit
-    from hedgerow.evidence.more_draws import Outlook
-
 _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
+_AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
+_DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
 @dataclass(frozen=True, repr=False)
 class Fitted:
     """A finished fit with the settings it was made under: what is released and claimed comes from here."""
 
-    recipe: Recipe
-    epsilon: float | None  # target over all copies
-    copies: int
-    seeded: bool
-    left_out: tuple[str, ...]  # columns read but not released
-    key: Key
+    settings: Settings
     start: Start
     outcome: Outcome
     scale: float
-    sampling: Sampling = "independent"
-    debias: bool = False
-
-    @property
-    def target(self) -> float | None:
-        """What calibration held one copy against; none without a target, nor for weights that carry it."""
-        unscaled = self.epsilon is None or self.recipe.bound in SUPREMA
-        return None if unscaled else per_copy(self.epsilon or 0.0, self.copies)
+    key: Key
+    seeded: bool
+    left_out: tuple[str, ...]  # columns read but not released
 
     @cached_property
     def released(self) -> tuple[Corrected, ...]:
         """The draws behind the copies, one each, corrected if the plan said so."""
-        fit, key = self.outcome.fit, self.key.child("release")
-        order = np.argsort(key.child("draws").stream().uniform(fit.draws))[: self.copies]
-        draws = [public_draw(fit.parameters, int(draw)) for draw in order]
-        if not self.debias:
-            return tuple(Corrected(draw, False, 0) for draw in draws)
-        correct = key.child("correct")
-        return tuple(corrected(self.public(draw, correct.child(number))) for number, draw in enumerate(draws))
+        return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
 
-    def public(self, draw: Parameters, key: Key) -> Public:
-        """What work on a released draw may know, in memory that holds nothing else."""
-        recipe, design, table = public_inputs(self.recipe, self.start.design, self.start.table)
-        return Public(draw, design, table, recipe, self.target, key)
+    @cached_property
+    def release(self) -> Release:
+        """What may leave: typed copies and their guarantee, made once."""
+        design, table = self.start.design, self.start.table
+        support = self.settings.model.support
+        outcomes = predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
+        tables = [
+            table.without(self.left_out, table.with_column(design.outcome, values, design.levels, support))
+            for values in outcomes
+        ]
+        return Release(tables, self._guarantee())
 
-    def intervals(self, *, level: float, tables: int) -> Intervals:
-        """Where the parameters lie, from the released draws and public things alone."""
-        key = self.key.child("release").child("intervals")
-        return intervals(
-            self.public(self.released[0].parameters, key), self.released, level=level, tables=tables
+    @cached_property
+    def copied_outcomes(self) -> list[PerRecord]:
+        """The protected column of every copy as it is released, in numbers or the places of its labels."""
+        design = self.start.design
+        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.release.tables]
+
+    @property
+    def untrusted(self) -> Mask:
+        """Records that decide so much of their own fit that draws cannot bound the loss about them."""
+        pricing = self.outcome.pricing
+        if not self.settings.bound.over_draws:
+            return np.zeros(self.start.design.records, dtype=np.bool_)
+        if pricing.influence is None:
+            return pricing.importance.untrusted
+        leverage, pull = pricing.influence.leverage, pricing.influence.pull
+        flagged = leverage > _HIGH_LEVERAGE
+        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
+            flagged |= EXACT.by_record(pricing.withheld) > OSCILLATION.by_record(pricing.withheld)
+        return flagged
+
+    @property
+    def edge_mass(self) -> float | None:
+        """The share of draws at the edge of a box of parameters; None without a box."""
+        model = self.settings.model
+        if not isinstance(model, Boxed):
+            return None
+        return model.edge_mass(self.outcome.fit.parameters, self.start.design)
+
+    def doubts(self) -> list[str]:
+        """What the owner should be warned about: in words without figures."""
+        settings, weights = self.settings, self.settings.weights
+        while isinstance(weights, Reweighted):
+            weights = weights.base
+        weighted = settings.standard.weighted
+        doubts = []
+        if weighted and settings.bound.sharper and moves_with_everyone(weights):
+            doubts.append(
+                f"{type(weights).__name__} with bound='{settings.bound}': these weights move with every "
+                "record, and recomputed without one record the loss was seen above this bound. Use "
+                "CapWeights(cap, risk='oscillation') or ScalarWeights, and an audit, or the Lipschitz bound."
+            )
+        by_density = weighted and getattr(weights, "risk", "") == "lipschitz"
+        if by_density and self.start.risk.share_above_one > _DENSE:
+            doubts.append(
+                f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
+                "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
+                "risk='oscillation', which does not depend on units."
+            )
+        if self.untrusted.any():
+            doubts.append(
+                "Some records decide so much of their own fit that draws cannot bound the loss about them: "
+                "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
+                "(confidential). Merge rare categories, or use bound='exact' where there is one."
+            )
+        if (self.edge_mass or 0.0) > _AT_THE_EDGE:
+            doubts.append(
+                "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
+                "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
+                "knowledge supports better."
+            )
+        return doubts
+
+    def _guarantee(self) -> Guarantee:
+        model, design = self.settings.model, self.start.design
+        fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
+        failed = dict.fromkeys(name for fit in fits for name in fit.health.failed)
+        overrode = (
+            f"the sampler failed its health checks ({', '.join(failed)}) and the owner overrode them"
+            if failed
+            else ""
         )
-
-    def predicted(self) -> list[PerRecord]:
-        """The synthetic outcomes, copy by copy."""
-        model, design = self.recipe.model, self.start.design.blank()  # predictions are public things' alone
-        key = self.key.child("release").child("predict")
-        found = []
-        for number, draw in enumerate(self.released):
-            noise = uniforms(self.sampling, model, design, draw.parameters, key=key.child(number))
-            values = model.predict(design, draw.parameters, noise)
-            if draw.converged:
-                inside = key.child(number).child("inside")
-                values, _ = kept_inside(self.public(draw.parameters, inside), draw.parameters, values, inside)
-            found.append(values)
-        return found
+        return Guarantee.of(
+            self.settings,
+            self.outcome.statement,
+            protected=design.outcome,
+            passed_through=[
+                name for name in self.start.table.columns if name not in (design.outcome, *self.left_out)
+            ],
+            declared=model.declared(design),
+            atoms=model.atoms,
+            seeded=self.seeded,
+            uncertified=overrode,
+            corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
+        )
 
     def __repr__(self) -> str:
         return f"Fitted({self.outcome.fit!r})"
-
-
-def per_copy(epsilon: float, copies: int) -> float:
-    """epsilon/copies, rounded down so that the copies together never exceed epsilon."""
-    target = epsilon / copies
-    return target if target * copies <= epsilon else float(np.nextafter(target, 0.0))
 
 
 class Results:
@@ -106,8 +160,8 @@ class Results:
     _fitted: Fitted | None
 
     def sample(self) -> Release:
-        """The release."""
-        raise NotFittedError("Not fitted yet: call fit(data) first.")
+        """The release: the same copies each time, from draws of the fit that was priced."""
+        return self._need().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
         """The certified fit's draws as an ArviZ InferenceData; confidential."""
@@ -119,74 +173,65 @@ class Results:
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
-        design = self._need().start.design
-        return compare_copies(design.values, self.copied_outcomes())
+        fitted = self._need()
+        return compare_copies(fitted.start.design.values, fitted.copied_outcomes)
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
         return self._need().start.table.like(columns)
 
-    def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> "Audit":
-        """Leave-one-out privacy loss against the price of one copy (`hedgerow.evidence.audit`).
+    def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> Audit:
+        """Leave-one-out privacy loss against the price of one copy (`evidence.audit`).
 
         Exact for the exact models. For others an estimate by importance weights, which cannot certify;
-        weights are then recomputed only for as many records as asked for, since each takes a Markov chain.
+        weights are then recomputed only for as many records as asked for, since each takes Markov chains.
         """
-        from hedgerow.evidence.audit import audit
+        done = self._need()
+        return audit(done.settings, done.start, done.outcome, key=done.key, riskiest=riskiest, sample=sample)
 
-        fitted = self._need()
-        return audit(
-            fitted.recipe,
-            fitted.start,
-            fitted.outcome,
-            epsilon=fitted.outcome.epsilon,
-            scale=fitted.scale,
-            key=fitted.key,
-            riskiest=riskiest,
-            sample=sample,
-        )
-
-    def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> "Attack":
+    def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> Attack:
         """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
 
         `record` is the one of the largest oscillation by default. The table without its outcome is put
-        through the whole procedure, weights included. ε is held against the target of one copy or, without a
-        target and for range standards, against the price with the outcome withheld.
+        through the whole procedure, calibration included. ε is held against the target of one copy or, without
+        a target and for range standards, against the price with the outcome withheld.
         """
-        from hedgerow.evidence.attack import attack
-        from hedgerow.evidence.audit import without
-
-        fitted = self._need()
-        recipe, outcome = fitted.recipe, fitted.outcome
-        withheld = outcome.pricing.withheld
-        chosen = int(np.argmax(withheld.by_record("oscillation"))) if record is None else record
-        if not is_count(chosen) or not 0 <= chosen < fitted.start.design.records:
-            raise SettingError(f"record must be a row between 0 and {fitted.start.design.records - 1}.")
-        own = fitted.epsilon is not None and recipe.standard.neighbour == WITHHELD
-        claimed = withheld.epsilon("lipschitz" if recipe.bound in SUPREMA else recipe.bound)
-        if own and fitted.epsilon is not None:
-            claimed = fitted.epsilon / fitted.copies
-        alone = fitted.start.fit is None  # each weight depends on its own record: the others stay
+        done = self._need()
+        settings, withheld = done.settings, done.outcome.pricing.withheld
+        chosen = int(np.argmax(OSCILLATION.by_record(withheld))) if record is None else record
+        if not is_count(chosen) or not 0 <= chosen < done.start.design.records:
+            raise SettingError(f"record must be a row between 0 and {done.start.design.records - 1}.")
+        claimed = (settings.bound if settings.bound.over_draws else LIPSCHITZ).epsilon(withheld)
+        if settings.epsilon is not None and settings.standard.neighbour == WITHHELD:
+            claimed = per_copy(settings.epsilon, settings.copies)
+        alone = done.start.fit is None  # each weight depends on its own record: the others stay
         return attack(
-            recipe.model,
-            fitted.start.design,
-            outcome.fit.power,
+            settings.model,
+            done.start.design,
+            done.outcome.fit.power,
             chosen,
             claimed=claimed,
-            key=fitted.key.child("attack"),
+            key=done.key.child("attack"),
             trials=trials,
             confidence=confidence,
-            without=None if alone else without(recipe, fitted.start, chosen, fitted.scale, fitted.key),
+            without=None if alone else powers_without(settings, done.start, chosen, key=done.key),
         )
 
-    def outlook(self) -> "Outlook":
-        """How the Lipschitz price would move with more draws (`hedgerow.evidence.more_draws`)."""
-        from hedgerow.evidence.more_draws import outlook
-
-        standard = self._need().recipe.standard
-        if self._need().recipe.bound in SUPREMA:
-            raise SettingError(f"{standard.label}: the price does not depend on draws. See total_epsilon_.")
+    def outlook(self) -> Outlook:
+        """How the Lipschitz price would move with more draws (`evidence.more_draws`)."""
+        settings = self._need().settings
+        if not settings.bound.over_draws:
+            raise SettingError(
+                f"{settings.standard.label}: the price does not depend on draws. See total_epsilon_."
+            )
         return outlook(self._need().outcome.pricing)
+
+    def interval_estimates(self, *, level: float, tables: int) -> Intervals:
+        """Where the parameters lie, from the released draws and public things alone."""
+        done = self._need()
+        key = done.key.child("release").child("intervals")
+        view = public_view(done.settings, done.start, done.released[0].parameters, key)
+        return intervals(view, done.released, level=level, tables=tables)
 
     @property
     def epsilon_(self) -> float:
@@ -196,35 +241,33 @@ class Results:
     @property
     def total_epsilon_(self) -> float:
         """Price of all copies under the chosen bound."""
-        return self._need().copies * self.epsilon_
+        return self._need().settings.copies * self.epsilon_
 
     @property
     def lipschitz_epsilon_(self) -> float:
         """Price of one copy under the Lipschitz bound."""
-        return self._need().outcome.pricing.epsilon("lipschitz")
+        return LIPSCHITZ.epsilon(self._need().outcome.pricing)
 
     @property
     def oscillation_epsilon_(self) -> float:
         """Price of one copy under the oscillation bound."""
-        return self._need().outcome.pricing.epsilon("oscillation")
+        return OSCILLATION.epsilon(self._need().outcome.pricing)
 
     @property
     def exact_epsilon_(self) -> float:
         """Price of one copy by the exact privacy loss; absent where that has no closed form."""
-        fitted = self._need()
-        pricing = fitted.outcome.pricing
-        if not pricing.has("exact"):
+        settings, pricing = self._need().settings, self._need().outcome.pricing
+        if not EXACT.has(pricing):
             raise AttributeError(
-                f"exact_epsilon_: the neighbour of {fitted.recipe.standard.label} has no closed form with "
-                f"the {fitted.recipe.model.name} model. See oscillation_epsilon_ and withheld_epsilon_."
+                f"exact_epsilon_: the neighbour of {settings.standard.label} has no closed form with the "
+                f"{settings.model.name} model. See oscillation_epsilon_ and withheld_epsilon_."
             )
-        return pricing.epsilon("exact")
+        return EXACT.epsilon(pricing)
 
     @property
     def withheld_epsilon_(self) -> dict[str, float]:
         """By bound: the price of one copy when x_i is withheld altogether."""
-        withheld = self._need().outcome.pricing.withheld
-        return {bound: withheld.epsilon(bound) for bound in BOUNDS if withheld.has(bound)}
+        return prices(self._need().outcome.pricing.withheld)
 
     @property
     def certified_epsilon_(self) -> float:
@@ -241,11 +284,11 @@ class Results:
     @property
     def edge_mass_(self) -> float:
         """Under `Strict`: the share of draws at the edge of the box. Near 1 the box decides, not the data."""
-        fitted, model = self._need(), self._boxed("edge_mass_")
-        return model.edge_mass(fitted.outcome.fit.parameters, fitted.start.design)
+        self._boxed("edge_mass_")
+        return self._need().edge_mass or 0.0
 
     def _boxed(self, name: str) -> Boxed:
-        model = self._need().recipe.model
+        model = self._need().settings.model
         if not isinstance(model, Boxed):
             raise AttributeError(f"{name}: only a fit under Strict has a box.")
         return model
@@ -268,10 +311,9 @@ class Results:
     @property
     def prices_(self) -> dict[str, PerRecord]:
         """By record and bound, then with x_i withheld (names that start with `withheld_`)."""
-        pricing = self._need().outcome.pricing
-        own = {bound: pricing.by_record(bound) for bound in BOUNDS if pricing.has(bound)}
-        withheld = pricing.withheld
-        return own | {f"withheld_{b}": withheld.by_record(b) for b in BOUNDS if withheld.has(b)}
+        own, withheld = self._need().outcome.pricing, self._need().outcome.pricing.withheld
+        named = {bound.name: bound.by_record(own) for bound in BY_DRAWS if bound.has(own)}
+        return named | {f"withheld_{b}": b.by_record(withheld) for b in BY_DRAWS if b.has(withheld)}
 
     @property
     def scale_(self) -> float:
@@ -281,7 +323,7 @@ class Results:
     @property
     def risk_(self) -> PerRecord:
         """By-record risk under the unweighted fit, of the kind the weights use."""
-        return self._need().start.risk.of(getattr(self._need().recipe.weights, "risk", "lipschitz"))
+        return self._need().start.risk.of(getattr(self._need().settings.weights, "risk", "lipschitz"))
 
     @property
     def alpha_(self) -> PerRecord:
@@ -303,10 +345,10 @@ class Results:
         """The protected column."""
         return self._need().start.design.outcome
 
-    def copied_outcomes(self) -> list[PerRecord]:
+    @property
+    def copied_outcomes_(self) -> list[PerRecord]:
         """The copies of the protected column as numbers, or the places of its labels."""
-        design = self._need().start.design
-        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.sample().tables]
+        return self._need().copied_outcomes
 
     @property
     def outcome_(self) -> PerRecord:
@@ -317,7 +359,7 @@ class Results:
     def records_(self) -> Any:
         """By record: risk, alpha, power, known, price under the chosen bound, share of the largest price."""
         fitted = self._need()
-        price = fitted.outcome.pricing.by_record(self._need().recipe.bound)
+        price = fitted.settings.bound.by_record(fitted.outcome.pricing)
         largest = price.max()
         return self.like(
             {
@@ -334,47 +376,29 @@ class Results:
     @property
     def by_draws_(self) -> Any:
         """How each bound moved as the number of draws doubled."""
-        fitted = self._need()
-        steps = fitted.outcome.pricing.by_draws
+        steps = self._need().outcome.pricing.by_draws
         columns: dict[str, list[float]] = {"draws": [count for count, _ in steps]}
-        for bound in BOUNDS:
-            if fitted.outcome.pricing.has(bound):
-                columns[bound] = [price.epsilon(bound) for _, price in steps]
+        for bound in BY_DRAWS:
+            if bound.has(steps[-1][1]):
+                columns[bound.name] = [bound.epsilon(price) for _, price in steps]
         return self.like(columns)
 
     @property
     def flagged_(self) -> Any:
         """Records for which a draw-based bound cannot be trusted: they decide too much of their own fit."""
-        pricing = self._need().outcome.pricing
-        rows = np.flatnonzero(self._untrusted())
+        fitted = self._need()
+        pricing, rows = fitted.outcome.pricing, np.flatnonzero(fitted.untrusted)
         columns: dict[str, Any] = {"record": rows}
-        if self._need().recipe.bound in SUPREMA:
+        if not fitted.settings.bound.over_draws:
             return self.like(columns)
         if pricing.influence is None:
-            columns |= {
-                "pareto_k": pricing.importance.pareto_k[rows],
-                "oscillation": pricing.withheld.by_record("oscillation")[rows],
-            }
+            columns["pareto_k"] = pricing.importance.pareto_k[rows]
         else:
-            columns |= {
-                "leverage": pricing.influence.leverage[rows],
-                "oscillation": pricing.withheld.by_record("oscillation")[rows],
-                "exact": pricing.withheld.by_record("exact")[rows],
-            }
+            columns["leverage"] = pricing.influence.leverage[rows]
+        columns["oscillation"] = OSCILLATION.by_record(pricing.withheld)[rows]
+        if pricing.influence is not None:
+            columns["exact"] = EXACT.by_record(pricing.withheld)[rows]
         return self.like(columns)
-
-    def _untrusted(self) -> Mask:
-        pricing = self._need().outcome.pricing
-        if self._need().recipe.bound in SUPREMA:  # rests on no draws
-            return np.zeros(len(self.power_), dtype=np.bool_)
-        if pricing.influence is None:
-            return pricing.importance.untrusted
-        leverage, pull = pricing.influence.leverage, pricing.influence.pull
-        flagged = leverage > _HIGH_LEVERAGE
-        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
-            withheld = pricing.withheld
-            flagged |= withheld.by_record("exact") > withheld.by_record("oscillation")
-        return flagged
 
     def _need(self) -> Fitted:
         if self._fitted is None:

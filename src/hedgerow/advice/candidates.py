@@ -6,7 +6,7 @@ plain, corrected and with stratified predictions, all from the same draws. Both 
 and on a confidential table it would be a use of the data that ε does not cover.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,8 +15,11 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import CalibrationError, DataError
 from hedgerow.evidence.utility import ecdf_distance
-from hedgerow.mechanism.price import SUPREMA, Bound
+from hedgerow.mechanism.copies import predict_copies
+from hedgerow.mechanism.debias import Corrected
+from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
 from hedgerow.privacy.presets import recommended_weights
+from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.weights import (
@@ -33,12 +36,6 @@ from hedgerow.synthesizer import Synthesizer
 PLAIN, CORRECTED, SMOOTH = "plain", "corrected", "corrected, stratified"
 METHODS = (PLAIN, CORRECTED, SMOOTH)
 STATISTICS = ("ecdf_max", "log_q90")
-CLAIMS: dict[Bound, str] = {
-    "lipschitz": "draw-based and local, 2Δ, weights held fixed",
-    "oscillation": "draw-based and local, oscillation, weights held fixed",
-    "exact": "draw-based and local, exact loss, weights held fixed",
-    "strict": "ε-differential privacy over a public box",
-}
 _NUMBERS = (float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max))
 
 
@@ -54,11 +51,11 @@ class Candidate:
     @property
     def claim(self) -> str:
         """What an ε under this bound says, in short."""
-        return CLAIMS[self.bound]
+        return self.bound.brief
 
     def settings(self) -> dict[str, Any]:
         """As `Synthesizer` takes it."""
-        own = {} if self.bound in SUPREMA else {"weights": self.weights, "bound": self.bound}
+        own = {"weights": self.weights, "bound": self.bound} if self.bound.over_draws else {}
         return {"standard": self.standard, **own}
 
 
@@ -69,20 +66,20 @@ def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = Non
     seen to exceed them (docs/honesty.md). Caps are shares of the target, which is public.
     """
     found = [
-        Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
-        Candidate("softmax, oscillation", "oscillation", SoftmaxWeights(risk="oscillation")),
-        Candidate("logistic, oscillation", "oscillation", LogisticWeights(risk="oscillation")),
-        Candidate("scalar, oscillation", "oscillation", ScalarWeights(1.0)),
+        Candidate("linear, 2Δ", LIPSCHITZ, LinearWeights()),
+        Candidate("softmax, oscillation", OSCILLATION, SoftmaxWeights(risk="oscillation")),
+        Candidate("logistic, oscillation", OSCILLATION, LogisticWeights(risk="oscillation")),
+        Candidate("scalar, oscillation", OSCILLATION, ScalarWeights(1.0)),
     ]
     caps = {
         "cap ε/4": CapWeights(epsilon / 4, risk="oscillation"),
         "cap ε/2": CapWeights(epsilon / 2, risk="oscillation"),
         "cap ε": recommended_weights(epsilon),
     }
-    found += [Candidate(f"{name}, oscillation", "oscillation", weights) for name, weights in caps.items()]
-    found.append(Candidate("cap ε, exact", "exact", caps["cap ε"]))
+    found += [Candidate(f"{name}, oscillation", OSCILLATION, weights) for name, weights in caps.items()]
+    found.append(Candidate("cap ε, exact", EXACT, caps["cap ε"]))
     if box is not None:
-        found.append(Candidate("strict", "strict", None, Strict(box, "public, as given")))
+        found.append(Candidate("strict", STRICT, None, Strict(box, "public, as given")))
     return tuple(found)
 
 
@@ -110,7 +107,7 @@ def trial(
     copies: int = 1,
     **settings: Any,
 ) -> list[Loss]:
-    """The losses of one candidate on one table, a method each; none where no fit meets the target.
+    """The losses of one candidate on one table, one per method; none where no fit meets the target.
 
     Copies are there to average over, not to be released together: each has the target `epsilon`. `audited`
     says for how many records of large risk or loss, and how many others, weights are recomputed.
@@ -122,34 +119,41 @@ def trial(
         done = synth.fit(data)._need()
     except (CalibrationError, DataError):  # the second: a box too far from the table to draw from
         return []
-    smooth = replace(done, sampling="stratified")
-    smooth.__dict__["released"] = done.released  # the same corrections, computed once
-    found: dict[str, Any] = {}
-    if audited is not None and candidate.bound not in SUPREMA:  # there each weight is its own record's
+    losses: dict[str, Any] = {}
+    if audited is not None and candidate.bound.over_draws:  # else each weight is its own record's
         audit = synth.audit(riskiest=audited[0], sample=audited[1])
         again, there = float(audit.recomputed.max()), float(audit.reverse.max())
-        found = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}
-    methods = {PLAIN: replace(done, debias=False), CORRECTED: done, SMOOTH: smooth}
-    return [replace(_loss(name, fitted), **found) for name, fitted in methods.items()]
+        losses = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}
+    plain = replace(done, settings=replace(done.settings, debias=False))
+    made = [
+        _loss(PLAIN, plain, plain.released, "independent"),
+        _loss(CORRECTED, done, done.released, "independent"),
+        _loss(SMOOTH, done, done.released, "stratified"),
+    ]
+    return [replace(loss, **losses) for loss in made]
 
 
 def unweighted(formula: str, data: Any, *, copies: int, **settings: Any) -> list[Loss]:
     """The same for the plain posterior, which meets no target: independent and stratified predictions."""
     done = Synthesizer(formula, standard=Unweighted(), copies=copies, **settings).fit(data)._need()
-    return [_loss(PLAIN, done), _loss(SMOOTH, replace(done, sampling="stratified"))]
+    return [
+        _loss(PLAIN, done, done.released, "independent"), _loss(SMOOTH, done, done.released, "stratified")
+    ]  # fmt: skip
 
 
-def _loss(method: str, fitted: Fitted) -> Loss:
-    model: Any = fitted.recipe.model
+def _loss(method: str, fitted: Fitted, released: Sequence[Corrected], sampling: Sampling) -> Loss:
+    model: Any = fitted.settings.model
     scale = getattr(model, "base", model).response  # a boxed model's is its base's
     original = fitted.start.design.values
     # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
     positive = model.name == "lognormal"
     ends = _NUMBERS if positive else (-_NUMBERS[1], _NUMBERS[1])
-    copies = [np.clip(copy, *ends) for copy in fitted.predicted()]
+    settings = replace(fitted.settings, sampling=sampling)
+    predicted = predict_copies(settings, fitted.start, released, key=fitted.key.child("release"))
+    copies = [np.clip(copy, *ends) for copy in predicted]
     gaps = [ecdf_distance(original, copy).maximum for copy in copies]
     tails = [abs(_q90(scale(copy)) - _q90(scale(original))) for copy in copies]
-    settled = sum(draw.converged for draw in fitted.released)
+    settled = sum(draw.converged for draw in released)
     return Loss(method, float(np.mean(gaps)), float(np.mean(tails)), settled)
 
 

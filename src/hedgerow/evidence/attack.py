@@ -8,8 +8,7 @@ test there is. It is run against many fresh copies from both tables; its error r
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import beta as beta_distribution
+from scipy.special import betaincinv, gammaln
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import SettingError
@@ -152,8 +151,8 @@ def _decide(present: PerDraw, absent: PerDraw, claimed: float, trials: int, conf
 
 def _interval(count: int, trials: int, error: float) -> tuple[float, float]:
     """Clopper–Pearson: each end misses the true rate with probability at most `error`."""
-    low = float(beta_distribution.ppf(error, count, trials - count + 1)) if count else 0.0
-    high = float(beta_distribution.ppf(1 - error, count + 1, trials - count)) if count < trials else 1.0
+    low = float(betaincinv(count, trials - count + 1, error)) if count else 0.0
+    high = float(betaincinv(count + 1, trials - count, 1 - error)) if count < trials else 1.0
     return low, high
 
 

@@ -1,9 +1,10 @@
 """Leave-one-out privacy loss: what withholding one outcome does to the posterior (docs/maths.md, "Audit").
 
 With weights fixed the loss of an exact model is known in closed form for every record. With weights
-recomputed the whole procedure is run again without the record's outcome, and the loss is the log ratio of the
-two posterior densities, both exact. For other models both are estimated by importance weights, which cannot
-certify anything: with weights fixed such a loss never exceeds the oscillation over the same draws.
+recomputed the whole procedure is run again without the record's outcome, calibration to the target included
+and on the same random numbers, and the loss is the log ratio of the two posterior densities, both exact. For
+other models both are estimated by importance weights, which cannot certify anything: with weights fixed such a
+loss never exceeds the oscillation over the same draws.
 
 An audit bounds the loss from below: it looks at the data at hand, at some records and at finitely many draws.
 A loss above the stated price is a finding, and is reported as one.
@@ -17,25 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, PerDraw, PerRecord
-from hedgerow.errors import SettingError, is_count
-from hedgerow.mechanism.fit import fit
+from hedgerow.errors import CalibrationError, SettingError, is_count
+from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.importance import Importance, importance
-from hedgerow.mechanism.price import extremes_of_log_lik
-from hedgerow.mechanism.steps import Outcome, Recipe, Start
+from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
 from hedgerow.models.base import blocks
 from hedgerow.models.exact import Regression
-from hedgerow.models.risk import risk_from
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.scoring import Draws
-from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.privacy.bounds import EXACT
+from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXACT = "exact"
-ESTIMATE = "estimate, cannot certify"
+_CLOSED, _ESTIMATE = "exact", "estimate, cannot certify"
 _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
 
 
@@ -46,7 +44,8 @@ class Audit:
     `fixed` holds max_s |L_i| over the fit's draws for every record with weights fixed and `delta` the
     matching δ_i(ε). `chosen` names the records for which weights were recomputed, `recomputed` and
     `recomputed_delta` their losses. `reverse` holds those losses over draws of the posterior without the
-    record: either table may be the real one, but no draw-based statement covers that direction.
+    record: either table may be the real one, but no draw-based statement covers that direction. A table
+    that leads to no release without the record's outcome, because it meets no target, has an infinite loss.
     `importance` is there where the model has no closed form: all losses are then estimates.
     """
 
@@ -64,7 +63,7 @@ class Audit:
     @property
     def kind(self) -> str:
         """Whether losses are exact, or estimates that cannot certify."""
-        return EXACT if self.importance is None else ESTIMATE
+        return _CLOSED if self.importance is None else _ESTIMATE
 
     @property
     def largest_fixed(self) -> float:
@@ -88,7 +87,7 @@ class Audit:
         return np.setdiff1d(self.chosen[self.reverse > self.epsilon], self.breaches)
 
     def columns(self) -> dict[str, Any]:
-        """Tidy columns, a row a record: losses and δ; NaN where weights were not recomputed."""
+        """Tidy columns, one row per record: losses and δ; NaN where weights were not recomputed."""
         again, again_delta, reverse = (np.full(len(self.fixed), np.nan) for _ in range(3))
         again[self.chosen], again_delta[self.chosen] = self.recomputed, self.recomputed_delta
         reverse[self.chosen] = self.reverse
@@ -169,27 +168,26 @@ class Audit:
 
 
 def audit(
-    recipe: Recipe,
+    settings: Settings,
     start: Start,
     outcome: Outcome,
     *,
-    epsilon: float,
-    scale: float,
     key: Key,
     riskiest: int | None = None,
     sample: int | None = None,
 ) -> Audit:
-    """Audit a fit. `key` is the one the procedure ran with: common random numbers.
+    """Audit a fit against the price of one copy. `key` is the one the procedure ran with.
 
     `riskiest` and `sample` count the records for which weights are recomputed: 20 and 10 for the exact
-    models, none for others unless asked for, since every one of them takes a fit by Markov chain.
+    models, none for others unless asked for, since every one of them takes fits by Markov chain.
     """
-    closed = isinstance(recipe.model, Regression)
+    model, epsilon = settings.model, outcome.epsilon
+    closed = isinstance(model, Regression)
     own_weights = start.fit is None
     if own_weights and (riskiest or sample):
         raise SettingError(
-            f"{recipe.standard.label}: each weight depends on its own record alone, so that there is nothing "
-            "to recompute. Leave out riskiest and sample."
+            f"{settings.standard.label}: each weight depends on its own record alone, so that there is "
+            "nothing to recompute. Leave out riskiest and sample."
         )
     usual = (_RISKIEST, _SAMPLE) if closed else (0, 0)
     first = usual[0] if riskiest is None else riskiest
@@ -198,16 +196,18 @@ def audit(
         raise SettingError(f"riskiest and sample must be counts, got {riskiest!r} and {sample!r}.")
     fixed, delta = _fixed(outcome, epsilon)
     chosen = _choose(start, fixed, first, others, key.child("audit"))
-    found = []
+    rows = []
     for record in chosen:
-        power = without(recipe, start, int(record), scale, key)
-        if isinstance(recipe.model, Regression):
-            found.append(
-                _exact_again(recipe.model, outcome, power, epsilon, key.child("audit").child(int(record)))
-            )
+        try:
+            power = powers_without(settings, start, int(record), key=key)
+        except CalibrationError:  # that no release comes of it tells the two tables apart
+            rows.append((np.inf, 1.0, np.inf if closed else np.nan))
+            continue
+        if isinstance(model, Regression):
+            rows.append(_exact_again(model, outcome, power, epsilon, key.child("audit").child(int(record))))
         else:
-            found.append(_estimated_again(outcome, power, epsilon))
-    losses, deltas, last = np.array(found, dtype=np.float64).reshape(-1, 3).T
+            rows.append(_estimated_again(outcome, power, epsilon))
+    losses, deltas, last = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,
         fixed,
@@ -222,6 +222,15 @@ def audit(
     )
 
 
+def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -> PerRecord:
+    """The powers that the whole procedure gives when one outcome is withheld, on the same random numbers."""
+    present = np.arange(start.design.records) != record
+    again = begin(
+        settings.model, start.table, start.design, draws=settings.draws, key=key, present=present
+    )
+    return power_of(settings, settle(settings, again, key=key).weighted)
+
+
 def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
     """max |L| and δ(ε) with weights fixed; draws from the other posterior by importance weights."""
     withheld = outcome.pricing.withheld
@@ -232,7 +241,7 @@ def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
     for records in blocks(len(delta), outcome.fit.draws):
         loss = outcome.fit.power[records] * outcome.fit.log_lik(records) - constant[records]
         delta[records] = _delta(loss, epsilon)
-    return replace(withheld, constant=constant).by_record("exact"), delta
+    return EXACT.by_record(replace(withheld, constant=constant)), delta
 
 
 def _exact_again(
@@ -285,38 +294,6 @@ def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key
     by_loss = np.argsort(-fixed, kind="stable")[: riskiest // 2]
     order = np.argsort(key.child("sample").stream().uniform(records))[:sample]
     return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)
-
-
-def without(recipe: Recipe, start: Start, record: int, scale: float, key: Key) -> PerRecord:
-    """The powers of the whole procedure without one outcome, at the same scale of the weights."""
-    model, design = recipe.model, start.design
-    present = np.arange(design.records) != record
-    ones = present.astype(np.float64)
-    unweighted = fit(model, design, ones, draws=recipe.draws, key=key.child("unweighted"))
-    nowhere = Everywhere().interval(design.values, start.table)
-    whole = risk_from(extremes_of_log_lik(unweighted, nowhere))
-    rest = start.table.rows_where(present)
-    values = design.values[present]
-    interval = recipe.standard.range.interval(values, rest)
-    known = np.zeros(len(values))
-    if recipe.standard.uses_known and not interval.whole:
-        everyone = recipe.standard.range.interval(design.values, start.table)
-        known = np.clip(1 - unweighted.mean_mass(everyone), 0, 1)[present]
-    alpha = np.ones(len(values))
-    if recipe.standard.weighted:
-        evidence = Evidence(_part(whole, present), values, rest, _refuse)
-        alpha = scale * checked_alpha(recipe.weights, evidence)
-    power = np.zeros(design.records)
-    power[present] = np.where(interval.inside, recipe.standard.power(alpha, known), 1.0)
-    return power
-
-
-def _part(risk: Any, present: Any) -> Any:
-    return type(risk)(risk.low[present], risk.high[present])
-
-
-def _refuse(_: PerRecord) -> PerRecord:
-    raise SettingError("Re-weighted weights cannot be recomputed record by record; audit the base weights.")
 
 
 def summary(audits: Sequence[Audit]) -> dict[str, float]:

@@ -12,9 +12,10 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
-from hedgerow.mechanism.price import BOUNDS, Bound, Price
+from hedgerow.mechanism.price import Price
 from hedgerow.models.risk import Risk
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.bounds import LIPSCHITZ, OSCILLATION, bound_named, prices
 from hedgerow.privacy.ranges import Interval
 from hedgerow.privacy.sensitive import Linear, Sensitive, sensitive_part, withheld_part
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
@@ -31,7 +32,7 @@ class Prices:
     by_draws: tuple[tuple[int, Price], ...]
 
     def __repr__(self) -> str:
-        return f"Prices({len(self.own.low)} records, confidential)"
+        return f"Prices({len(self.own.sensitivity)} records, confidential)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,36 +50,27 @@ class Assessment:
     pricing: Prices
     risk: Risk | None  # None after a weighted fit: risks belong to the unweighted one
 
-    def epsilon(self, bound: Bound = "lipschitz") -> float:
+    def epsilon(self, bound: str = "lipschitz") -> float:
         """The price of one copy under the standard's own neighbour."""
-        return self.pricing.own.epsilon(self._available(bound))
+        chosen = bound_named(bound)
+        if not chosen.has(self.pricing.own):
+            raise SettingError(
+                f"bound must be 'lipschitz' or 'oscillation', got {bound!r}: a matrix of log-likelihoods "
+                "does not determine the exact loss."
+            )
+        return chosen.epsilon(self.pricing.own)
 
     @property
     def withheld_epsilon(self) -> dict[str, float]:
         """By bound: the price of one copy with x_i withheld altogether."""
-        return {
-            bound: self.pricing.withheld.epsilon(bound)
-            for bound in BOUNDS
-            if self.pricing.withheld.has(bound)
-        }
+        return prices(self.pricing.withheld)
 
     @property
     def by_draws(self) -> dict[str, list[float]]:
         """How the price moved as the number of draws doubled."""
         steps = self.pricing.by_draws
-        return {
-            "draws": [count for count, _ in steps],
-            "lipschitz": [price.epsilon("lipschitz") for _, price in steps],
-            "oscillation": [price.epsilon("oscillation") for _, price in steps],
-        }
-
-    def _available(self, bound: Bound) -> Bound:
-        if bound not in ("lipschitz", "oscillation"):
-            raise SettingError(
-                f"bound must be 'lipschitz' or 'oscillation', got {bound!r}: a matrix of log-likelihoods "
-                "does not determine the exact loss."
-            )
-        return bound
+        columns: dict[str, list[float]] = {"draws": [count for count, _ in steps]}
+        return columns | {b.name: [b.epsilon(p) for _, p in steps] for b in (LIPSCHITZ, OSCILLATION)}
 
     def __repr__(self) -> str:
         stage = "weighted fit" if self.risk is None else "unweighted fit"
@@ -148,7 +140,7 @@ def _unweighted(
     whole = _whole_line(density.records)
     plain = sensitive_part(Unweighted(), ones, np.zeros_like(ones), whole)
     pricing = _priced(density, None, plain, ones, None)
-    risk = Risk(pricing.own.low, pricing.own.high)
+    risk = Risk(pricing.own.extremes.low, pricing.own.extremes.high)
     share = _share_outside(mass, standard, density.records)
     found = _alpha(as_weights(LinearWeights() if weights is None else weights), risk, standard)
     return Assessment(standard, found, share, standard.power(found, share), pricing, risk)
@@ -213,8 +205,9 @@ def _priced(
         log_lik = (
             np.where(power > 0, values / np.where(power > 0, power, 1.0), 0.0) if already_weighted else values
         )
-        pair = (_extremes(part(every, log_lik, log_mass)), _extremes(apart(every, log_lik, log_mass)))
-        now = (Price(pair[0].low, pair[0].high, None), Price(pair[1].low, pair[1].high, None))
+        scored = (one(every, log_lik, log_mass) for one in (part, apart))
+        own, withheld = (Price(Extremes(d.min(axis=0), d.max(axis=0))) for d in scored)
+        now = own, withheld
         running = now if running is None else (running[0].join(now[0]), running[1].join(now[1]))
         report("scoring", stop, density.draws)
         if stop in marks:
@@ -302,7 +295,3 @@ def _whole_line(records: int, *, ranged: bool = False) -> Interval:
 def _uses_mass(standard: Standard, alpha: PerRecord, known: PerRecord) -> bool:
     part = sensitive_part(standard, alpha, known, _whole_line(len(alpha), ranged=True))
     return not isinstance(part, Linear) or bool(part.mass.any())
-
-
-def _extremes(part: Any) -> Extremes:
-    return Extremes(part.min(axis=0), part.max(axis=0))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import genpareto
 
 from hedgerow.arrays import PerDraw, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.base import block_rows, blocks
+from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ
 from hedgerow.privacy.ranges import Interval
 from hedgerow.privacy.sensitive import Sensitive
 from hedgerow.randomness import Key
@@ -75,11 +75,13 @@ class Outlook:
 
 def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
     """Fit the tail of the per-draw maxima behind a price."""
+    from scipy.stats import genpareto  # slow to import
+
     records = pricing.fit.design.records
-    if bound == "lipschitz":
+    if bound == LIPSCHITZ.name:
         centre, factor, largest = np.zeros(records), 2.0, pricing.sensitivity
-    elif bound == "exact" and pricing.own.constant is not None:
-        centre, factor, largest = pricing.own.constant, 1.0, pricing.own.by_record("exact")
+    elif bound == EXACT.name and pricing.constant is not None:
+        centre, factor, largest = pricing.constant, 1.0, EXACT.by_record(pricing)
     else:
         raise SettingError(
             f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {bound!r}."
@@ -150,7 +152,7 @@ def contraction(
         keep[order[:size]] = True
         synth = make().fit(table.rows_where(keep).native, left_out=left_out)
         row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
-        for bound in ("lipschitz", "oscillation", "exact"):
+        for bound in (bound.name for bound in BY_DRAWS):
             row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
             row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
         for name, value in row.items():

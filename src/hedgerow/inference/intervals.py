@@ -13,7 +13,7 @@ import numpy as np
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError, is_count, is_real
-from hedgerow.mechanism.debias import Corrected, Public, attempted, redrawn, replayed
+from hedgerow.mechanism.debias import Corrected, Public, attempt, replay_draws, replay_estimate
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
 from hedgerow.privacy.strict import Boxed
@@ -64,11 +64,11 @@ def intervals(
     parameters. What the tables of a search leave to chance is put back by resampling. Copies that went out
     uncorrected are matched by uncorrected draws, so that their bias moves the interval.
     """
-    model, design = public.recipe.model, public.design
+    model, design = public.settings.model, public.design
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
-    replay = partial(redrawn, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies))
-    found = _needed(attempted(replay, tables))
+    replay = partial(replay_draws, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies))
+    found = _needed(attempt(replay, tables))
     bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
     drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))
     gap = drawn - here - _searched(public, bias, drawn.shape[:2])
@@ -90,7 +90,7 @@ def _slope(public: Public, here: Array, steps: Array) -> Array:
 
     A step goes the other way where the model, its box for one, has no place for it.
     """
-    model, design = public.recipe.model, public.design
+    model, design = public.settings.model, public.design
     public = replace(public, key=public.key.child("slope"))
     moves = [place * step for place, step in zip(np.eye(len(here)), steps, strict=True)]
     moves = [
@@ -100,10 +100,10 @@ def _slope(public: Public, here: Array, steps: Array) -> Array:
 
     def differences(number: int) -> Array:
         truths = [model.natural(design, here + move) for move in (np.zeros_like(here), *moves)]
-        found = [np.subtract(*replayed(public, truth, number, scales)) for truth in truths]
+        found = [np.subtract(*replay_estimate(public, truth, number, scales)) for truth in truths]
         return np.array([there - found[0] for there in found[1:]])
 
-    found = _needed(attempted(differences, model.tables))
+    found = _needed(attempt(differences, model.tables))
     return np.asarray(np.mean(found, axis=0) / np.sum(moves, axis=0)[:, None], dtype=np.float64)
 
 
@@ -118,7 +118,7 @@ def _needed(found: list[T] | None) -> list[T]:
 
 def _searched(public: Public, bias: Array, shape: tuple[int, ...]) -> Array:
     """The bias as searches would find it, each with a few tables of its own."""
-    each = public.recipe.model.tables if public.search.tables is None else public.search.tables
+    each = public.settings.model.tables if public.search.tables is None else public.search.tables
     uniforms = public.key.child("searches").stream().uniform(int(np.prod(shape)) * each)
     chosen = np.minimum((uniforms * len(bias)).astype(np.int64), len(bias) - 1)
     return np.asarray(bias[chosen].reshape(*shape, each, -1).mean(axis=2), dtype=np.float64)

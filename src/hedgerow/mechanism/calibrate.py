@@ -1,4 +1,7 @@
-"""The weight scale that meets a target, rounded towards privacy.
+"""From weights to the fit that is released: the scale that meets a target, rounded towards privacy.
+
+`settle` is all that decides the powers, and `finish` the whole way to a priced fit: a release, an audit, an
+attack and a correction all go through them.
 
 Search freely, then certify: the search looks for the largest scale whose price meets the target, on draws
 that are thrown away. The fit that is released is drawn afresh and priced afresh; if it exceeds the target
@@ -9,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hedgerow.errors import CalibrationError, UnscoredError
-from hedgerow.mechanism.steps import Outcome, Recipe, Start, Weighted, run, trial_price
+from hedgerow.mechanism.steps import Outcome, Start, Weighted, run, weigh
+from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 
 _TOLERANCE = 0.002  # relative width at which the search for the scale stops
@@ -23,15 +27,31 @@ TRIES = len(LADDER)
 
 
 @dataclass(frozen=True, repr=False)
-class Calibrated:
-    """The certified fit and the scale that led to it; confidential."""
+class Settled:
+    """Weights at the scale that the target asks for, and the certified fit that proved it; confidential."""
 
-    outcome: Outcome
-    scale: float
-    attempts: int
+    weighted: Weighted
+    scale: float = 1.0
+    outcome: Outcome | None = None  # None where there was no target to calibrate to
 
     def __repr__(self) -> str:
-        return f"Calibrated({self.attempts} certifications, confidential)"
+        return f"Settled({self.weighted!r})"
+
+
+def settle(settings: Settings, start: Start, *, key: Key, near: float | None = None) -> Settled:
+    """Weigh the records and, where there is a target, scale the weights to it; `near` guesses at the scale."""
+    weighted = weigh(settings, start, key=key)
+    if settings.target is None:
+        return Settled(weighted)
+    return calibrate(settings, start, weighted, target=settings.target, key=key, near=near)
+
+
+def finish(settings: Settings, start: Start, *, key: Key) -> tuple[Outcome, float]:
+    """The priced fit that is released, and the scale of its weights."""
+    settled = settle(settings, start, key=key)
+    if settled.outcome is not None:
+        return settled.outcome, settled.scale
+    return run(settings, start, settled.weighted, key=key.child("certify").child(1)), settled.scale
 
 
 def largest_scale(price_at: Callable[[float], float], target: float) -> float:
@@ -81,19 +101,19 @@ def scale_near(price_at: Callable[[float], float], target: float, guess: float) 
 
 
 def calibrate(
-    recipe: Recipe, start: Start, weighted: Weighted, *, target: float, key: Key, near: float | None = None
-) -> Calibrated:
+    settings: Settings, start: Start, weighted: Weighted, *, target: float, key: Key, near: float | None = None
+) -> Settled:
     """A certified fit whose price for one copy is at most the target; `near` is a guess at the scale."""
-    if not recipe.standard.weighted:
-        outcome = run(recipe, start, weighted, key=key.child("certify").child(1), tries=TRIES)
+    if not settings.standard.weighted:
+        outcome = run(settings, start, weighted, key=key.child("certify").child(1), tries=TRIES)
         if outcome.certified > target:
             raise CalibrationError(_unreachable(target, outcome.certified, scalable=False))
-        return Calibrated(outcome, 1.0, 1)
+        return Settled(weighted, 1.0, outcome)
 
     def price_at(scale: float) -> float:
         # The same key at every scale: common random numbers make the price a smooth function of it.
         try:
-            return trial_price(recipe, start, weighted.scaled(scale), key=key.child("search"))
+            return run(settings, start, weighted.scaled(scale), key=key.child("search")).certified
         except UnscoredError:  # so little of the data is left that draws follow a vague prior
             return float("inf")
 
@@ -101,9 +121,9 @@ def calibrate(
     found = largest_scale(price_at, aim) if near is None else scale_near(price_at, aim, near)
     for attempt, share in enumerate(LADDER, 1):
         fresh, scale = key.child("certify").child(attempt), share * found
-        outcome = run(recipe, start, weighted.scaled(scale), key=fresh, tries=TRIES)
+        outcome = run(settings, start, weighted.scaled(scale), key=fresh, tries=TRIES)
         if outcome.certified <= target:
-            return Calibrated(outcome, scale, attempt)
+            return Settled(outcome.weighted, scale, outcome)
     raise CalibrationError(
         f"No fit met ε = {target:g} per copy in {TRIES} certifications: the price moves too much from one "
         "set of draws to the next. Use more draws, or weights that cap the riskiest records."

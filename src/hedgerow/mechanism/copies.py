@@ -1,26 +1,58 @@
-"""The uniform numbers that predictions are made from: independent, or stratified for smoother copies.
+"""From a certified fit to synthetic outcomes: which draws go out, corrected or not, and what they predict.
 
-Both are post-processing of the released draw. Stratified numbers fill the unit interval evenly within groups
-of records whose fitted values are neighbours, a public function of the draw and the predictors. Each number
-by itself is still uniform; together they scatter less than independent ones, which rules that combine copies
-and standard errors computed from one copy do not expect (docs/bias.md).
+Predictions come from uniform numbers: independent ones, or stratified ones for smoother copies. Both are
+post-processing of the released draws. Stratified numbers fill the unit interval evenly within groups of
+records whose fitted values are neighbours, a public function of the draw and the predictors. Each number by
+itself is still uniform; together they scatter less than independent ones, which rules that combine copies and
+standard errors computed from one copy do not expect (docs/bias.md).
 """
 
+from collections.abc import Sequence
 from math import isqrt
-from typing import Literal, get_args
 
 import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
+from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Model, Parameters
+from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
-Sampling = Literal["independent", "stratified"]
-SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
-
 _BELOW_ONE = 1 - 2.0**-53
+
+
+def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> tuple[Corrected, ...]:
+    """One draw of the certified fit per copy, chosen at random and corrected if the settings say so."""
+    fit = outcome.fit
+    order = np.argsort(key.child("draws").stream().uniform(fit.draws))[: settings.copies]
+    draws = [public_draw(fit.parameters, int(draw)) for draw in order]
+    if not settings.debias:
+        return tuple(Corrected(draw, False, 0) for draw in draws)
+    keys = (key.child("correct").child(number) for number in range(len(draws)))
+    return tuple(
+        correct(public_view(settings, start, draw, one)) for draw, one in zip(draws, keys, strict=True)
+    )
+
+
+def predict_copies(
+    settings: Settings, start: Start, released: Sequence[Corrected], *, key: Key
+) -> list[PerRecord]:
+    """The synthetic outcomes, copy by copy. Reads nothing of the confidential outcome but the released draws."""
+    model, design = settings.model, start.design.blank()
+    copies = []
+    for number, draw in enumerate(released):
+        own = key.child("predict").child(number)
+        numbers = uniforms(settings.sampling, model, design, draw.parameters, key=own)
+        values = model.predict(design, draw.parameters, numbers)
+        if draw.converged:
+            inside = own.child("inside")
+            view = public_view(settings, start, draw.parameters, inside)
+            values, _ = keep_inside(view, draw.parameters, values, inside)
+        copies.append(values)
+    return copies
 
 
 def uniforms(
@@ -37,10 +69,10 @@ def uniforms(
         )
     fitted = model.predict(design, parameters, np.full(design.records, 0.5))
     ties, order = key.child("strata").stream().uniform((2, design.records))
-    return stratified(fitted, fresh, ties=ties, order=order)
+    return stratify(fitted, fresh, ties=ties, order=order)
 
 
-def stratified(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: PerRecord) -> PerRecord:
+def stratify(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: PerRecord) -> PerRecord:
     """Uniforms with one in every stratum of each group of neighbouring fitted values.
 
     `fresh`, `ties` and `order` are independent uniforms: the place within a stratum, who of equals stands
@@ -48,10 +80,10 @@ def stratified(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: P
     group, and it would not be uniform.
     """
     records = len(fitted)
-    found = np.empty(records)
+    numbers = np.empty(records)
     neighbours = np.lexsort((ties, fitted))  # so that the order of the rows plays no part
     # About √n groups of √n: enough strata in each, and fitted values that are still close.
     for group in np.array_split(neighbours, isqrt(records)):
         stratum = np.argsort(np.argsort(order[group]))
-        found[group] = (stratum + fresh[group]) / len(group)
-    return np.minimum(found, _BELOW_ONE)  # rounding must not reach 1
+        numbers[group] = (stratum + fresh[group]) / len(group)
+    return np.minimum(numbers, _BELOW_ONE)  # rounding must not reach 1

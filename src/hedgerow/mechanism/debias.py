@@ -1,12 +1,12 @@
 """Undoing the bias of the weights by indirect inference (docs/maths.md, "Undoing the bias"; docs/bias.md).
 
 For a released draw θ, look for the θ_c such that tables simulated from the model at θ_c, put through the same
-recipe, lead back to θ on average. `corrected` receives one frozen object of public things and nothing else:
+recipe, lead back to θ on average. `correct` receives one frozen object of public things and nothing else:
 whatever it does with them is post-processing of the draw, and ε stays what it was. The weights, their scale,
 λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -16,12 +16,12 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError, HedgerowError, SettingError
-from hedgerow.mechanism.calibrate import calibrate
-from hedgerow.mechanism.carried import carries_data
-from hedgerow.mechanism.price import SUPREMA
-from hedgerow.mechanism.steps import Recipe, begin, power_of, weigh
-from hedgerow.models.base import Parameters
-from hedgerow.privacy.ranges import Everywhere
+from hedgerow.mechanism.calibrate import settle
+from hedgerow.mechanism.steps import Start, begin, power_of
+from hedgerow.models.base import Model, Parameters
+from hedgerow.privacy.ranges import Everywhere, Range
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.weights import FixedWeights, Reweighted, Weights
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -46,20 +46,19 @@ class Search:
 class Public:
     """All that a correction may know. Everything reachable from here is public or the released draw.
 
-    `recipe` holds the model with its prior, the standard with its public range, the rule for the weights,
-    the bound, S and how λ is found; `target` is the public ε of one copy. `key` serves nothing else.
+    `settings` hold the model with its prior, the standard with its public range, the rule for the weights, the
+    bound, S, the target and how λ is found. `key` serves nothing else.
     """
 
     draw: Parameters  # θ, one value per parameter
     design: Design  # the predictors; its outcome is missing throughout
     table: Table  # columns that the range and the weights read
-    recipe: Recipe
-    target: float | None
+    settings: Settings
     key: Key
     search: Search = field(default_factory=Search)
 
     def __repr__(self) -> str:
-        return f"Public({self.design.records} records, {self.recipe.standard.label})"
+        return f"Public({self.design.records} records, {self.settings.standard.label})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,52 +73,76 @@ class Corrected:
         return f"Corrected({'converged' if self.converged else 'uncorrected'} after {self.steps} steps)"
 
 
-def check(recipe: Recipe, target: float | None) -> None:
+def check(settings: Settings) -> None:
     """Refuse what cannot be replayed from public things, before any data are seen."""
-    if not recipe.standard.weighted:
+    standard, known = settings.standard, settings.standard.range
+    if not standard.weighted:
         raise SettingError(
-            f"debias: {recipe.standard.label} has no weights whose bias could be undone. Leave debias out."
+            f"debias: {standard.label} has no weights whose bias could be undone. Leave debias out."
         )
-    if not recipe.model.correctable:
+    if not settings.model.correctable:
         raise SettingError(
-            f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use a named "
+            f"debias: the {settings.model.name} model has no weighted estimate to correct with. Use a named "
             "family or a Program, or leave debias out."
         )
-    if any(isinstance(weights, FixedWeights) for weights in _chain(recipe.weights)):
+    base = settings.weights
+    while isinstance(base, Reweighted):
+        base = base.base
+    if isinstance(base, FixedWeights):
         raise SettingError(
             "debias: weights given by record cannot be replayed on a simulated table, and using them "
             "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."
         )
-    known = recipe.standard.range
-    if known.by_record and _needs_range(recipe, target):
+    # The exponents depend on the ranges through λ, the price, or records taken as public.
+    needed = standard.uses_known or settings.target is not None or isinstance(settings.weights, Reweighted)
+    if known.by_record and (needed or known.outside == "public"):
         raise SettingError(
             "debias: bounds given by record cannot be replayed on a simulated table: they may be as "
             "confidential as the records, and simulated values need not lie in them. Use Radius, Brackets or "
             "bounds that are the same for all, or leave debias out."
         )
-    if known.by_record and not is_dataclass(recipe.standard):
+    if known.by_record and not is_dataclass(standard):
         raise SettingError(
-            f"debias: {type(recipe.standard).__name__} must be a dataclass, so that its bounds by record, "
+            f"debias: {type(standard).__name__} must be a dataclass, so that its bounds by record, "
             "which are not needed, can be left out."
         )
-    for part in (recipe.weights, recipe.standard, recipe.model):
-        if carries_data(part, apart_from=[known] if known.by_record else []):
+    for part in (settings.weights, standard, settings.model):
+        stranger = _unvouched(part)
+        if stranger is not None:
             raise SettingError(
-                f"debias: {type(part).__name__} carries data of its own, or something that may hold them, "
-                "and hedgerow cannot know whether they are public. Give nothing but numbers, text and "
-                "functions of these, and columns by name; or leave debias out."
+                f"debias: {stranger} is not of hedgerow's own making, and may hold confidential data. If it "
+                "was written without looking at them, say so: public=True (for a class of your own, the "
+                "attribute public = True); or leave debias out."
             )
 
 
-def public_inputs(recipe: Recipe, design: Design, table: Table) -> tuple[Recipe, Design, Table]:
-    """The parts of `Public` that all draws of a release share, in memory that holds nothing else."""
-    if recipe.standard.range.by_record:  # `check` found that it is not needed
-        standard: Any = recipe.standard
-        recipe = replace(recipe, standard=replace(standard, range=Everywhere()))
-    names = dict.fromkeys((*recipe.standard.range.columns, *recipe.weights.columns))
-    if design.outcome in names:
+def _unvouched(part: object) -> str | None:
+    """The name of something a caller made and has not vouched for with public=True, wherever it is held.
+
+    A correction may know the settings, and settings may hold functions and objects of the caller's in which a
+    confidential array can hide. Our own frozen types hold numbers, words and names of columns.
+    """
+    if getattr(part, "public", False) is True:
+        return None
+    if type(part).__module__.partition(".")[0] != "hedgerow":
+        return getattr(part, "__name__", type(part).__name__)
+    for held in vars(part).values():
+        if isinstance(held, Weights | Standard | Range | Model) or callable(held):
+            stranger = _unvouched(held)
+            if stranger is not None:
+                return stranger
+    return None
+
+
+def public_view(settings: Settings, start: Start, draw: Parameters, key: Key) -> Public:
+    """What work on a released draw may know, in memory that holds nothing else."""
+    standard: Any = settings.standard
+    if standard.range.by_record:  # `check` found that it is not needed
+        settings = replace(settings, standard=replace(standard, range=Everywhere()))
+    names = dict.fromkeys((*settings.standard.range.columns, *settings.weights.columns))
+    if start.design.outcome in names:
         raise SettingError("debias: the range or the weights read the outcome's column. Leave debias out.")
-    return recipe, design.blank(), table.apart(list(names))
+    return Public(draw, start.design.blank(), start.table.apart(list(names)), settings, key)
 
 
 def public_draw(parameters: Parameters, draw: int) -> Parameters:
@@ -127,18 +150,18 @@ def public_draw(parameters: Parameters, draw: int) -> Parameters:
     return MappingProxyType({name: np.array(values[draw], copy=True) for name, values in parameters.items()})
 
 
-def corrected(public: Public) -> Corrected:
+def correct(public: Public) -> Corrected:
     """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
     design, search = public.design, public.search
-    model = public.recipe.model.stand_in(design, public.draw)
-    public = replace(public, recipe=replace(public.recipe, model=model))
+    model = public.settings.model.stand_in(design, public.draw)
+    public = replace(public, settings=replace(public.settings, model=model))
     wanted = model.free(design, public.draw)
     here, step, smallest = wanted, 1.0, np.inf
     tables = model.tables if search.tables is None else search.tables
     scales: dict[int, float] = {}
     for steps in range(1, search.limit + 1):
         truth = model.natural(design, here)
-        found = attempted(partial(replayed, public, truth, scales=scales), tables)
+        found = attempt(partial(replay_estimate, public, truth, scales=scales), tables)
         if found is None:
             break
         centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
@@ -160,7 +183,7 @@ def corrected(public: Public) -> Corrected:
     return Corrected(public.draw, False, steps)
 
 
-def attempted(replay: Callable[[int], T], tables: int) -> list[T] | None:
+def attempt(replay: Callable[[int], T], tables: int) -> list[T] | None:
     """What so many simulated tables lead to; None where too few of them can be released at all.
 
     A table on which the recipe has no answer, a target it cannot meet for one, is passed over: it would not
@@ -177,20 +200,20 @@ def attempted(replay: Callable[[int], T], tables: int) -> list[T] | None:
     return None
 
 
-def replayed(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> tuple[Array, Array]:
+def replay_estimate(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> tuple[Array, Array]:
     """A table simulated at `truth` and put through the whole recipe: its estimate, and chance's part in it.
 
     `scales` remembers each table's calibrated scale, where the search for it starts at the next step.
     """
-    return _told(public, truth, _replay(public, truth, number, scales))
+    return _estimate(public, truth, _replay(public, truth, number, scales))
 
 
-def redrawn(
+def replay_draws(
     public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
 ) -> tuple[Array, Array, Array]:
-    """`replayed`, and beside it draws of that table's weighted posterior, as `free` writes them."""
-    model, replay = public.recipe.model, _replay(public, truth, number, scales)
-    estimate, chance = _told(public, truth, replay)
+    """`replay_estimate`, and beside it draws of that table's weighted posterior, as `free` writes them."""
+    model, replay = public.settings.model, _replay(public, truth, number, scales)
+    estimate, chance = _estimate(public, truth, replay)
     drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
     rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
     return estimate, chance, np.array(rows)
@@ -198,7 +221,7 @@ def redrawn(
 
 @dataclass(frozen=True, repr=False)
 class _Replay:
-    """A simulated table at the end of the recipe."""
+    """A simulated table at the end of the settings."""
 
     first: PerRecord  # outcomes before any redraw
     design: Design
@@ -207,47 +230,45 @@ class _Replay:
 
 
 def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> _Replay:
-    recipe, key = public.recipe, public.key.child("table").child(number)
-    first, values = _simulated(public, truth, key.child("values"))
+    settings, key = public.settings, public.key.child("table").child(number)
+    first, values = _simulate(public, truth, key.child("values"))
     design = public.design.replace_values(values)
-    start = begin(recipe.model, public.table, design, draws=recipe.draws, key=key)
-    weighted = weigh(recipe, start, key=key)
-    if public.target is not None and recipe.bound not in SUPREMA:
-        # The last step's scale of the same table, or that of the table before: a place to start searching.
-        near = scales.get(number, scales.get(number - 1))
-        done = calibrate(recipe, start, weighted, target=public.target, key=key, near=near)
-        weighted, scales[number] = done.outcome.weighted, done.scale
-    return _Replay(first, design, power_of(recipe, weighted), key)
+    start = begin(settings.model, public.table, design, draws=settings.draws, key=key)
+    # The last step's scale of the same table, or that of the table before: a place to start searching.
+    settled = settle(settings, start, key=key, near=scales.get(number, scales.get(number - 1)))
+    if settings.target is not None:
+        scales[number] = settled.scale
+    return _Replay(first, design, power_of(settings, settled.weighted), key)
 
 
-def _told(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
+def _estimate(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
     """The estimate on a replayed table, and chance's part in it."""
-    model = public.recipe.model
+    model = public.settings.model
     estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
     chance = model.chance(public.design.replace_values(replay.first), truth)
     return estimate, np.zeros_like(estimate) if chance is None else chance
 
 
-def _simulated(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:
+def _simulate(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:
     """Outcomes drawn from the model, and the same with those redrawn that their range has no place for."""
-    model, records = public.recipe.model, public.design.records
+    model, records = public.settings.model, public.design.records
     first = model.predict(public.design, truth, key.child(0).stream().uniform(records))
     if not np.isfinite(first).all():
         raise DataError("Simulated values leave the numbers.")
-    values, outside = kept_inside(public, truth, first, key)
+    values, outside = keep_inside(public, truth, first, key)
     if outside:
         raise DataError("Simulated values keep falling outside the public range.")
     return first, values
 
 
-def kept_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) -> tuple[PerRecord, int]:
+def keep_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) -> tuple[PerRecord, int]:
     """Outcomes with those drawn again that their range has no place for, and how many are left outside.
 
     The public is taken to know that no outcome lies outside its range, unless the range says otherwise. Both
     the simulated tables and the copies of a corrected draw keep to it: θ_c belongs to values inside.
     """
-    model, known = public.recipe.model, public.recipe.standard.range
+    model, known = public.settings.model, public.settings.standard.range
     if known.outside == "public" or isinstance(known, Everywhere):
         return values, 0
     for turn in range(1, _REDRAWS + 1):
@@ -258,17 +279,3 @@ def kept_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) 
         noise = key.child(turn).stream().uniform(public.design.records)
         values = np.where(outside, model.predict(public.design, truth, noise), values)
     return values, int(outside.sum())
-
-
-def _needs_range(recipe: Recipe, target: float | None) -> bool:
-    """Whether the exponents depend on the ranges: through λ, the price, or records taken as public."""
-    standard = recipe.standard
-    reweighted = isinstance(recipe.weights, Reweighted)
-    return standard.uses_known or target is not None or reweighted or standard.range.outside == "public"
-
-
-def _chain(weights: Weights) -> Iterator[Weights]:
-    yield weights
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-        yield weights

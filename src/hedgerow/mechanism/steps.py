@@ -1,41 +1,31 @@
-"""The mechanism, step by step, for weights held fixed (docs/maths.md, "The mechanism").
+"""The mechanism, step by step (docs/maths.md, "The mechanism").
 
-1. fit unweighted; 2. risks; 3. weights; 4. what is known (λ); 5. refit with each record's likelihood
-raised to its power; 6. price from those new draws. Synthesis then uses draws of that very fit.
+1. fit unweighted; 2. risks (`begin`); 3. weights; 4. what is known, λ (`weigh`); 5. refit with each record's
+likelihood raised to its power; 6. price from those new draws (`run`). Synthesis then uses draws of that very
+fit.
+
+There is one such procedure. A mask says which outcomes are there: all of them for a release, all but one when
+an audit or an attack asks what that one changed, and simulated ones when a correction replays it.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
-from hedgerow.mechanism.price import SUPREMA, Bound, Pricing, Statement, extremes_of_log_lik, statement
+from hedgerow.mechanism.price import Pricing, extremes_of_log_lik
 from hedgerow.models.base import Model
 from hedgerow.models.risk import Risk, risk_from
+from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.ranges import Everywhere, Interval
 from hedgerow.privacy.sensitive import Sensitive, sensitive_part
-from hedgerow.privacy.standards import Standard
-from hedgerow.privacy.weights import Evidence, Weights, checked_alpha
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.weights import Evidence, checked_alpha
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
-
-Known = Literal["exact", "simulated"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Everything the procedure is told before it sees the outcome; public."""
-
-    model: Model
-    standard: Standard
-    weights: Weights
-    bound: Bound
-    draws: int
-    known: Known
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +36,7 @@ class Start:
     design: Design
     fit: Fit | None  # none where the risk is public and needs no fit
     risk: Risk
+    present: RecordMask  # outcomes that are used; the others count as missing
 
     def __repr__(self) -> str:
         return f"Start({self.design.records} records, confidential)"
@@ -58,10 +49,11 @@ class Weighted:
     alpha: PerRecord
     known: PerRecord
     interval: Interval
+    present: RecordMask
 
     def scaled(self, scale: float) -> "Weighted":
         """The same with every weight multiplied by scale."""
-        return Weighted(scale * self.alpha, self.known, self.interval)
+        return replace(self, alpha=scale * self.alpha)
 
     def __repr__(self) -> str:
         return f"Weighted({len(self.alpha)} records, confidential)"
@@ -75,103 +67,113 @@ class Outcome:
     fit: Fit
     pricing: Pricing
     statement: Statement
-    epsilon: float  # of one copy under the recipe's bound
-    certified: float  # the number the draw-based statement holds for; at least epsilon
+    epsilon: float  # of one copy under the chosen bound
+    certified: float  # the number the statement holds for; at least epsilon
 
     def __repr__(self) -> str:
         return f"Outcome({self.fit!r})"
 
 
-def begin(model: Model, table: Table, design: Design, *, draws: int, key: Key) -> Start:
-    """Steps 1 and 2."""
+def begin(
+    model: Model, table: Table, design: Design, *, draws: int, key: Key, present: RecordMask | None = None
+) -> Start:
+    """Fit the plain posterior and read off how loudly each record speaks: steps 1 and 2.
+
+    `present` leaves outcomes out of the fit as if they were missing. A model whose risk is public needs no fit.
+    """
     model.check(design)
+    rows = np.ones(design.records, dtype=np.bool_) if present is None else present
     public = model.public_risk(design)
     if public is not None:
-        return Start(table, design, None, public)
-    unweighted = fit(model, design, np.ones(design.records), draws=draws, key=key.child("unweighted"))
+        return Start(table, design, None, public, rows)
+    unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
-    return Start(table, design, unweighted, risk_from(extremes_of_log_lik(unweighted, nowhere)))
+    return Start(table, design, unweighted, risk_from(extremes_of_log_lik(unweighted, nowhere)), rows)
 
 
-def weigh(recipe: Recipe, start: Start, *, key: Key) -> Weighted:
-    """Steps 3 and 4."""
-    if recipe.bound in SUPREMA and start.fit is not None:
+def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
+    """Weights from risks, and the share of each record that is deemed public: steps 3 and 4.
+
+    An outcome that is not there takes no part: it has no weight, no range and no say in the others' weights.
+    """
+    if not settings.bound.over_draws and start.fit is not None:
         raise SettingError(
-            f"{recipe.standard.label}: its weights rest on the risk that its restricted model makes public, "
-            "and these risks come from the draws of a fit. Begin with the recipe's own model."
+            f"{settings.standard.label}: its weights rest on the risk that its restricted model makes public, "
+            "and these risks come from the draws of a fit. Begin with the settings' own model."
         )
-    interval = recipe.standard.range.interval(start.design.values, start.table)
-    known = _known(recipe, start, interval, key.child("known"))
-    records = start.design.records
-    if not recipe.standard.weighted:
-        return Weighted(np.ones(records), known, interval)
+    rows, values, table = start.present, start.design.values, start.table
+    known_range = settings.standard.range
+    if rows.all():
+        interval = known_range.interval(values, table)
+    else:
+        table = table.rows_where(rows)
+        interval = _spread(known_range.of_rows(rows).interval(values[rows], table), rows)
+    plain = Weighted(rows.astype(np.float64), np.zeros(len(rows)), interval, rows)
+    weighted = replace(plain, known=_known(settings, start, interval, key.child("known")))
+    if not settings.standard.weighted:
+        return weighted
     refits = iter(range(1000))
 
+    def everybody(alpha: PerRecord) -> Weighted:
+        whole = np.zeros(len(rows))
+        whole[rows] = alpha
+        return replace(weighted, alpha=whole)
+
     def refit(alpha: PerRecord) -> PerRecord:
-        trial = key.child("reweight").child(next(refits))
-        second, part = _refit(recipe, start, Weighted(alpha, known, interval), trial)
-        return second.absolute(part, interval)
+        second, part = _refit(settings, start, everybody(alpha), key.child("reweight").child(next(refits)))
+        return second.absolute(part, interval)[rows]
 
-    evidence = Evidence(start.risk, start.design.values, start.table, refit)
-    return Weighted(checked_alpha(recipe.weights, evidence), known, interval)
+    risk = Risk(start.risk.low[rows], start.risk.high[rows])
+    evidence = Evidence(risk, values[rows], table, refit)
+    return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
 
 
-def run(recipe: Recipe, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
-    """Steps 5 and 6, from fresh draws."""
-    second, part = _refit(recipe, start, weighted, key)
-    pricing = Pricing(second, part, weighted.interval)
-    if not pricing.has(recipe.bound):
+def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
+    """Refit with the powers and price the fresh draws: steps 5 and 6."""
+    second, part = _refit(settings, start, weighted, key)
+    pricing, bound = Pricing(second, part, weighted.interval), settings.bound
+    if not bound.has(pricing):
         raise SettingError(
-            f"bound='exact' has no closed form for {type(recipe.standard).__name__} with the "
+            f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
             "the normal and lognormal models withheld_epsilon_['exact'] is the exact price with x_i withheld."
         )
-    epsilon = certified = pricing.epsilon(recipe.bound)
-    if recipe.bound == "oscillation":
-        # max − min is two numbers per draw; about centres fixed beforehand it is one, and can be certified.
-        pilot, _ = _refit(recipe, start, weighted, key.child("pilot"))
-        seen = pilot.extremes(part, weighted.interval)
-        certified = pricing.own.centred((seen.low + seen.high) / 2)
-    stated = statement(recipe.bound, second, tries=tries)
-    return Outcome(weighted, second, pricing, stated, epsilon, certified)
+    certified = bound.certified(
+        pricing,
+        lambda: _refit(settings, start, weighted, key.child("pilot"))[0].extremes(part, weighted.interval),
+    )
+    stated = bound.statement(second.draws, second.health, tries=tries)
+    return Outcome(weighted, second, pricing, stated, bound.epsilon(pricing), certified)
 
 
-def trial_price(recipe: Recipe, start: Start, weighted: Weighted, *, key: Key) -> float:
-    """The number a target would be held against, for a fit that is thrown away."""
-    if recipe.bound != "lipschitz":
-        return run(recipe, start, weighted, key=key).certified
-    trial, part = _refit(recipe, start, weighted, key)
-    return float(2 * trial.absolute(part, weighted.interval).max())
-
-
-def power_of(recipe: Recipe, weighted: Weighted) -> PerRecord:
-    """α*_i, the exponent on each record's likelihood; 1 for records that are taken as public."""
+def power_of(settings: Settings, weighted: Weighted) -> PerRecord:
+    """α*_i, the exponent on each record's likelihood; 1 for records taken as public, 0 for missing outcomes."""
     inside = weighted.interval.inside
-    power = np.where(inside, recipe.standard.power(weighted.alpha, weighted.known), 1.0)
+    power = np.where(inside, settings.standard.power(weighted.alpha, weighted.known), 1.0) * weighted.present
     if not (np.isfinite(power) & (power >= 0)).all():
         raise SettingError(
-            f"{type(recipe.standard).__name__}.power gave values that are negative or not finite; "
+            f"{type(settings.standard).__name__}.power gave values that are negative or not finite; "
             "powers must be numbers from 0 up."
         )
     return power
 
 
-def _refit(recipe: Recipe, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Sensitive]:
-    power = power_of(recipe, weighted)
-    part = sensitive_part(recipe.standard, weighted.alpha, weighted.known, weighted.interval)
-    return fit(recipe.model, start.design, power, draws=recipe.draws, key=key), part
+def _refit(settings: Settings, start: Start, weighted: Weighted, key: Key) -> tuple[Fit, Sensitive]:
+    power = power_of(settings, weighted)
+    part = sensitive_part(settings.standard, weighted.alpha, weighted.known, weighted.interval)
+    return fit(settings.model, start.design, power, draws=settings.draws, key=key), part
 
 
-def _known(recipe: Recipe, start: Start, interval: Interval, key: Key) -> PerRecord:
+def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> PerRecord:
     """λ_i, the probability that a fresh value falls outside record i's range."""
     records = start.design.records
-    if not recipe.standard.uses_known or interval.whole:
+    if not settings.standard.uses_known or interval.whole:
         return np.zeros(records)
     if start.fit is None:
         raise SettingError(
-            f"{recipe.standard.label} needs an unweighted fit, which this model does not have."
+            f"{settings.standard.label} needs an unweighted fit, which this model does not have."
         )
-    if recipe.known == "exact":
+    if settings.known == "exact":
         return np.clip(1 - start.fit.mean_mass(interval), 0, 1)
     outside = np.zeros(records)
     stream = key.stream()
@@ -179,3 +181,10 @@ def _known(recipe: Recipe, start: Start, interval: Interval, key: Key) -> PerRec
         fresh = start.fit.predict(draw, stream.uniform(records))
         outside += (fresh < interval.lower) | (fresh > interval.upper)
     return outside / start.fit.draws
+
+
+def _spread(part: Interval, rows: RecordMask) -> Interval:
+    """The ranges of some rows among all: a missing outcome has none, and costs nothing."""
+    lower, upper, inside = np.full(len(rows), -np.inf), np.full(len(rows), np.inf), np.zeros(len(rows), np.bool_)
+    lower[rows], upper[rows], inside[rows] = part.lower, part.upper, part.inside
+    return Interval(lower, upper, inside)

@@ -83,7 +83,6 @@ class Model(ABC):
     """A Bayesian regression of one outcome on public predictors."""
 
     name: str
-    bound: ClassVar[str] = ""  # the bound that `public_risk` makes over all parameters, where it does
     correctable: ClassVar[bool] = False  # True: draws can be corrected, by the methods from `stand_in` on
     tables: ClassVar[int] = 20  # simulated tables a correction takes; `chance` spares some
 

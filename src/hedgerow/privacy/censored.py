@@ -6,16 +6,16 @@ by no more than the window's width times its weight, and min(1, ε/width) makes 
 would be ε-differentially private; a Markov chain draws only approximately, and nothing says how closely.
 """
 
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hedgerow.arrays import LogLik, PerRecord
 from hedgerow.errors import SettingError, is_finite
-from hedgerow.mechanism.price import Bound
+from hedgerow.privacy.bounds import CENSORED, Bound
 from hedgerow.models.base import Model, Parameters, Sample, blocks
 from hedgerow.models.families.family import Family
 from hedgerow.models.programs.sampled import Sampled
@@ -52,7 +52,7 @@ class Censored(Bounded):
     keep: float = 0.9
     reason: str = ""
     label: ClassVar[str] = "Censored"
-    bound: ClassVar[Bound] = "censored"
+    bound: ClassVar[Bound] = CENSORED
 
     def __post_init__(self) -> None:
         if not is_finite(self.keep) or not 0 < self.keep <= 1:
@@ -82,8 +82,9 @@ class Clipped(Wrapped):
 
     base: Sampled
     keep: float = 0.9
-    bound: ClassVar[Bound] = "censored"
-    _windows: dict[int, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _windows: WeakKeyDictionary[Design, tuple[PerRecord, PerRecord]] = field(
+        init=False, default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.base.name}, censored")
@@ -94,20 +95,16 @@ class Clipped(Wrapped):
         The draws come from the prior under a fixed, public key. A record to which they give no finite density
         gets a window of no width: it says nothing.
         """
-        seen = self._windows.get(id(design))
-        if seen is not None and seen[0]() is design:
-            return seen[1]
+        if design in self._windows:
+            return self._windows[design]
         key = Key.from_seed(0).child("reference")
         reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
         low, high = np.empty(design.records), np.empty(design.records)
         for records in blocks(design.records, _REFERENCE):
             plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference)]
             low[records], high[records] = _ends(np.concatenate(plain), self.keep)
-        place = id(design)
-        forget = weakref.ref(design, lambda _: self._windows.pop(place, None))
-        found = low, high
-        self._windows[place] = forget, found
-        return found
+        self._windows[design] = low, high
+        return low, high
 
     def public_risk(self, design: Design) -> Risk:
         low, high = self.window(design)

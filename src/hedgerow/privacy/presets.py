@@ -9,12 +9,12 @@ from typing import Any
 
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.privacy.weights import CapWeights, LinearWeights
-from hedgerow.results import per_copy
+from hedgerow.privacy.bounds import per_copy
 
 PRESETS = ("paper", "recommended")
 
 
-def preset(name: str, *, epsilon: Any, copies: Any, given: Collection[str]) -> dict[str, Any]:
+def preset_settings(name: str, *, epsilon: Any, copies: Any, given: Collection[str]) -> dict[str, Any]:
     """What the preset says about settings that are not among `given`.
 
     A caller's own weights keep the plain default's bound: linear weights must not end up under a sharper one

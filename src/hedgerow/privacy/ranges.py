@@ -6,8 +6,8 @@ are never published. `Brackets` do not depend on x_i beyond the class it falls i
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -61,6 +61,10 @@ class Range(ABC):
     def describe(self) -> str:
         """The range in words for the guarantee: public settings, never a record's ends."""
         return type(self).__name__
+
+    def of_rows(self, rows: RecordMask) -> "Range":
+        """The same range for some of the rows: where bounds are given by record, those rows' bounds."""
+        return self
 
     @abstractmethod
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
@@ -208,6 +212,13 @@ class Bounds(Range):
 
         return f"each outcome lies between {side(self.lower)} and {side(self.upper)}"
 
+    def of_rows(self, rows: RecordMask) -> Range:
+        def chosen(end: Any) -> Any:
+            numbers = None if isinstance(end, str) else np.asarray(end)
+            return end if numbers is None or numbers.shape != rows.shape else numbers[rows]
+
+        return replace(self, lower=chosen(self.lower), upper=chosen(self.upper))
+
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         low, high = self._end(self.lower, "lower", table), self._end(self.upper, "upper", table)
         crossed = int((low > high).sum())
@@ -280,6 +291,9 @@ class Where(Range):
             f"{self.otherwise.describe()}"
         )
 
+    def of_rows(self, rows: RecordMask) -> Range:
+        return replace(self, then=self.then.of_rows(rows), otherwise=self.otherwise.of_rows(rows))
+
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         return _split(table.flags(self.column), self.then, self.otherwise, values, table)
 
@@ -320,6 +334,9 @@ class Tail(Range):
             f"for the largest {self.top:.3g} of the outcomes, {self.wider.describe()}; for the others, "
             f"{self.otherwise.describe()}"
         )
+
+    def of_rows(self, rows: RecordMask) -> Range:
+        return replace(self, wider=self.wider.of_rows(rows), otherwise=self.otherwise.of_rows(rows))
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.

@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import DataError, SettingError, is_real
-from hedgerow.mechanism.price import Bound
+from hedgerow.privacy.bounds import STRICT, Bound
 from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
@@ -71,7 +71,7 @@ class Strict(Bounded):
     box: Mapping[str, tuple[float, float]]
     reason: str = ""
     label: ClassVar[str] = "Strict"
-    bound: ClassVar[Bound] = "strict"
+    bound: ClassVar[Bound] = STRICT
 
     def __post_init__(self) -> None:
         ends: dict[str, tuple[float, float]] = {}
@@ -119,7 +119,6 @@ class Boxed(Wrapped):
     base: Regression
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
-    bound: ClassVar[Bound] = "strict"
     correctable: ClassVar[bool] = True
 
     def check(self, design: Design) -> None:

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.risk import Risk, RiskKind, check_kind
 from hedgerow.tables.table import Table
@@ -37,6 +37,10 @@ class Weights(ABC):
     def columns(self) -> tuple[str, ...]:
         """Table columns the weights are read from; never the outcome."""
         return ()
+
+    def of_rows(self, rows: RecordMask) -> "Weights":
+        """The same rule for some of the rows: where weights are given by record, those rows' weights."""
+        return self
 
     @abstractmethod
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -209,6 +213,9 @@ class Reweighted(Weights):
     def columns(self) -> tuple[str, ...]:
         return self.base.columns
 
+    def of_rows(self, rows: RecordMask) -> Weights:
+        return replace(self, base=self.base.of_rows(rows))
+
     def alpha(self, evidence: Evidence) -> PerRecord:
         alpha = self.base.alpha(evidence)
         bound = evidence.refit(alpha)
@@ -224,6 +231,9 @@ class FixedWeights(Weights):
     values: PerRecord
     joint: ClassVar[bool] = False
 
+    def of_rows(self, rows: RecordMask) -> Weights:
+        return FixedWeights(self.values[rows]) if len(self.values) == len(rows) else self
+
     def alpha(self, evidence: Evidence) -> PerRecord:
         return np.array(self.values, dtype=np.float64)
 
@@ -237,6 +247,7 @@ class CallableWeights(Weights):
 
     function: Callable[[PerRecord], PerRecord]
     risk: RiskKind = "lipschitz"
+    public: bool = False  # True: the caller vouches that the function holds nothing confidential
 
     def __post_init__(self) -> None:
         check_kind(self.risk)
@@ -270,7 +281,7 @@ def moves_with_everyone(weights: Weights) -> bool:
     return isinstance(weights, LinearWeights | InverseWeights)
 
 
-def if_recomputed(weights: Weights) -> str:
+def caveat_if_recomputed(weights: Weights) -> str:
     """What a price under the sharper bounds leaves open, since it holds weights fixed; in words.
 
     Empty for weights that do not depend on other records (docs/weights.md, "What the audit says").

@@ -1,9 +1,7 @@
-"""Ranges in plain words, for a certificate that people read who never saw the code."""
+"""Small pieces of wording that claims and certificates share; no part of the engine is needed to read them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-from hedgerow.privacy.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
+from decimal import ROUND_CEILING, Decimal
 
 NO_REASON = "No reason was given."
 
@@ -16,53 +14,14 @@ class Assumption:
     because: str
 
 
-def assumed_ranges(known: Range, column: str, reasons: Mapping[str, str | None]) -> tuple[Assumption, ...]:
-    """What a range standard takes the public to know about the column, part by part."""
-    return tuple(
-        Assumption(words, reasons.get(place) or (NO_REASON if place == "" else "As for the whole."))
-        for place, words in _parts(known, f"each value of '{column}'", "")
-    )
+def rounded_up(value: float, digits: int) -> str:
+    """A number to some significant digits, rounded up, so that a claim never says less than it must.
 
-
-def _parts(known: Range, subject: str, place: str) -> list[tuple[str, str]]:
-    match known:
-        case Tail(top=top, wider=wider, otherwise=otherwise):
-            rule = (
-                f"{subject}: a wider range for the largest {100 * top:g} % of the records, by a public rule"
-            )
-            inner = [(wider, "wider", "those"), (otherwise, "otherwise", "the other records")]
-        case Where(column=flag, then=then, otherwise=otherwise):
-            rule = f"{subject}: one range where the public column '{flag}' is true, another elsewhere"
-            inner = [(then, "then", "those"), (otherwise, "otherwise", "the other records")]
-        case _:
-            return [(place, f"{subject} is known to lie {_within(known)}{_outside(known)}")]
-    found = [(place, rule + _outside(known))]
-    for part, name, whose in inner:
-        found += _parts(part, f"{subject}, for {whose}", f"{place}.{name}".lstrip("."))
-    return found
-
-
-def _within(known: Range) -> str:
-    match known:
-        case Radius(a=a, b=b):
-            return f"between {a:g} and {b:g} times itself (a range that is never published by record)"
-        case Brackets(edges=edges):
-            return "in its class, the classes having the edges " + ", ".join(f"{edge:g}" for edge in edges)
-        case Bounds(lower=lower, upper=upper):
-            return f"between {_end(lower)} and {_end(upper)}"
-        case Everywhere():
-            return "anywhere: nothing is known"
-        case _:
-            return f"in its range {known!r}"
-
-
-def _end(end: object) -> str:
-    if isinstance(end, str):
-        return f"its value of the column '{end}'"
-    return f"{end:g}" if isinstance(end, int | float) else "a bound given by record"
-
-
-def _outside(known: Range) -> str:
-    if known.outside == "error":
-        return ""
-    return "; a value outside its range is taken to be public exactly, and is not protected"
+    >>> rounded_up(5.7 / 3, 6), rounded_up(0.00508, 2)
+    ('1.9', '0.0051')
+    """
+    if value == 0:
+        return "0"
+    exact = Decimal(f"{value:.12g}")  # 5.7/3 is a rounding error above 1.9, and means 1.9
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"

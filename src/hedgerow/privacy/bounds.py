@@ -1,0 +1,326 @@
+"""Bounds on the privacy loss: what a record costs, what may be said of it, and in which words.
+
+With d the sensitive part of a standard (docs/maths.md, "The price"), for each record i over the draws s of one
+fit:
+
+- `LIPSCHITZ`: 2 max_s |d|, the paper's ε;
+- `OSCILLATION`: max_s d − min_s d, never larger;
+- `EXACT`: max_s |d − c|, the privacy loss itself, where c has a closed form;
+- `STRICT` and `CENSORED`: the supremum over all parameters, which comes with its standard.
+
+The price is the largest over records. A maximum over draws is not a supremum over parameters: for these models
+that supremum is infinite, and none of the first three is differential privacy.
+
+    >>> bound_named("oscillation").name
+    'oscillation'
+
+To add a bound, subclass `Bound`, say how it prices a record and what it claims, and list it in `BY_DRAWS`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.errors import SettingError
+from hedgerow.models.base import Health
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.wording import rounded_up
+
+if TYPE_CHECKING:
+    from hedgerow.privacy.guarantee import Guarantee
+
+CONFIDENCE = 0.95
+
+
+class Priced(Protocol):
+    """What a fit offers to be priced, by record; confidential."""
+
+    @property
+    def sensitivity(self) -> PerRecord:
+        """max_s |d|."""
+
+    @property
+    def extremes(self) -> Extremes:
+        """The smallest and the largest d over the draws."""
+
+    @property
+    def constant(self) -> PerRecord | None:
+        """c_i of the exact loss, where it has a closed form."""
+
+    @property
+    def supremum(self) -> PerRecord | None:
+        """The loss over all parameters, where the model bounds it."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """How far draws carry: δ is the share of the posterior they leave open, at this confidence.
+
+    A bound that rests on no draws has δ = 0 and confidence 1.
+    """
+
+    draws: int
+    delta: float
+    confidence: float
+    independent: bool
+
+
+class Bound(ABC):
+    """How the privacy loss about a record is bounded. Stateless: one object per bound."""
+
+    name: ClassVar[str]
+    brief: ClassVar[str]  # what an ε under this bound says, in one line
+    over_draws: ClassVar[bool] = True  # False: over all parameters, with nothing left to chance
+    sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
+    not_covered: ClassVar[tuple[str, ...]]  # what a claim under this bound never covers
+
+    def has(self, priced: Priced) -> bool:
+        """Whether this fit can be priced under this bound."""
+        return True
+
+    @abstractmethod
+    def by_record(self, priced: Priced) -> PerRecord:
+        """The price of one copy, for each record."""
+
+    def epsilon(self, priced: Priced) -> float:
+        """The price of one copy: the largest over records."""
+        return float(self.by_record(priced).max())
+
+    def certified(self, priced: Priced, pilot: Callable[[], Extremes]) -> float:
+        """The number a target is held against, and which the statement holds for; at least `epsilon`.
+
+        `pilot` gives the extremes of d over draws of an independent fit at the same powers.
+        """
+        return self.epsilon(priced)
+
+    def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
+        """What S independent draws support: δ = 1 − error^{1/S} with an error of 0.05/tries.
+
+        `tries` is the number of certifications the plan allows, fixed in advance: each may err with probability
+        0.05/tries, so that all together err with at most 0.05 and δ says nothing about the data. For a Markov
+        chain S is the tail ESS that the health gate demands of every fit, not the one measured: that is at
+        least as large, but δ is published and must not depend on the confidential data.
+        """
+        error = (1 - CONFIDENCE) / tries
+        effective = min(float(draws), health.stated_draws)
+        delta = float(-np.expm1(np.log(error) / effective))
+        return Statement(int(effective), delta, CONFIDENCE, health.independent)
+
+    @abstractmethod
+    def claim(self, given: "Guarantee", epsilon: float) -> str:
+        """The sentence that may be copied into a release note."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+_UNPROTECTED = (
+    "Who is in the table, the number and order of the records, the index and every other column are not "
+    "protected."
+)
+_ARITHMETIC = "Arithmetic is in floating point; what the last digits of a copy may tell is not covered."
+_LOCAL = (
+    "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
+    "the draws made for the data at hand, not of every possible table.",
+    "Weights, their scale, the shares taken as public and the ranges are held fixed, although they were "
+    "computed from all records, and so is the choice of the fit that met the target.",
+    _UNPROTECTED,
+    "Replacing an outcome by any other value is not covered.",
+    "That a run ended without a release, because the data, the model or the sampler refused, is not covered.",
+    _ARITHMETIC,
+)
+_LEVERAGE = (
+    "A record that decides much of its own fit, such as the only one of its category, can lose more than the "
+    "draws show."
+)
+
+
+class _OverDraws(Bound):
+    """Bounds that speak of the posterior's draws on both sides of a set of parameters."""
+
+    not_covered: ClassVar[tuple[str, ...]] = (*_LOCAL, _LEVERAGE)
+
+    def claim(self, given: "Guarantee", epsilon: float) -> str:
+        stated, terms = given.statement, given.terms
+        return (
+            f"With {sureness(stated)}, on a set of parameters that holds all but at most δ = "
+            f"{rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table and the "
+            f"posterior given the table in which {given.neighbour} have densities that differ by a factor of "
+            f"at most e^ε, both restricted to that set; {price_in_words(epsilon, terms.copies)}. How much of "
+            "the second posterior lies in the set is not covered."
+        )
+
+
+class Lipschitz(_OverDraws):
+    """2 max_s |d|: the paper's ε."""
+
+    name = "lipschitz"
+    brief = "draw-based and local, 2Δ, weights held fixed"
+    sharper = False
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        return 2 * priced.sensitivity
+
+
+class Oscillation(_OverDraws):
+    """max_s d − min_s d: never above the Lipschitz price, and free of the outcome's units."""
+
+    name = "oscillation"
+    brief = "draw-based and local, oscillation, weights held fixed"
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        return priced.extremes.oscillation
+
+    def certified(self, priced: Priced, pilot: Callable[[], Extremes]) -> float:
+        # max − min is two numbers per draw; about centres fixed beforehand it is one, and can be certified.
+        seen = pilot()
+        return float(2 * distance(priced.extremes, (seen.low + seen.high) / 2).max())
+
+
+class Exact(Bound):
+    """max_s |d − c|: the privacy loss itself, for neighbours in closed form."""
+
+    name = "exact"
+    brief = "draw-based and local, exact loss, weights held fixed"
+    not_covered = _LOCAL
+
+    def has(self, priced: Priced) -> bool:
+        return priced.constant is not None
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        if priced.constant is None:
+            raise SettingError("This neighbour has no closed form, so there is no exact price.")
+        return distance(priced.extremes, priced.constant)
+
+    def claim(self, given: "Guarantee", epsilon: float) -> str:
+        stated = given.statement
+        return (
+            f"With {sureness(stated)}, a released parameter draw has probability at most δ = "
+            f"{rounded_up(stated.delta, 2)} of a privacy loss above "
+            f"{price_in_words(epsilon, given.terms.copies)} about any record, compared with the table in which "
+            f"{given.neighbour}. The probability is over draws given the table; the reverse direction is not "
+            "covered."
+        )
+
+
+class Supremum(Bound):
+    """The largest loss over all parameters: each factor of the posterior is bounded by ε beforehand."""
+
+    over_draws = False
+    sharper = False
+
+    def has(self, priced: Priced) -> bool:
+        return priced.supremum is not None
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        if priced.supremum is None:
+            raise SettingError(f"This fit has no {self.name} price; that comes with the standard.")
+        return priced.supremum
+
+    def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
+        return Statement(draws, 0.0, 1.0, health.independent)
+
+    def _private(self, epsilon: float, copies: int, composed: str) -> str:
+        one, whole, twice = (rounded_up(value, 6) for value in (epsilon / copies, epsilon, 2 * epsilon))
+        total = f"; {copies} {composed} compose to {whole} and {twice}" if copies > 1 else ""
+        return (
+            f"ε-differentially private with ε = {one} for one outcome withheld, and with 2ε for one outcome "
+            f"replaced by any other value{total}."
+        )
+
+
+class StrictSupremum(Supremum):
+    """Over a declared box of parameters, with exact draws."""
+
+    name = "strict"
+    brief = "ε-differential privacy over a public box"
+    not_covered = (
+        "It rests on the box of parameters having been chosen without the confidential outcome.",
+        _UNPROTECTED,
+        "That a run ended without a release, because the model refused an outcome or too few draws fell into "
+        "the box, is not covered.",
+    )
+
+    def claim(self, given: "Guarantee", epsilon: float) -> str:
+        return (
+            f"Each copy is {self._private(epsilon, given.terms.copies, 'copies')} This is pure differential "
+            "privacy over the declared box of parameters, up to floating-point arithmetic."
+        )
+
+
+class CensoredSupremum(Supremum):
+    """Over censored log densities, with the draws of a Markov chain."""
+
+    name = "censored"
+    brief = "ε-differential privacy up to sampler error"
+    not_covered = (
+        "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, and "
+        "nothing known bounds how far its draws are from the posterior the statement is about.",
+        "It rests on the model, its prior and with them the censoring having been chosen without the "
+        "confidential outcome.",
+        _UNPROTECTED,
+        "That a run ended without a release, because the model or the sampler refused, is not covered.",
+        _ARITHMETIC,
+    )
+
+    def claim(self, given: "Guarantee", epsilon: float) -> str:
+        return (
+            "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood would "
+            f"be {self._private(epsilon, given.terms.copies, 'independent draws')} The copies come from a "
+            "Markov chain that approximates this posterior; how far its draws are from it is not known."
+        )
+
+
+LIPSCHITZ, OSCILLATION, EXACT = Lipschitz(), Oscillation(), Exact()
+STRICT, CENSORED = StrictSupremum(), CensoredSupremum()
+BY_DRAWS: tuple[Bound, ...] = (LIPSCHITZ, OSCILLATION, EXACT)  # those a caller may choose
+BOUNDS: tuple[Bound, ...] = (*BY_DRAWS, STRICT, CENSORED)
+
+
+def bound_named(given: "str | Bound") -> Bound:
+    """The bound that a setting names; those over all parameters come with their standard instead."""
+    for bound in BY_DRAWS:
+        if given == bound.name or given == bound:
+            return bound
+    raise SettingError(f"bound must be one of {', '.join(bound.name for bound in BY_DRAWS)}, got {given!r}.")
+
+
+def prices(priced: Priced) -> dict[str, float]:
+    """ε of one copy under every bound over draws that this fit has, by the bound's name."""
+    return {bound.name: bound.epsilon(priced) for bound in BY_DRAWS if bound.has(priced)}
+
+
+def per_copy(epsilon: float, copies: int) -> float:
+    """epsilon/copies, rounded down so that the copies together never exceed epsilon."""
+    target = epsilon / copies
+    return target if target * copies <= epsilon else float(np.nextafter(target, 0.0))
+
+
+def distance(extremes: Extremes, centre: PerRecord) -> PerRecord:
+    """max_s |d − centre|, by record."""
+    return np.maximum(np.abs(extremes.low - centre), np.abs(extremes.high - centre))
+
+
+def sureness(stated: Statement) -> str:
+    """The confidence of a statement and the draws it rests on, in words."""
+    kind = "independent" if stated.independent else "effective"
+    return f"{stated.confidence:.0%} confidence over {stated.draws} {kind} draws"
+
+
+def price_in_words(epsilon: float, copies: int) -> str:
+    """ε for one copy, and for all of them."""
+    one = f"ε = {rounded_up(epsilon / copies, 6)} for one copy"
+    return one if copies == 1 else f"{one} (in total {rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"

@@ -1,0 +1,150 @@
+"""Everything a release is told before it sees the outcome, in one frozen value.
+
+A plan writes it down, a synthesizer is built from it, the procedure runs by it, and the guarantee repeats its
+terms. To add a setting, add a field and its check here, a keyword to `Synthesizer`, and use it.
+
+    >>> asked = Settings.of("x ~ z", epsilon=6.0, copies=3)
+    >>> asked.target, asked.bound.name
+    (2.0, 'lipschitz')
+"""
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.models.base import Model
+from hedgerow.models.families import model_named
+from hedgerow.models.prior import Prior
+from hedgerow.privacy.bounds import LIPSCHITZ, Bound, bound_named, per_copy
+from hedgerow.privacy.presets import preset_settings
+from hedgerow.privacy.standards import ADP, Standard
+from hedgerow.privacy.strict import Bounded, StrictWeights
+from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
+
+Known = Literal["exact", "simulated"]
+Sampling = Literal["independent", "stratified"]
+
+
+class _Unset(Enum):
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+UNSET: Any = _Unset.UNSET  # a keyword that the caller left out, so that a preset may fill it in
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is asked for in numbers and words: public, and free of anybody's objects."""
+
+    bound: Bound = LIPSCHITZ
+    epsilon: float | None = None  # target over all copies; None: no calibration, and no ε may be claimed
+    copies: int = 1
+    draws: int = 1000
+    known: Known = "exact"  # how λ is found: from distribution functions, or simulated as in the paper
+    sampling: Sampling = "independent"
+    debias: bool = False
+
+    def __post_init__(self) -> None:
+        for name, kind in (("sampling", Sampling), ("known", Known)):
+            if getattr(self, name) not in get_args(kind):
+                words = ", ".join(get_args(kind))
+                raise SettingError(f"{name} must be one of {words}, got {getattr(self, name)!r}.")
+        if not isinstance(self.debias, bool):
+            raise SettingError(f"debias must be True or False, got {self.debias!r}.")
+        if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
+            raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
+        if not is_count(self.draws) or self.draws < 100:
+            raise SettingError(f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual.")
+        if not is_count(self.copies) or self.copies < 1:
+            raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
+        if self.copies > self.draws:
+            raise SettingError(
+                f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
+            )
+
+    @property
+    def target(self) -> float | None:
+        """What calibration holds one copy against; None without a target, and where weights carry it."""
+        if self.epsilon is None or not self.bound.over_draws:
+            return None
+        return per_copy(self.epsilon, self.copies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Terms):
+    """The terms, and the parts that the procedure is made of. Public, unless a caller's own part is not."""
+
+    formula: str
+    model: Model
+    standard: Standard
+    weights: Weights
+
+    @property
+    def terms(self) -> Terms:
+        """The settings without their parts: what a guarantee may hold."""
+        return Terms(**{entry.name: getattr(self, entry.name) for entry in fields(Terms)})
+
+    @classmethod
+    def of(
+        cls,
+        formula: str,
+        family: str | Model = "lognormal",
+        *,
+        standard: Standard | None = None,
+        weights: Any = UNSET,
+        bound: Any = UNSET,
+        prior: Prior | None = None,
+        preset: str | None = None,
+        epsilon: float | None = None,
+        copies: int = 1,
+        **others: Any,
+    ) -> "Settings":
+        """Settings from what a caller said; keywords left out (`UNSET`) take a preset's value, or the default.
+
+        A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets weights and bound.
+        """
+        said = {"weights": weights, "bound": bound, **others}
+        said = {name: value for name, value in said.items() if value is not UNSET}
+        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, copies=copies, given=said)
+        chosen: dict[str, Any] = {"epsilon": epsilon, "copies": copies} | filled | said
+        model = model_named(family, prior)
+        standard = ADP() if standard is None else standard
+        if not isinstance(standard, Standard):
+            raise SettingError(
+                f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
+                f"Standard of your own, got {type(standard).__name__}."
+            )
+        weights, bound = chosen.pop("weights", None), chosen.pop("bound", LIPSCHITZ)
+        if not isinstance(standard, Bounded):
+            return cls(
+                formula=formula,
+                model=model,
+                standard=standard,
+                weights=as_weights(LinearWeights() if weights is None else weights),
+                bound=bound_named(bound),
+                **chosen,
+            )
+        if epsilon is None:
+            raise SettingError(
+                f"{standard.label} needs a target: its weights are min(1, ε/oscillation). Give epsilon."
+            )
+        own = sorted({"bound", "weights"} & set(said))
+        if own:
+            raise SettingError(f"{standard.label} has its own bound and weights; leave out {', '.join(own)}.")
+        terms = Terms(bound=standard.bound, **chosen)  # refuses a bad target before weights are made from it
+        return cls(
+            formula=formula,
+            model=standard.restrict(model, default_prior=prior is None),
+            standard=standard,
+            weights=StrictWeights(per_copy(epsilon, copies)),
+            **{entry.name: getattr(terms, entry.name) for entry in fields(Terms)},
+        )
+
+    def __repr__(self) -> str:
+        return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"
