@@ -25,7 +25,7 @@ from hedgerow.mechanism.price import extremes_of_log_lik
 from hedgerow.mechanism.steps import Outcome, Recipe, Start
 from hedgerow.models.base import blocks
 from hedgerow.models.exact import Regression
-from hedgerow.models.risk import risk_from
+from hedgerow.models.scored import Risk
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.ranges import Everywhere
@@ -295,7 +295,7 @@ def without(recipe: Recipe, start: Start, record: int, scale: float, key: Key) -
     ones = present.astype(np.float64)
     unweighted = fit(model, design, ones, draws=recipe.draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, start.table)
-    whole = risk_from(extremes_of_log_lik(unweighted, nowhere))
+    whole = Risk.from_extremes(extremes_of_log_lik(unweighted, nowhere))
     rest = start.table.rows_where(present)
     values = design.values[present]
     interval = recipe.standard.range.interval(values, rest)

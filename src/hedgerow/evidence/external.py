@@ -13,10 +13,9 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.mechanism.price import BOUNDS, Bound, Price
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive, sensitive_part, withheld_part
+from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.weights import Evidence, LinearWeights, Weights, as_weights, checked_alpha
 from hedgerow.progress import report, shown

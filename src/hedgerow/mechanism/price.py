@@ -22,9 +22,9 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
+from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive, withheld_part
+from hedgerow.privacy.sensitive import withheld_part
 
 Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
 BOUNDS: tuple[Bound, ...] = ("lipschitz", "oscillation", "exact")

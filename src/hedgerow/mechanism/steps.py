@@ -14,9 +14,9 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.price import SUPREMA, Bound, Pricing, Statement, extremes_of_log_lik, statement
 from hedgerow.models.base import Model
-from hedgerow.models.risk import Risk, risk_from
-from hedgerow.privacy.ranges import Everywhere, Interval
-from hedgerow.privacy.sensitive import Sensitive, sensitive_part
+from hedgerow.models.scored import Interval, Risk, Sensitive
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.weights import Evidence, Weights, checked_alpha
 from hedgerow.randomness import Key
@@ -90,7 +90,7 @@ def begin(model: Model, table: Table, design: Design, *, draws: int, key: Key) -
         return Start(table, design, None, public)
     unweighted = fit(model, design, np.ones(design.records), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
-    return Start(table, design, unweighted, risk_from(extremes_of_log_lik(unweighted, nowhere)))
+    return Start(table, design, unweighted, Risk.from_extremes(extremes_of_log_lik(unweighted, nowhere)))
 
 
 def weigh(recipe: Recipe, start: Start, *, key: Key) -> Weighted:

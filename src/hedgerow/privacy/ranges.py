@@ -11,32 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerRecord, RecordMask
+from hedgerow.arrays import Mask, PerRecord
 from hedgerow.checks import is_real
 from hedgerow.errors import RangeError, SettingError
+from hedgerow.models.scored import Interval
 from hedgerow.tables.table import Table
 
 Outside = Literal["error", "public"]
-
-
-@dataclass(frozen=True, repr=False)
-class Interval:
-    """The ends of every record's range, confidential, and whether the record lies in it."""
-
-    lower: PerRecord
-    upper: PerRecord
-    inside: RecordMask
-
-    @property
-    def whole(self) -> bool:
-        """True when nothing is known about any record."""
-        return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
-
-    def __getitem__(self, records: slice) -> "Interval":
-        return Interval(self.lower[records], self.upper[records], self.inside[records])
-
-    def __repr__(self) -> str:
-        return f"Interval({len(self.lower)} records, confidential)"
 
 
 class Range(ABC):

@@ -22,7 +22,7 @@ from hedgerow.mechanism.price import Bound
 from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Risk
 from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.standards import WITHHELD, Standard

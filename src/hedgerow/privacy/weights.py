@@ -12,7 +12,7 @@ from scipy.special import expit
 from hedgerow.arrays import PerRecord
 from hedgerow.checks import is_finite
 from hedgerow.errors import SettingError
-from hedgerow.models.risk import Risk, RiskKind, check_kind
+from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Normalised(Weights):
     risk: RiskKind = "lipschitz"
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
         _check_affine(self.scale, self.shift)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -108,7 +108,7 @@ class CapWeights(Weights):
     risk: RiskKind = "lipschitz"
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
         if not is_finite(self.cap) or self.cap <= 0:
             raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
 
@@ -240,7 +240,7 @@ class CallableWeights(Weights):
     risk: RiskKind = "lipschitz"
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         return np.asarray(self.function(evidence.risk.of(self.risk).copy()), dtype=np.float64)
