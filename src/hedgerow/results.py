@@ -193,8 +193,8 @@ class Results:
         """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
 
         `record` is the one of the largest oscillation by default. The table without its outcome is put
-        through the whole procedure, calibration included. ε is held against the target of one copy or, without
-        a target and for range standards, against the price with the outcome withheld.
+        through the whole procedure, calibration included. ε is held against the target of one copy or,
+        without a target and for range standards, against the price with the outcome withheld.
         """
         done = self._need()
         settings, withheld = done.settings, done.outcome.pricing.withheld
@@ -345,8 +345,7 @@ class Results:
         """The protected column."""
         return self._need().start.design.outcome
 
-    @property
-    def copied_outcomes_(self) -> list[PerRecord]:
+    def copied_outcomes(self) -> list[PerRecord]:
         """The copies of the protected column as numbers, or the places of its labels."""
         return self._need().copied_outcomes
 

@@ -1,10 +1,10 @@
 """The front door: a confidential table in, a certified fit and its release out.
 
-    >>> import hedgerow as hr
-    >>> table = hr.datasets.lognormal(n=200, seed=1)
-    >>> synth = hr.Synthesizer("x ~ z", epsilon=8.0, seed=1).fit(table)
-    >>> synth.sample()
-    Release(1 copies, ADP, ε = 8)
+>>> import hedgerow as hr
+>>> table = hr.datasets.lognormal(n=200, seed=1)
+>>> synth = hr.Synthesizer("x ~ z", epsilon=8.0, seed=1).fit(table)
+>>> synth.sample()
+Release(1 copies, ADP, ε = 8)
 """
 
 import warnings
@@ -174,7 +174,7 @@ class Synthesizer(Results):
 
 
 def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] = ()) -> list[str]:
-    """Everything but the outcome is released as it is: refuse what gives the outcome away, tell of the rest."""
+    """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest."""
     if design.outcome in left_out:
         raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be left out.")
     telling = table.orders_like(design.values, apart_from=[design.outcome, *left_out])

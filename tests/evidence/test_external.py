@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hedgerow as hr
-from hedgerow.privacy.ranges import Interval
+from hedgerow.models.scored import Interval
 
 RADIUS = hr.Radius(0.4, 1.8)
 STANDARDS = {"adp": hr.ADP(), "averaged": hr.RangeAveraged(RADIUS), "truncated": hr.RangeTruncated(RADIUS),

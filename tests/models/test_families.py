@@ -13,7 +13,8 @@ import hedgerow as hr
 from hedgerow.errors import DataError, HealthError, SettingError
 from hedgerow.models.families import FAMILIES, model_named
 from hedgerow.models.families.kinds import KINDS
-from hedgerow.privacy.ranges import Everywhere, Interval
+from hedgerow.models.scored import Interval
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs

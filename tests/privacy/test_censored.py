@@ -12,9 +12,9 @@ from scipy import stats
 
 import hedgerow as hr
 from hedgerow.models.programs.potential import Potential
+from hedgerow.models.scored import Linear
 from hedgerow.privacy.censored import Clipped
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import Linear
 from hedgerow.privacy.strict import StrictWeights
 from hedgerow.privacy.weights import Evidence
 from hedgerow.randomness import Key

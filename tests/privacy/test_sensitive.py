@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Opaque, sensitive_part
+from hedgerow.models.scored import Interval, Linear, Opaque
+from hedgerow.privacy.sensitive import sensitive_part
 
 
 # A user's standard in a few lines: half of what truncation takes as public is public.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Risk
 from hedgerow.privacy.weights import Evidence, as_weights, checked_alpha, if_recomputed
 from hedgerow.tables.table import Table
 

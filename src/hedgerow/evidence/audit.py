@@ -2,9 +2,9 @@
 
 With weights fixed the loss of an exact model is known in closed form for every record. With weights
 recomputed the whole procedure is run again without the record's outcome, calibration to the target included
-and on the same random numbers, and the loss is the log ratio of the two posterior densities, both exact. For
-other models both are estimated by importance weights, which cannot certify anything: with weights fixed such a
-loss never exceeds the oscillation over the same draws.
+and on the same random numbers, and the loss is the log ratio of the two posterior densities, both exact.
+For other models both are estimated by importance weights, which cannot certify anything: with weights fixed
+such a loss never exceeds the oscillation over the same draws.
 
 An audit bounds the loss from below: it looks at the data at hand, at some records and at finitely many draws.
 A loss above the stated price is a finding, and is reported as one.
@@ -225,9 +225,7 @@ def audit(
 def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -> PerRecord:
     """The powers that the whole procedure gives when one outcome is withheld, on the same random numbers."""
     present = np.arange(start.design.records) != record
-    again = begin(
-        settings.model, start.table, start.design, draws=settings.draws, key=key, present=present
-    )
+    again = begin(settings.model, start.table, start.design, draws=settings.draws, key=key, present=present)
     return power_of(settings, settle(settings, again, key=key).weighted)
 
 

@@ -13,11 +13,10 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.mechanism.price import Price
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import LIPSCHITZ, OSCILLATION, bound_named, prices
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive, sensitive_part, withheld_part
+from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.weights import Evidence, LinearWeights, Weights, as_weights, checked_alpha
 from hedgerow.progress import report, shown
@@ -140,7 +139,7 @@ def _unweighted(
     whole = _whole_line(density.records)
     plain = sensitive_part(Unweighted(), ones, np.zeros_like(ones), whole)
     pricing = _priced(density, None, plain, ones, None)
-    risk = Risk(pricing.own.extremes.low, pricing.own.extremes.high)
+    risk = Risk.from_extremes(pricing.own.extremes)
     share = _share_outside(mass, standard, density.records)
     found = _alpha(as_weights(LinearWeights() if weights is None else weights), risk, standard)
     return Assessment(standard, found, share, standard.power(found, share), pricing, risk)

@@ -11,9 +11,8 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.base import block_rows, blocks
+from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Sensitive
 from hedgerow.randomness import Key
 from hedgerow.tables.table import Table
 

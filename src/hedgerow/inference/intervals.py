@@ -67,7 +67,9 @@ def intervals(
     model, design = public.settings.model, public.design
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
-    replay = partial(replay_draws, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies))
+    replay = partial(
+        replay_draws, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies)
+    )
     found = _needed(attempt(replay, tables))
     bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
     drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))

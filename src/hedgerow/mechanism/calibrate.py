@@ -39,7 +39,7 @@ class Settled:
 
 
 def settle(settings: Settings, start: Start, *, key: Key, near: float | None = None) -> Settled:
-    """Weigh the records and, where there is a target, scale the weights to it; `near` guesses at the scale."""
+    """Weigh the records and scale the weights to the target, if there is one; `near` guesses at the scale."""
     weighted = weigh(settings, start, key=key)
     if settings.target is None:
         return Settled(weighted)
@@ -101,7 +101,13 @@ def scale_near(price_at: Callable[[float], float], target: float, guess: float) 
 
 
 def calibrate(
-    settings: Settings, start: Start, weighted: Weighted, *, target: float, key: Key, near: float | None = None
+    settings: Settings,
+    start: Start,
+    weighted: Weighted,
+    *,
+    target: float,
+    key: Key,
+    near: float | None = None,
 ) -> Settled:
     """A certified fit whose price for one copy is at most the target; `near` is a guess at the scale."""
     if not settings.standard.weighted:

@@ -40,7 +40,7 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
 def predict_copies(
     settings: Settings, start: Start, released: Sequence[Corrected], *, key: Key
 ) -> list[PerRecord]:
-    """The synthetic outcomes, copy by copy. Reads nothing of the confidential outcome but the released draws."""
+    """The synthetic outcomes, copy by copy, from the released draws and public things alone."""
     model, design = settings.model, start.design.blank()
     copies = []
     for number, draw in enumerate(released):

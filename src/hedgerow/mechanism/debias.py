@@ -46,8 +46,8 @@ class Search:
 class Public:
     """All that a correction may know. Everything reachable from here is public or the released draw.
 
-    `settings` hold the model with its prior, the standard with its public range, the rule for the weights, the
-    bound, S, the target and how λ is found. `key` serves nothing else.
+    `settings` hold the model with its prior, the standard with its public range, the rule for the weights,
+    the bound, S, the target and how λ is found. `key` serves nothing else.
     """
 
     draw: Parameters  # θ, one value per parameter
@@ -200,7 +200,9 @@ def attempt(replay: Callable[[int], T], tables: int) -> list[T] | None:
     return None
 
 
-def replay_estimate(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> tuple[Array, Array]:
+def replay_estimate(
+    public: Public, truth: Parameters, number: int, scales: dict[int, float]
+) -> tuple[Array, Array]:
     """A table simulated at `truth` and put through the whole recipe: its estimate, and chance's part in it.
 
     `scales` remembers each table's calibrated scale, where the search for it starts at the next step.

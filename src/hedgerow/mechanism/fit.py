@@ -9,9 +9,8 @@ import numpy as np
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.models.base import Health, Influence, Model, Parameters
+from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Sensitive
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 

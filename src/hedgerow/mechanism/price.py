@@ -13,9 +13,9 @@ from hedgerow.arrays import PerRecord
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
+from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive, withheld_part
+from hedgerow.privacy.sensitive import withheld_part
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +66,7 @@ class Pricing:
 
     @cached_property
     def constant(self) -> PerRecord | None:
-        """c_i of the exact loss: where a record's likelihood is taken away in part, and γ(θ) plays no role."""
+        """c_i of the exact loss, where a record's likelihood is taken away in part and γ(θ) plays no role."""
         part = self.part
         if not isinstance(part, Linear) or part.mass.any() or self.influence is None:
             return None

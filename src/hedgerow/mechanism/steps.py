@@ -17,10 +17,10 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.price import Pricing, extremes_of_log_lik
 from hedgerow.models.base import Model
-from hedgerow.models.risk import Risk, risk_from
+from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.privacy.bounds import Statement
-from hedgerow.privacy.ranges import Everywhere, Interval
-from hedgerow.privacy.sensitive import Sensitive, sensitive_part
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
 from hedgerow.randomness import Key
@@ -79,7 +79,7 @@ def begin(
 ) -> Start:
     """Fit the plain posterior and read off how loudly each record speaks: steps 1 and 2.
 
-    `present` leaves outcomes out of the fit as if they were missing. A model whose risk is public needs no fit.
+    Outcomes that are not `present` are left out as if missing. A model whose risk is public needs no fit.
     """
     model.check(design)
     rows = np.ones(design.records, dtype=np.bool_) if present is None else present
@@ -88,7 +88,9 @@ def begin(
         return Start(table, design, None, public, rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
-    return Start(table, design, unweighted, risk_from(extremes_of_log_lik(unweighted, nowhere)), rows)
+    return Start(
+        table, design, unweighted, Risk.from_extremes(extremes_of_log_lik(unweighted, nowhere)), rows
+    )
 
 
 def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
@@ -98,8 +100,8 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
     """
     if not settings.bound.over_draws and start.fit is not None:
         raise SettingError(
-            f"{settings.standard.label}: its weights rest on the risk that its restricted model makes public, "
-            "and these risks come from the draws of a fit. Begin with the settings' own model."
+            f"{settings.standard.label}: its weights rest on the risk that its restricted model makes "
+            "public, and these risks come from the draws of a fit. Begin with the settings' own model."
         )
     rows, values, table = start.present, start.design.values, start.table
     known_range = settings.standard.range
@@ -147,7 +149,7 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
 
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:
-    """α*_i, the exponent on each record's likelihood; 1 for records taken as public, 0 for missing outcomes."""
+    """α*_i, the exponent on each record's likelihood: 1 where it is taken as public, 0 where missing."""
     inside = weighted.interval.inside
     power = np.where(inside, settings.standard.power(weighted.alpha, weighted.known), 1.0) * weighted.present
     if not (np.isfinite(power) & (power >= 0)).all():
@@ -185,6 +187,10 @@ def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> Pe
 
 def _spread(part: Interval, rows: RecordMask) -> Interval:
     """The ranges of some rows among all: a missing outcome has none, and costs nothing."""
-    lower, upper, inside = np.full(len(rows), -np.inf), np.full(len(rows), np.inf), np.zeros(len(rows), np.bool_)
+    lower, upper, inside = (
+        np.full(len(rows), -np.inf),
+        np.full(len(rows), np.inf),
+        np.zeros(len(rows), np.bool_),
+    )
     lower[rows], upper[rows], inside[rows] = part.lower, part.upper, part.inside
     return Interval(lower, upper, inside)

@@ -12,10 +12,8 @@ import numpy as np
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Sensitive
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -172,11 +170,12 @@ class Model(ABC):
     ) -> Extremes:
         """Smallest and largest d over draws for each record, in blocks of records."""
         low, high = np.empty(design.records), np.empty(design.records)
-        needs_mass = not hasattr(sensitive, "mass") or bool(sensitive.mass.any())
         for records in blocks(design.records, _draws(parameters)):
             log_lik = self.log_lik(design, parameters, records)
             log_mass = (
-                self.log_mass(design, parameters, interval, records) if needs_mass else np.zeros_like(log_lik)
+                self.log_mass(design, parameters, interval, records)
+                if sensitive.uses_mass
+                else np.zeros_like(log_lik)
             )
             part = sensitive(records, log_lik, log_mass)
             low[records], high[records] = part.min(axis=0), part.max(axis=0)

@@ -16,12 +16,11 @@ from hedgerow.arrays import Array, LogLik, LogMass, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
 from hedgerow.models.prior import Prior
+from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive
 from hedgerow.randomness import Key
 from hedgerow.tables.design import LARGEST, Design
 from hedgerow.tables.values import Support

@@ -5,9 +5,8 @@ from typing import Any
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.models.base import Model, Parameters
+from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Sensitive
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Support

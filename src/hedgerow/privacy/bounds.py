@@ -1,15 +1,15 @@
 """Bounds on the privacy loss: what a record costs, what may be said of it, and in which words.
 
-With d the sensitive part of a standard (docs/maths.md, "The price"), for each record i over the draws s of one
-fit:
+With d the sensitive part of a standard (docs/maths.md, "The price"), for each record i over the draws s of
+one fit:
 
 - `LIPSCHITZ`: 2 max_s |d|, the paper's ε;
 - `OSCILLATION`: max_s d − min_s d, never larger;
 - `EXACT`: max_s |d − c|, the privacy loss itself, where c has a closed form;
 - `STRICT` and `CENSORED`: the supremum over all parameters, which comes with its standard.
 
-The price is the largest over records. A maximum over draws is not a supremum over parameters: for these models
-that supremum is infinite, and none of the first three is differential privacy.
+The price is the largest over records. A maximum over draws is not a supremum over parameters: for these
+models that supremum is infinite, and none of the first three is differential privacy.
 
     >>> bound_named("oscillation").name
     'oscillation'
@@ -100,10 +100,10 @@ class Bound(ABC):
     def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
         """What S independent draws support: δ = 1 − error^{1/S} with an error of 0.05/tries.
 
-        `tries` is the number of certifications the plan allows, fixed in advance: each may err with probability
-        0.05/tries, so that all together err with at most 0.05 and δ says nothing about the data. For a Markov
-        chain S is the tail ESS that the health gate demands of every fit, not the one measured: that is at
-        least as large, but δ is published and must not depend on the confidential data.
+        `tries` is the number of certifications the plan allows, fixed in advance: each may err with
+        probability 0.05/tries, so that all together err with at most 0.05 and δ says nothing about the data.
+        For a Markov chain S is the tail ESS that the health gate demands of every fit, not the one measured:
+        that is at least as large, but δ is published and must not depend on the confidential data.
         """
         error = (1 - CONFIDENCE) / tries
         effective = min(float(draws), health.stated_draws)
@@ -210,9 +210,9 @@ class Exact(Bound):
         return (
             f"With {sureness(stated)}, a released parameter draw has probability at most δ = "
             f"{rounded_up(stated.delta, 2)} of a privacy loss above "
-            f"{price_in_words(epsilon, given.terms.copies)} about any record, compared with the table in which "
-            f"{given.neighbour}. The probability is over draws given the table; the reverse direction is not "
-            "covered."
+            f"{price_in_words(epsilon, given.terms.copies)} about any record, compared with the table in "
+            f"which {given.neighbour}. The probability is over draws given the table; the reverse direction "
+            "is not covered."
         )
 
 
@@ -267,8 +267,8 @@ class CensoredSupremum(Supremum):
     name = "censored"
     brief = "ε-differential privacy up to sampler error"
     not_covered = (
-        "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, and "
-        "nothing known bounds how far its draws are from the posterior the statement is about.",
+        "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, "
+        "and nothing known bounds how far its draws are from the posterior the statement is about.",
         "It rests on the model, its prior and with them the censoring having been chosen without the "
         "confidential outcome.",
         _UNPROTECTED,
@@ -278,9 +278,9 @@ class CensoredSupremum(Supremum):
 
     def claim(self, given: "Guarantee", epsilon: float) -> str:
         return (
-            "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood would "
-            f"be {self._private(epsilon, given.terms.copies, 'independent draws')} The copies come from a "
-            "Markov chain that approximates this posterior; how far its draws are from it is not known."
+            "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood "
+            f"would be {self._private(epsilon, given.terms.copies, 'independent draws')} The copies come "
+            "from a Markov chain that approximates this posterior; how far its draws are from it is not known."
         )
 
 
@@ -323,4 +323,6 @@ def sureness(stated: Statement) -> str:
 def price_in_words(epsilon: float, copies: int) -> str:
     """ε for one copy, and for all of them."""
     one = f"ε = {rounded_up(epsilon / copies, 6)} for one copy"
-    return one if copies == 1 else f"{one} (in total {rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
+    return (
+        one if copies == 1 else f"{one} (in total {rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
+    )

@@ -15,15 +15,13 @@ import numpy as np
 
 from hedgerow.arrays import LogLik, PerRecord
 from hedgerow.errors import SettingError, is_finite
-from hedgerow.privacy.bounds import CENSORED, Bound
 from hedgerow.models.base import Model, Parameters, Sample, blocks
 from hedgerow.models.families.family import Family
 from hedgerow.models.programs.sampled import Sampled
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
 from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive
+from hedgerow.privacy.bounds import CENSORED, Bound
 from hedgerow.privacy.strict import OUTWARD, Bounded
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design

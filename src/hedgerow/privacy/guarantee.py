@@ -113,8 +113,8 @@ class Guarantee:
         if self.corrected is not None:
             left = self.terms.copies - self.corrected
             how_many = (
-                f"Of {self.terms.copies} draws {left} did not converge and went out uncorrected, by a rule fixed "
-                "beforehand; none was drawn again."
+                f"Of {self.terms.copies} draws {left} did not converge and went out uncorrected, by a rule "
+                "fixed beforehand; none was drawn again."
                 if left
                 else "All draws converged."
             )
@@ -146,8 +146,8 @@ class Guarantee:
             "The ranges are computed from the outcome itself: whoever knew a record's range would know its "
             "outcome. ε does not cover that; classes with public edges support a plainer "
             "statement.": self.follows_outcome,
-            "Records whose outcome lies outside its range are taken as public: they are not protected at all, "
-            "and which records these are is not protected either.": self.outside_public,
+            "Records whose outcome lies outside its range are taken as public: they are not protected at "
+            "all, and which records these are is not protected either.": self.outside_public,
             "The confidence holds if the run was made once, not repeated until it met the target.": (
                 self.terms.epsilon is not None and bound.over_draws
             ),

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 from hedgerow.errors import SettingError, is_count, is_real
-from hedgerow.privacy.weights import CapWeights, LinearWeights
 from hedgerow.privacy.bounds import per_copy
+from hedgerow.privacy.weights import CapWeights, LinearWeights
 
 PRESETS = ("paper", "recommended")
 

@@ -5,7 +5,7 @@ are never published. `Brackets` do not depend on x_i beyond the class it falls i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,29 +13,10 @@ import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError, is_real
+from hedgerow.models.scored import Interval
 from hedgerow.tables.table import Table
 
 Outside = Literal["error", "public"]
-
-
-@dataclass(frozen=True, repr=False)
-class Interval:
-    """The ends of every record's range, confidential, and whether the record lies in it."""
-
-    lower: PerRecord
-    upper: PerRecord
-    inside: RecordMask
-
-    @property
-    def whole(self) -> bool:
-        """True when nothing is known about any record."""
-        return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
-
-    def __getitem__(self, records: slice) -> "Interval":
-        return Interval(self.lower[records], self.upper[records], self.inside[records])
-
-    def __repr__(self) -> str:
-        return f"Interval({len(self.lower)} records, confidential)"
 
 
 class Range(ABC):
@@ -58,9 +39,29 @@ class Range(ABC):
         """Whether bounds by record are given, which may be as confidential as the records."""
         return False
 
+    def lies(self) -> str:
+        """Where a value is known to lie, as the end of a sentence: public settings, never a record's ends."""
+        return f"in its range ({type(self).__name__})"
+
+    def parts(self) -> "dict[str, tuple[str, Range]]":
+        """The ranges inside this one by their place in a plan, with whose they are in words."""
+        return {}
+
+    def rule(self) -> str:
+        """How a range with parts chooses between them, in words."""
+        return ""
+
+    def sentences(self, subject: str = "each outcome", place: str = "") -> Iterator[tuple[str, str]]:
+        """What the public is taken to know, part by part: the part's place in a plan, and a sentence."""
+        says = f": {self.rule()}" if self.parts() else f" is known to lie {self.lies()}"
+        public = "; a value outside its range is taken to be public exactly, and is not protected"
+        yield place, f"{subject}{says}{public if self.outside == 'public' else ''}"
+        for name, (whose, part) in self.parts().items():
+            yield from part.sentences(f"{subject}, for {whose}", f"{place}.{name}".lstrip("."))
+
     def describe(self) -> str:
-        """The range in words for the guarantee: public settings, never a record's ends."""
-        return type(self).__name__
+        """The same in one line, for the guarantee."""
+        return "; ".join(sentence for _, sentence in self.sentences())
 
     def of_rows(self, rows: RecordMask) -> "Range":
         """The same range for some of the rows: where bounds are given by record, those rows' bounds."""
@@ -107,6 +108,9 @@ class Everywhere(Range):
 
     outside: Outside = "error"
 
+    def lies(self) -> str:
+        return "anywhere: nothing is known"
+
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         return np.full(len(values), -np.inf), np.full(len(values), np.inf)
 
@@ -139,8 +143,8 @@ class Radius(Range):
     def follows_outcome(self) -> bool:
         return True
 
-    def describe(self) -> str:
-        return f"each outcome x lies in [{self.a:g} x, {self.b:g} x]"
+    def lies(self) -> str:
+        return f"between {self.a:g} and {self.b:g} times itself (a range that is never published by record)"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         nonzero = np.where(values == 0, np.nan, values)  # for zero a radius is empty
@@ -169,8 +173,8 @@ class Brackets(Range):
             )
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
-    def describe(self) -> str:
-        return f"the class of each outcome, with edges {', '.join(f'{edge:g}' for edge in self.edges)}"
+    def lies(self) -> str:
+        return "in its class, the classes having the edges " + ", ".join(f"{edge:g}" for edge in self.edges)
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         edges = np.asarray(self.edges)
@@ -204,13 +208,13 @@ class Bounds(Range):
     def by_record(self) -> bool:
         return not (is_real(self.lower) and is_real(self.upper))
 
-    def describe(self) -> str:
-        def side(end: object) -> str:
+    def lies(self) -> str:
+        def side(end: Any) -> str:
             if isinstance(end, str):
-                return f"column '{end}'"
-            return f"{float(end):g}" if is_real(end) else "a bound by record"  # type: ignore[arg-type]  # checked
+                return f"its value of the column '{end}'"
+            return f"{float(end):g}" if is_real(end) else "a bound given by record"
 
-        return f"each outcome lies between {side(self.lower)} and {side(self.upper)}"
+        return f"between {side(self.lower)} and {side(self.upper)}"
 
     def of_rows(self, rows: RecordMask) -> Range:
         def chosen(end: Any) -> Any:
@@ -285,11 +289,11 @@ class Where(Range):
     def follows_outcome(self) -> bool:
         return self.then.follows_outcome or self.otherwise.follows_outcome
 
-    def describe(self) -> str:
-        return (
-            f"where column '{self.column}' is true, {self.then.describe()}; elsewhere, "
-            f"{self.otherwise.describe()}"
-        )
+    def rule(self) -> str:
+        return f"one range where the public column '{self.column}' is true, another elsewhere"
+
+    def parts(self) -> dict[str, tuple[str, Range]]:
+        return {"then": ("those", self.then), "otherwise": ("the other records", self.otherwise)}
 
     def of_rows(self, rows: RecordMask) -> Range:
         return replace(self, then=self.then.of_rows(rows), otherwise=self.otherwise.of_rows(rows))
@@ -329,11 +333,11 @@ class Tail(Range):
     def follows_outcome(self) -> bool:
         return True
 
-    def describe(self) -> str:
-        return (
-            f"for the largest {self.top:.3g} of the outcomes, {self.wider.describe()}; for the others, "
-            f"{self.otherwise.describe()}"
-        )
+    def rule(self) -> str:
+        return f"a wider range for the largest {100 * self.top:g} % of the records, by a public rule"
+
+    def parts(self) -> dict[str, tuple[str, Range]]:
+        return {"wider": ("those", self.wider), "otherwise": ("the other records", self.otherwise)}
 
     def of_rows(self, rows: RecordMask) -> Range:
         return replace(self, wider=self.wider.of_rows(rows), otherwise=self.otherwise.of_rows(rows))

@@ -6,49 +6,14 @@ its extremes without ever forming draws × records. A standard that does anythin
 makes the symbols refuse, and is scored in blocks instead.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.privacy.ranges import Interval
+from hedgerow.models.scored import Interval, Linear, Opaque, Sensitive
 from hedgerow.privacy.standards import Standard
-
-
-@dataclass(frozen=True, repr=False)
-class Linear:
-    """d = density · log_lik + mass · log_mass + constant, coefficients by record."""
-
-    density: PerRecord
-    mass: PerRecord
-    constant: PerRecord
-
-    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
-        mass = self.mass[records]
-        part = self.density[records] * log_lik + self.constant[records]
-        if not mass.any():
-            return part
-        return part + np.where(mass == 0, 0.0, mass * log_mass)
-
-    def __repr__(self) -> str:
-        return f"Linear({len(self.density)} records, confidential)"
-
-
-@dataclass(frozen=True, repr=False)
-class Opaque:
-    """d given only as a function of a block of records."""
-
-    evaluate: Callable[[slice, LogLik, LogMass], LogLik]
-    uses_mass: bool = True
-
-    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
-        return self.evaluate(records, log_lik, log_mass)
-
-
-Sensitive = Linear | Opaque
 
 
 def sensitive_part(standard: Standard, alpha: PerRecord, known: PerRecord, interval: Interval) -> Sensitive:

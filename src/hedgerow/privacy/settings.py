@@ -60,7 +60,9 @@ class Terms:
         if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
             raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
         if not is_count(self.draws) or self.draws < 100:
-            raise SettingError(f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual.")
+            raise SettingError(
+                f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
+            )
         if not is_count(self.copies) or self.copies < 1:
             raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
         if self.copies > self.draws:
@@ -105,9 +107,9 @@ class Settings(Terms):
         copies: int = 1,
         **others: Any,
     ) -> "Settings":
-        """Settings from what a caller said; keywords left out (`UNSET`) take a preset's value, or the default.
+        """Settings from what a caller said; keywords left out (`UNSET`) take a preset's value or the default.
 
-        A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets weights and bound.
+        A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets the weights.
         """
         said = {"weights": weights, "bound": bound, **others}
         said = {name: value for name, value in said.items() if value is not UNSET}

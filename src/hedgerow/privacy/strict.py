@@ -17,13 +17,13 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import DataError, SettingError, is_real
-from hedgerow.privacy.bounds import STRICT, Bound
 from hedgerow.models.base import Health, Model, Parameters, Sample
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
-from hedgerow.models.risk import Risk
+from hedgerow.models.scored import Risk
 from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.bounds import STRICT, Bound
 from hedgerow.privacy.standards import WITHHELD, Standard
 from hedgerow.privacy.weights import Evidence, Weights
 from hedgerow.randomness import Key

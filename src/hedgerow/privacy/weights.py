@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
-from hedgerow.models.risk import Risk, RiskKind, check_kind
+from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _Normalised(Weights):
     risk: RiskKind = "lipschitz"
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
         _check_affine(self.scale, self.shift)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -111,7 +111,7 @@ class CapWeights(Weights):
     risk: RiskKind = "lipschitz"
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
         if not is_finite(self.cap) or self.cap <= 0:
             raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
 
@@ -250,7 +250,7 @@ class CallableWeights(Weights):
     public: bool = False  # True: the caller vouches that the function holds nothing confidential
 
     def __post_init__(self) -> None:
-        check_kind(self.risk)
+        check_risk_kind(self.risk)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         return np.asarray(self.function(evidence.risk.of(self.risk).copy()), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Small pieces of wording that claims and certificates share; no part of the engine is needed to read them."""
+"""Pieces of wording that claims and certificates share: read without any part of the engine."""
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal

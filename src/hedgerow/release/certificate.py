@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError
-from hedgerow.mechanism.price import BOUNDS, SUPREMA
-from hedgerow.privacy.guarantee import Guarantee, rounded_up
-from hedgerow.privacy.wording import Assumption
+from hedgerow.privacy.bounds import BOUNDS
+from hedgerow.privacy.guarantee import Guarantee
+from hedgerow.privacy.wording import Assumption, rounded_up
 from hedgerow.release.fields import (
     Choice,
     Either,
@@ -49,7 +49,7 @@ FIELDS = Record(
         date=Text("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
         standard=Text(),
         neighbour=Text(),
-        bound=Choice((*BOUNDS, *SUPREMA)),
+        bound=Choice(tuple(bound.name for bound in BOUNDS)),
         family=Text(),
         epsilon=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
         delta=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
@@ -145,21 +145,22 @@ class Certificate:
         copies: Sequence[Copy],
     ) -> Self:
         """The certificate of a guarantee and the files it speaks of."""
-        claimed, m = None if guarantee.uncertified else guarantee.epsilon, guarantee.copies
+        terms, stated = guarantee.terms, guarantee.statement
+        claimed, m = None if guarantee.uncertified else terms.epsilon, terms.copies
         return cls(
             release=release,
             date=date,
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
-            bound=guarantee.bound,
+            bound=terms.bound.name,
             family=guarantee.family,
             epsilon=None if claimed is None else Price(claimed / m, claimed),
             delta=None
-            if claimed is None or guarantee.bound in SUPREMA
-            else Price(guarantee.delta, m * guarantee.delta),
-            confidence=None if guarantee.bound in SUPREMA else guarantee.confidence,
-            draws=guarantee.draws,
-            independent_draws=guarantee.independent,
+            if claimed is None or not terms.bound.over_draws
+            else Price(stated.delta, m * stated.delta),
+            confidence=stated.confidence if terms.bound.over_draws else None,
+            draws=stated.draws,
+            independent_draws=stated.independent,
             claim=guarantee.claim(),
             processing=guarantee.processing(),
             not_covered=(*guarantee.caveats(), *also_not_covered),

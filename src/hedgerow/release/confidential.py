@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hedgerow.mechanism.price import BOUNDS
+from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow.privacy.strict import Boxed
 from hedgerow.release.folder import CONFIDENTIAL, Draft
 from hedgerow.release.prepare import Prepared
@@ -36,7 +36,7 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
 
 def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
     fit = synth._need().outcome.fit
-    achieved = {bound: getattr(synth, f"{bound}_epsilon_", None) for bound in BOUNDS}
+    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in BY_DRAWS}
     return {
         "confidential": True,
         "epsilon": synth.epsilon_,
@@ -67,7 +67,7 @@ def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
 
 def _box(synth: Synthesizer) -> dict[str, float]:
     """How well the box of a strict release fits the data."""
-    if not isinstance(synth.model, Boxed):
+    if not isinstance(synth.settings.model, Boxed):
         return {}
     return {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
 

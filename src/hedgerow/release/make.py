@@ -21,7 +21,7 @@ from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
-from hedgerow.privacy.wording import NO_REASON, Assumption, assumed_ranges
+from hedgerow.privacy.wording import NO_REASON, Assumption
 from hedgerow.release.certificate import Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
@@ -183,7 +183,11 @@ def _copy(file: Written) -> Copy:
 
 def _assumed(prepared: Prepared) -> list[Assumption]:
     plan, kind = prepared.plan, prepared.table.schema.field(prepared.outcome).type
-    found = list(assumed_ranges(plan.standard.range, prepared.outcome, plan.reasons)) if plan.ranged else []
+    sentences = plan.standard.range.sentences(f"each value of '{prepared.outcome}'") if plan.ranged else ()
+    found = [
+        Assumption(words, plan.reasons.get(place) or ("As for the whole." if place else NO_REASON))
+        for place, words in sentences
+    ]
     if isinstance(plan.standard, Strict):
         found.append(Assumption(plan.standard.described(), plan.standard.reason or NO_REASON))
     if isinstance(plan.standard, Censored):

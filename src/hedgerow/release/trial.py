@@ -12,7 +12,7 @@ from hedgerow.errors import CalibrationError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_draws import contraction
-from hedgerow.mechanism.price import BOUNDS, SUPREMA
+from hedgerow.privacy.bounds import BY_DRAWS, LIPSCHITZ
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Boxed, Strict
 from hedgerow.release.ledger import Balance, Ledger
@@ -56,7 +56,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     rows = _rows(found.table)
     lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
     return [
-        row | {"withheld": row[f"withheld_{plan.bound or BOUNDS[0]}"], "ecdf_max": gap}
+        row | {"withheld": row[f"withheld_{plan.bound or LIPSCHITZ.name}"], "ecdf_max": gap}
         for row, gap in zip(rows, lost, strict=True)
     ]
 
@@ -87,7 +87,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
             "scale": synth.scale_,
             "mean_alpha": float(synth.alpha_.mean()),
             "achieved": synth.epsilon_,
-            "withheld": synth.withheld_epsilon_.get(plan.bound or BOUNDS[0], np.nan),
+            "withheld": synth.withheld_epsilon_.get(plan.bound or LIPSCHITZ.name, np.nan),
             "ecdf_max": _largest_gap(synth),
         }
         rows.append(row)
@@ -146,11 +146,12 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
             "epsilon": float(getattr(synth, f"{bound}_epsilon_", np.nan)),
             "withheld": withheld.get(bound, np.nan),
         }
-        for bound in BOUNDS
+        for bound in (each.name for each in BY_DRAWS)
     ]
-    if synth.bound in SUPREMA:  # what it is really charged for: a supremum over parameters, not over draws
-        prices.insert(0, {"bound": synth.bound, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
-    if isinstance(synth.model, Boxed):
+    bound = synth.settings.bound
+    if not bound.over_draws:  # what it is really charged for: a supremum over parameters, not over draws
+        prices.insert(0, {"bound": bound.name, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
+    if isinstance(synth.settings.model, Boxed):
         advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
         return Cost(account, balance, prices, advice, _wider(prepared))
     return Cost(account, balance, prices, synth.outlook().advice(), [])

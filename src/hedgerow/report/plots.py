@@ -43,7 +43,7 @@ def lipschitz(source: Source) -> "Figure":
     notes = {}
     for label, synth in synthesizers.items():
         notes[label] = f"ε = {synth.lipschitz_epsilon_:.2g}"
-        if not isinstance(synth.standard.range, Everywhere):
+        if not isinstance(synth.settings.standard.range, Everywhere):
             notes[label] += f"\nwithheld {synth.withheld_epsilon_['lipschitz']:.2g}"
     groups = {label: synth.lipschitz_ for label, synth in synthesizers.items()}
     return violins(groups, "by-record Lipschitz value", notes=notes)
@@ -285,5 +285,5 @@ def _synthesizers(source: Source) -> Mapping[str, Synthesizer]:
     if isinstance(source, Comparison):
         return source.synthesizers
     if isinstance(source, Synthesizer):
-        return {source.standard.label: source}
+        return {source.settings.standard.label: source}
     return source

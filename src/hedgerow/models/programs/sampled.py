@@ -10,9 +10,8 @@ import numpy as np
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import HealthError, SettingError, UnscoredError, is_real
 from hedgerow.models.base import Model, Parameters, Sample, block_rows
+from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.ranges import Interval
-from hedgerow.privacy.sensitive import Linear, Sensitive
 from hedgerow.progress import report
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
-from hedgerow.privacy.presets import preset
+from hedgerow.privacy.presets import preset_settings
 from hedgerow.release.plan import Plan, text
 from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARD, VERSION, WEIGHTS
 
@@ -80,9 +80,9 @@ def _check_preset(plan: Plan) -> None:
     from hedgerow.mechanism.debias import check
     from hedgerow.release.prepare import synthesizer
 
-    recipe = synthesizer(plan, debias=False).recipe
+    settings = synthesizer(plan, debias=False).settings
     try:
-        check(recipe, plan.epsilon)
+        check(settings)
     except SettingError as error:
         raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
 
@@ -95,7 +95,9 @@ def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) 
         )
     own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
     copies = plain.get("copies", Plan.copies)
-    found = preset(flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
+    found = preset_settings(
+        flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own]
+    )
     plain |= {name: WEIGHTS.write(value) if name == "weights" else value for name, value in found.items()}
 
 

@@ -1,13 +1,13 @@
 """The parts of a plan that go by a name: ranges, standards, weights, priors, and how they are written."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
-from hedgerow.mechanism.copies import SAMPLINGS
-from hedgerow.mechanism.price import BOUNDS
 from hedgerow.models.families import FAMILIES
+from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.ranges import Bounds, Brackets, Everywhere, Radius, Tail, Where
+from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Strict
 from hedgerow.privacy.weights import (
@@ -196,7 +196,7 @@ PLAN = Record(
         "prior": Key(PRIOR, "chosen without looking at the protected column"),
         "standard": Key(Later("standard", lambda: STANDARD), "what the release is compared with"),
         "weights": Key(_WEIGHTS, "from risk to weight"),
-        "bound": Key(Choice(BOUNDS), "how the privacy loss is bounded"),
+        "bound": Key(Choice(tuple(bound.name for bound in BY_DRAWS)), "how the privacy loss is bounded"),
         "epsilon": _needed(
             Either((Number(above=0, finite=True), Choice((NO_TARGET,)))),
             f"the target over all copies, or {NO_TARGET} for a release that claims none.",
@@ -210,7 +210,7 @@ PLAN = Record(
             "the model, and is decided here, before looking (docs/bias.md)",
         ),
         "sampling": Key(
-            Choice(SAMPLINGS),
+            Choice(get_args(Sampling)),
             "stratified makes smoother copies; rules that combine copies assume independent",
         ),
         "dataset": Key(_TEXT, "name under which versions of one dataset share a budget"),

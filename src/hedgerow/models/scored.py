@@ -1,0 +1,111 @@
+"""What is scored: a record's interval, the form d whose extremes over draws are prices, and by-record risk.
+
+A model scores d[s,i] = density_i · log_lik[s,i] + mass_i · log_mass[s,i] + constant_i over draws s, where
+`log_mass` is the log probability of the record's interval (docs/maths.md, "Risks and weights"). Which
+coefficients a standard has is said in `privacy`; a model only needs the form.
+
+Everything here holds confidential values, and no repr shows one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from hedgerow.arrays import LogLik, LogMass, PerRecord, RecordMask
+from hedgerow.errors import SettingError
+from hedgerow.numerics.scoring import Extremes
+
+RiskKind = Literal["lipschitz", "oscillation"]
+
+
+@dataclass(frozen=True, repr=False)
+class Interval:
+    """The ends of every record's range, confidential, and whether the record lies in it."""
+
+    lower: PerRecord
+    upper: PerRecord
+    inside: RecordMask
+
+    @property
+    def whole(self) -> bool:
+        """True when nothing is known about any record."""
+        return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
+
+    def __getitem__(self, records: slice) -> "Interval":
+        return Interval(self.lower[records], self.upper[records], self.inside[records])
+
+    def __repr__(self) -> str:
+        return f"Interval({len(self.lower)} records, confidential)"
+
+
+@dataclass(frozen=True, repr=False)
+class Linear:
+    """d = density · log_lik + mass · log_mass + constant, coefficients by record."""
+
+    density: PerRecord
+    mass: PerRecord
+    constant: PerRecord
+
+    @property
+    def uses_mass(self) -> bool:
+        """Whether any record's d depends on `log_mass`."""
+        return bool(self.mass.any())
+
+    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
+        mass = self.mass[records]
+        part = self.density[records] * log_lik + self.constant[records]
+        if not mass.any():
+            return part
+        return part + np.where(mass == 0, 0.0, mass * log_mass)
+
+    def __repr__(self) -> str:
+        return f"Linear({len(self.density)} records, confidential)"
+
+
+@dataclass(frozen=True, repr=False)
+class Opaque:
+    """d given only as a function of a block of records: what no fused kernel can take apart."""
+
+    evaluate: Callable[[slice, LogLik, LogMass], LogLik]
+    uses_mass: ClassVar[bool] = True  # nothing says that it does not
+
+    def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
+        return self.evaluate(records, log_lik, log_mass)
+
+
+Sensitive = Linear | Opaque
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Risk(Extremes):
+    """How loudly each record speaks: the extremes of its log likelihood over the unweighted draws."""
+
+    @classmethod
+    def from_extremes(cls, extremes: Extremes) -> Self:
+        """The risk that these extremes of f amount to."""
+        return cls(extremes.low, extremes.high)
+
+    @property
+    def lipschitz(self) -> PerRecord:
+        """max_s |f[s,i]|: depends on the units of the outcome, as `oscillation` does not."""
+        return self.absolute
+
+    def of(self, kind: RiskKind) -> PerRecord:
+        """The risk of that kind."""
+        return self.lipschitz if kind == "lipschitz" else self.oscillation
+
+    @property
+    def share_above_one(self) -> float:
+        """Share of records whose density exceeds 1 at some draw, for which |f| makes the mode look risky."""
+        return float((self.high > 0).mean())
+
+    def __repr__(self) -> str:
+        return f"Risk({self.low.size} records, confidential)"
+
+
+def check_risk_kind(kind: str) -> None:
+    """Refuse anything but the two kinds of risk."""
+    if kind not in ("lipschitz", "oscillation"):
+        raise SettingError(f"risk must be 'lipschitz' or 'oscillation', got {kind!r}.")
