@@ -19,6 +19,7 @@ test-all: lint types
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -52,4 +53,4 @@ lock:
 	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
 
 clean:
-	rm -rf $(VENV) $(RIVAL) .mypy_cache .pytest_cache .ruff_cache demo
+	rm -rf $(VENV) $(RIVAL) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo

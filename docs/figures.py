@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 
 import hedgerow as hr
-from hedgerow.evidence.more_draws import contraction
+from hedgerow.evidence.more_records import contraction
 
 HERE = Path(__file__).parent / "figures"
 STANDARDS = {

@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.report.plots import PALETTE, draw_violins
+from hedgerow.drawing import PALETTE, draw_violins
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,16 +1,18 @@
 """Several standards on one table, sharing the unweighted fit."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.privacy.bounds import BY_DRAWS, prices
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, check_columns
@@ -68,11 +70,11 @@ class Comparison:
                 columns.setdefault(name, []).extend(values)
         return self._like(columns)
 
-    def plot(self, what: str = "lipschitz") -> "Figure":
-        """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility"."""
-        from hedgerow.report import plots
-
-        return plots.named(what)(self)
+    def plot(self, what: str = "lipschitz", **options: Any) -> "Figure":
+        """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility" (with a `statistic`)."""
+        if what not in _PLOTS:
+            raise SettingError(f"plot must be one of {', '.join(_PLOTS)}, got {what!r}.")
+        return _PLOTS[what](self.synthesizers, **options)
 
     def _like(self, columns: Mapping[str, Any]) -> Any:
         return next(iter(self.synthesizers.values())).like(columns)
@@ -132,3 +134,81 @@ def compare(
 
 def _weighted(standard: Any) -> bool:
     return not isinstance(standard, Standard) or standard.weighted
+
+
+_STATISTICS = {
+    "ecdf_max": "ECDF, maximum difference",
+    "ecdf_mean_absolute": "ECDF, mean absolute difference",
+    "ecdf_mean_squared": "ECDF, mean squared difference",
+    "mean": "mean",
+    "median": "median",
+    "q90": "90 % quantile",
+}
+
+
+def _draw_lipschitz(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
+    """By-record Lipschitz values max_s |d|; the price is twice the largest.
+
+    Beside the price of a range standard stands the price of the same fit with the outcome withheld.
+    """
+    notes = {}
+    for label, synth in synthesizers.items():
+        notes[label] = f"ε = {synth.lipschitz_epsilon_:.2g}"
+        if not isinstance(synth.settings.standard.range, Everywhere):
+            notes[label] += f"\nwithheld {synth.withheld_epsilon_['lipschitz']:.2g}"
+    groups = {label: synth.lipschitz_ for label, synth in synthesizers.items()}
+    return violins(groups, "by-record Lipschitz value", notes=notes)
+
+
+def _draw_alpha(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
+    """The weights α."""
+    groups = {label: synth.alpha_ for label, synth in synthesizers.items()}
+    return violins(groups, "weight α")
+
+
+def _draw_known(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
+    """λ, the probability that a fresh value falls outside a record's range."""
+    groups = {label: synth.known_ for label, synth in synthesizers.items()}
+    return violins(groups, "λ")
+
+
+def _draw_data(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
+    """The confidential outcome and the copies, on a logarithmic axis where all are positive."""
+    first = next(iter(synthesizers.values()))
+    groups = {DATA: first.outcome_}
+    for label, synth in synthesizers.items():
+        copies = synth.copied_outcomes()
+        groups[label] = np.concatenate(copies)
+    positive = all((values > 0).all() for values in groups.values())
+    return violins(groups, first.outcome_name, log=positive)
+
+
+def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str = "ecdf_max") -> "Figure":
+    """One statistic of the copies, a dot a copy, with the confidential value as a line."""
+    groups, truth = {}, 0.0
+    for label, synth in synthesizers.items():
+        tidy = synth.utility_columns()
+        rows = [
+            i
+            for i, (copy, name) in enumerate(zip(tidy["copy"], tidy["statistic"], strict=True))
+            if name == statistic and copy != "pooled"
+        ]
+        if not rows:
+            raise SettingError(
+                f"statistic must be one of {', '.join(sorted({str(name) for name in tidy['statistic']}))}, "
+                f"got {statistic!r}."
+            )
+        groups[label] = np.array([tidy["synthetic"][i] for i in rows], dtype=np.float64)
+        truth = float(str(tidy["original"][rows[0]]))
+    figure = violins(groups, _STATISTICS.get(statistic, statistic))
+    figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
+    return figure
+
+
+_PLOTS: "dict[str, Callable[..., Figure]]" = {
+    "lipschitz": _draw_lipschitz,
+    "alpha": _draw_alpha,
+    "known": _draw_known,
+    "data": _draw_data,
+    "utility": _draw_utility,
+}

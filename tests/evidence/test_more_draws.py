@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.evidence.more_draws import Outlook, contraction, outlook
+from hedgerow.evidence.more_draws import Outlook, outlook
+from hedgerow.evidence.more_records import contraction
 
 
 def test_maxima_are_the_brute_force_ones(small):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, PerDraw, PerRecord
+from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
 from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.importance import Importance, importance
@@ -107,9 +108,9 @@ class Audit:
 
     def plot(self) -> "Figure":
         """Losses against the stated price, by record; confidential."""
-        from hedgerow.report import plots
-
-        return plots.audit(self)
+        return losses(
+            self.fixed, self.chosen, self.recomputed, self.reverse, epsilon=self.epsilon, kind=self.kind
+        )
 
     def __str__(self) -> str:
         found, again, more = len(self.breaches), self.largest_recomputed, len(self.reverse_breaches)

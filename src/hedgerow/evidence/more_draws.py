@@ -1,20 +1,19 @@
-"""How the price would move with more draws, and with more records. Confidential."""
+"""How the price would move with more draws: a tail fitted to the maxima at hand. Confidential."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hedgerow.arrays import PerDraw, PerRecord
+from hedgerow.drawing import price_by_draws
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.base import block_rows, blocks
 from hedgerow.models.scored import Interval, Sensitive
-from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ
-from hedgerow.randomness import Key
-from hedgerow.tables.table import Table
+from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,9 +63,7 @@ class Outlook:
 
     def plot(self) -> "Figure":
         """The price against the number of draws, seen and foretold; confidential."""
-        from hedgerow.report import plots
-
-        return plots.outlook(self)
+        return price_by_draws(self.maxima, self.factor, self.price_at, settled=self.settled)
 
     def __repr__(self) -> str:
         return f"Outlook({len(self.maxima)} draws, confidential)"
@@ -126,34 +123,3 @@ def _streamed(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord) 
         log_mass = some.log_mass(interval) if uses_mass else np.zeros_like(log_lik)
         found[start : start + step] = np.abs(part(every, log_lik, log_mass) - centre).max(axis=1)
     return found
-
-
-def contraction(
-    make: Any,
-    data: Any,
-    *,
-    sizes: Sequence[int] | None = None,
-    left_out: Sequence[str] = (),
-    seed: int | None = None,
-) -> dict[str, list[float]]:
-    """Refit on nested subsamples: each bound against n, own and with x_i withheld.
-
-    `make` builds an unfitted synthesizer: contraction(lambda: Synthesizer("x ~ z"), data).
-    """
-    table = Table.of(data)
-    order = np.argsort(Key.from_seed(seed).child("contraction").stream().uniform(table.rows))
-    chosen = sizes if sizes is not None else [table.rows // 2**k for k in range(4, -1, -1)]
-    columns: dict[str, list[float]] = {}
-    for size in chosen:
-        if not 1 <= size <= table.rows:
-            raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
-        keep = np.zeros(table.rows, dtype=np.bool_)
-        keep[order[:size]] = True
-        synth = make().fit(table.rows_where(keep).native, left_out=left_out)
-        row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
-        for bound in (bound.name for bound in BY_DRAWS):
-            row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
-            row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return columns

@@ -280,7 +280,8 @@ class CensoredSupremum(Supremum):
         return (
             "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood "
             f"would be {self._private(epsilon, given.terms.copies, 'independent draws')} The copies come "
-            "from a Markov chain that approximates this posterior; how far its draws are from it is not known."
+            "from a Markov chain that approximates this posterior; how far its draws are from it is not "
+            "known."
         )
 
 

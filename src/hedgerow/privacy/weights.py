@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.tables.table import Table
-
-if TYPE_CHECKING:
-    from hedgerow.advice.advise import advise as advise
 
 
 @dataclass(frozen=True, repr=False)
@@ -317,14 +314,6 @@ def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
             f"{type(weights).__name__} gave {bad} of {records} weights outside [0, 1]. Clip them."
         )
     return alpha
-
-
-def __getattr__(name: str) -> Any:
-    if name == "advise":  # it is made of synthesizers, which are made of weights
-        from hedgerow.advice.advise import advise
-
-        return advise
-    raise AttributeError(f"module 'hedgerow.privacy.weights' has no attribute '{name}'")
 
 
 def _check_affine(scale: float, shift: float) -> None:

@@ -11,7 +11,7 @@ from hedgerow.comparison import compare
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
-from hedgerow.evidence.more_draws import contraction
+from hedgerow.evidence.more_records import contraction
 from hedgerow.privacy.bounds import BY_DRAWS, LIPSCHITZ
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Boxed, Strict

@@ -1,0 +1,42 @@
+"""How prices move with the number of records: refits on nested subsamples. Confidential."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import SettingError
+from hedgerow.privacy.bounds import BY_DRAWS
+from hedgerow.randomness import Key
+from hedgerow.tables.table import Table
+
+
+def contraction(
+    make: Any,
+    data: Any,
+    *,
+    sizes: Sequence[int] | None = None,
+    left_out: Sequence[str] = (),
+    seed: int | None = None,
+) -> dict[str, list[float]]:
+    """Refit on nested subsamples: each bound against n, own and with x_i withheld.
+
+    `make` builds an unfitted synthesizer: contraction(lambda: Synthesizer("x ~ z"), data).
+    """
+    table = Table.of(data)
+    order = np.argsort(Key.from_seed(seed).child("contraction").stream().uniform(table.rows))
+    chosen = sizes if sizes is not None else [table.rows // 2**k for k in range(4, -1, -1)]
+    columns: dict[str, list[float]] = {}
+    for size in chosen:
+        if not 1 <= size <= table.rows:
+            raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
+        keep = np.zeros(table.rows, dtype=np.bool_)
+        keep[order[:size]] = True
+        synth = make().fit(table.rows_where(keep).native, left_out=left_out)
+        row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
+        for bound in (bound.name for bound in BY_DRAWS):
+            row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
+            row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns
