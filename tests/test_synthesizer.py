@@ -107,7 +107,7 @@ def test_objects_say_confidential_and_show_no_value(small):
     shown = " ".join(
         repr(thing)
         for thing in (fitted, inner.start, inner.outcome, inner.outcome.fit, inner.outcome.pricing,
-                      inner.outcome.pricing.own, inner.start.risk, inner.start.design, inner.start.table,
+                      inner.outcome.pricing.withheld, inner.start.risk, inner.start.design, inner.start.table,
                       inner.outcome.weighted, inner.outcome.weighted.interval, inner.key)
     )  # fmt: skip
     assert shown.count("confidential") >= 9
@@ -138,7 +138,7 @@ def test_the_release_comes_from_the_settings_of_the_fit(small):
     fitted.standard = hr.RangeAveraged(hr.Radius(0.4, 1.8))
     release = fitted.sample()
     assert len(release.tables) == 3
-    assert release.guarantee.epsilon == 6.0
+    assert release.guarantee.terms.epsilon == 6.0
     assert release.guarantee.standard == "ADP"
 
 
@@ -197,7 +197,7 @@ def test_public_outside_and_radius_are_named_in_the_guarantee(small):
 
 
 def test_claims_are_rounded_up():
-    from hedgerow.privacy.guarantee import rounded_up
+    from hedgerow.privacy.wording import rounded_up
 
     assert rounded_up(10 / 3, 6) == "3.33334"
     assert rounded_up(0.004603, 2) == "0.0047"
@@ -214,9 +214,9 @@ def test_unknown_ways_of_making_copies_are_refused_plainly():
 
 
 def test_the_paper_preset_fills_in_what_was_left_unset():
-    assert synth(preset="paper").known == "simulated"
-    assert synth(preset="paper", known="exact").known == "exact"
-    assert hr.Synthesizer("x ~ z", preset="paper").draws == 1000
+    assert synth(preset="paper").settings.known == "simulated"
+    assert synth(preset="paper", known="exact").settings.known == "exact"
+    assert hr.Synthesizer("x ~ z", preset="paper").settings.draws == 1000
     with pytest.raises(hr.HedgerowError, match="paper"):
         synth(preset="none")
 

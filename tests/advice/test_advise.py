@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.corrections import BOX
 
 import hedgerow as hr
 from hedgerow.advice.candidates import METHODS, Candidate, usual
 from hedgerow.errors import SettingError
 from hedgerow.privacy.weights import CapWeights, LinearWeights, moves_with_everyone
-from hedgerow.studies.bias import BOX
 
 FEW = (
     Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
@@ -54,8 +54,8 @@ def test_it_says_the_claim_and_where_parameters_came_from(advice):
 
 def test_its_settings_make_a_synthesizer(advice):
     synth = hr.Synthesizer("x ~ z", **advice.settings)
-    assert synth.bound == advice.recommended["bound"]
-    assert synth.debias == (advice.recommended["method"] != "plain")
+    assert synth.settings.bound.name == advice.recommended["bound"]
+    assert synth.settings.debias == (advice.recommended["method"] != "plain")
 
 
 def test_an_outcome_beside_given_parameters_has_no_part_in_it(advice):
@@ -133,5 +133,5 @@ def test_the_usual_candidates_put_no_linear_weights_under_a_sharper_bound():
     for one in usual(1.0, box=BOX):
         sharper = one.bound in ("oscillation", "exact")
         assert not (sharper and moves_with_everyone(one.weights))
-    assert usual(1.0, box=BOX)[-1].bound == "strict"
+    assert usual(1.0, box=BOX)[-1].bound.name == "strict"
     assert np.isclose(next(one for one in usual(2.0) if "cap ε," in one.label).weights.cap, 2.0)

@@ -44,7 +44,7 @@ def strict_attack(seed, epsilon, trials):
     ).fit(outlying(seed))  # fmt: skip
     design = synth._fitted.start.design
     return attack(
-        synth.model, design, synth.power_, 0, claimed=epsilon, key=Key.from_seed(seed), trials=trials
+        synth.settings.model, design, synth.power_, 0, claimed=epsilon, key=Key.from_seed(seed), trials=trials
     )
 
 
@@ -66,8 +66,8 @@ def test_a_build_with_the_weights_switched_off_is_found():
     synth = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=0.5, seed=1, draws=100).fit(outlying(1))
     design = synth._fitted.start.design
     key = Key.from_seed(3)
-    sound = attack(synth.model, design, synth.power_, 0, claimed=0.5, key=key, trials=1500)
-    leaking = attack(synth.model, design, np.ones(30), 0, claimed=0.5, key=key, trials=1500)
+    sound = attack(synth.settings.model, design, synth.power_, 0, claimed=0.5, key=key, trials=1500)
+    leaking = attack(synth.settings.model, design, np.ones(30), 0, claimed=0.5, key=key, trials=1500)
     assert not sound.breach
     assert leaking.breach
     assert leaking.lower <= leaking.estimate <= leaking.upper

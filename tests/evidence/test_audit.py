@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.evidence.audit import audit, summary, without
+from hedgerow.evidence.audit import audit, powers_without, summary
 from hedgerow.numerics.scoring import Draws
 from hedgerow.randomness import Key
 
@@ -17,11 +17,10 @@ def audited(data, bound="lipschitz", seed=1, **settings):
     fitted = synth._fitted
     price = getattr(synth, f"{bound}_epsilon_")
     return synth, audit(
-        synth.recipe,
+        synth.settings,
         fitted.start,
         fitted.outcome,
         epsilon=price,
-        scale=synth.scale_,
         key=fitted.key,
         **limits,
     )
@@ -31,15 +30,15 @@ def test_log_density_is_the_posteriors_own(small):
     """Differences of log densities equal differences of log joint densities."""
     synth = hr.Synthesizer("x ~ z", seed=1, draws=200).fit(small[["x", "z"]])
     fit = synth._fitted.outcome.fit
-    posterior = synth.model.posterior(fit.design, fit.power)
+    posterior = synth.settings.model.posterior(fit.design, fit.power)
     draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
-    mean, deviation = synth.model.prior.moments(fit.design)
+    mean, deviation = synth.settings.model.prior.moments(fit.design)
     variance = draws.sigma**2
     prior = (
         -np.sum((draws.beta - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
         - np.log(variance) * len(mean) / 2
-        - (synth.model.prior.shape + 1) * np.log(variance)
-        - synth.model.prior.rate / variance
+        - (synth.settings.model.prior.shape + 1) * np.log(variance)
+        - synth.settings.model.prior.rate / variance
     )
     joint = prior + (fit.power * fit.log_lik()).sum(axis=1)
     found = posterior.log_density(draws)
@@ -58,7 +57,7 @@ def test_weights_that_depend_on_nothing_lose_the_same_recomputed(small):
     synth, found = audited(small[["x", "z"]], weights=hr.ScalarWeights(0.5), riskiest=6, sample=4)
     np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-8)
     for record in found.chosen:
-        power = without(synth.recipe, synth._fitted.start, int(record), 1.0, synth._fitted.key)
+        power = powers_without(synth.settings, synth._fitted.start, int(record), key=synth._fitted.key)
         np.testing.assert_array_equal(power, np.where(np.arange(60) == record, 0.0, synth.power_))
 
 
@@ -69,8 +68,11 @@ def test_the_reverse_is_over_draws_without_the_record(small):
     fit = fitted.outcome.fit
     here = Draws(fit.parameters["beta"], fit.parameters["sigma"])
     for record, loss, reverse in zip(found.chosen, found.recomputed, found.reverse, strict=True):
-        power = without(synth.recipe, fitted.start, int(record), 1.0, fitted.key)
-        one, two = synth.model.posterior(fit.design, fit.power), synth.model.posterior(fit.design, power)
+        power = powers_without(synth.settings, fitted.start, int(record), key=fitted.key)
+        one, two = (
+            synth.settings.model.posterior(fit.design, fit.power),
+            synth.settings.model.posterior(fit.design, power),
+        )
         there = two.draw(300, fitted.key.child("audit").child(int(record)))
         ratios = [np.abs(one.log_density(d) - two.log_density(d)).max() for d in (here, there)]
         assert [loss, reverse] == ratios
@@ -106,7 +108,7 @@ def test_the_singleton_category_is_a_breach_with_weights_fixed():
         ).fit(data)
     fitted = synth._fitted
     found = audit(
-        synth.recipe, fitted.start, fitted.outcome, epsilon=synth.oscillation_epsilon_, scale=1.0,
+        synth.settings, fitted.start, fitted.outcome, epsilon=synth.oscillation_epsilon_,
         key=Key.from_seed(1), riskiest=2, sample=0,
     )  # fmt: skip
     assert 199 in found.breaches

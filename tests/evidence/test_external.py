@@ -46,7 +46,7 @@ def test_both_rounds_give_what_the_synthesizer_gives(rounds, monkeypatch):
     """In blocks that do not divide the draws, too."""
     monkeypatch.setattr("hedgerow.evidence.matrices._CELLS", 60 * 7)
     synth = rounds.synth
-    first = hr.assess(rounds.first, rounds.first_mass, standard=synth.standard)
+    first = hr.assess(rounds.first, rounds.first_mass, standard=synth.settings.standard)
     np.testing.assert_allclose(first.risk.lipschitz, synth.risk_, rtol=1e-12)
     np.testing.assert_allclose(first.alpha, synth.alpha_, rtol=1e-12)
     np.testing.assert_allclose(first.known, synth.known_, rtol=1e-9, atol=1e-12)
@@ -56,7 +56,7 @@ def test_both_rounds_give_what_the_synthesizer_gives(rounds, monkeypatch):
         rounds.second_mass,
         alpha=first.alpha,
         known=first.known,
-        standard=synth.standard,
+        standard=synth.settings.standard,
         already_weighted=False,
     )
     assert second.epsilon() == pytest.approx(synth.lipschitz_epsilon_, rel=1e-9)
@@ -71,7 +71,7 @@ def test_both_rounds_give_what_the_synthesizer_gives(rounds, monkeypatch):
         rounds.second_mass,
         alpha=first.alpha,
         known=first.known,
-        standard=synth.standard,
+        standard=synth.settings.standard,
         already_weighted=True,
     )
     assert weighted.epsilon() == pytest.approx(second.epsilon(), rel=1e-9)

@@ -34,7 +34,7 @@ CASES = {
     "scalar": {"weights": hr.ScalarWeights(0.5)},
     "identification": {"weights": hr.IdentificationWeights(0.3, known=["group"], pairwise=True)},
     "reweighted": {"weights": hr.Reweighted(hr.LinearWeights())},
-    "function": {"weights": lambda risk: 1 / (1 + risk)},
+    "function": {"weights": hr.weights.CallableWeights(lambda risk: 1 / (1 + risk), public=True)},
     "no target": {"epsilon": None},
 }
 DRAW = {"beta": np.array([0.9, 1.02]), "sigma": np.array(0.95)}
@@ -62,7 +62,7 @@ def released_rows(found):
     """Which draws of the fit go out: those are not secret."""
     first = found.outcome.fit.parameters["beta"][:, 0]
     order = np.argsort(found.key.child("release").child("draws").stream().uniform(len(first)))
-    return np.isin(np.arange(len(first)), order[: found.copies])
+    return np.isin(np.arange(len(first)), order[: found.settings.copies])
 
 
 def secrets(synth):
@@ -76,9 +76,9 @@ def secrets(synth):
         "mean": float(found.start.design.values.mean()),
         "log mean": float(np.log(found.start.design.values).mean()),
         "mean risk": float(risk.lipschitz.mean()),
-        "price": float(outcome.epsilon) if found.recipe.bound != "strict" else None,
+        "price": float(outcome.epsilon) if found.settings.bound.over_draws else None,
     }
-    if found.recipe.bound != "strict":
+    if found.settings.bound.over_draws:
         values["scale"] = float(found.scale) if found.scale != 1 else None
     by_record = {
         "risk": risk.lipschitz,

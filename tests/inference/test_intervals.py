@@ -62,7 +62,7 @@ def test_planted_weights_change_bits():
     """The test above can fail: weights carried over from the data show."""
     synths = [fitted(data=table(seed=seed)) for seed in (5, 6)]
     planted = [
-        from_public(synth, recipe=replace(synth.recipe, weights=FixedWeights(synth.alpha_)))
+        from_public(synth, settings=replace(synth.settings, weights=FixedWeights(synth.alpha_)))
         for synth in synths
     ]
     assert bits(planted[0]) != bits(planted[1])

@@ -58,7 +58,7 @@ def test_a_generous_target_changes_nothing_but_the_draws(small):
 
 def test_the_stated_delta_does_not_depend_on_the_data(small):
     delta = {
-        synth.sample().guarantee.delta
+        synth.sample().guarantee.statement.delta
         for synth in (
             hr.Synthesizer("x ~ z", epsilon=target, seed=seed, draws=500).fit(small[["x", "z"]])
             for target in (2.0, 5.0, 50.0)
@@ -67,7 +67,9 @@ def test_the_stated_delta_does_not_depend_on_the_data(small):
     }
     assert len(delta) == 1
     assert delta.pop() == pytest.approx(1 - (0.05 / 8) ** (1 / 500))
-    single = hr.Synthesizer("x ~ z", seed=1, draws=500).fit(small[["x", "z"]]).sample().guarantee.delta
+    single = (
+        hr.Synthesizer("x ~ z", seed=1, draws=500).fit(small[["x", "z"]]).sample().guarantee.statement.delta
+    )
     assert single == pytest.approx(1 - 0.05 ** (1 / 500))
 
 

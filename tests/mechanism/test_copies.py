@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.mechanism.copies import stratified
+from hedgerow.mechanism.copies import stratify
 from hedgerow.randomness import Key
 
 
@@ -15,7 +15,7 @@ def numbers(fitted, seed):
     key = Key.from_seed(seed)
     fresh = key.stream().uniform(len(fitted))
     ties, order = key.child("strata").stream().uniform((2, len(fitted)))
-    return stratified(fitted, fresh, ties=ties, order=order)
+    return stratify(fitted, fresh, ties=ties, order=order)
 
 
 @pytest.mark.parametrize("records", [1, 2, 7, 130, 2001])
@@ -38,7 +38,7 @@ def test_each_number_by_itself_is_uniform(fitted):
 
 def test_rounding_does_not_reach_the_ends():
     top, even = np.full(5000, 1 - 2.0**-53), np.linspace(0.1, 0.9, 5000)
-    assert stratified(np.zeros(5000), top, ties=even, order=even).max() < 1
+    assert stratify(np.zeros(5000), top, ties=even, order=even).max() < 1
 
 
 def settings(**changes):
@@ -55,7 +55,7 @@ def test_copies_are_smoother_and_from_the_same_draws():
         assert np.array_equal(a.parameters["beta"], b.parameters["beta"])
 
     def noise(synth):
-        model, design = synth.model, synth._need().start.design
+        model, design = synth.settings.model, synth._need().start.design
         shares = []
         for draw, copy in zip(synth._need().released, synth.sample().tables, strict=True):
             uniform = stats.norm.cdf(

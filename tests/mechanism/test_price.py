@@ -89,10 +89,10 @@ def test_the_statement_covers_fresh_draws(small):
         synth = hr.Synthesizer("x ~ z", weights=hr.CapWeights(3.0), draws=100, seed=seed).fit(data)
         outcome = synth._fitted.outcome
         design, power = outcome.fit.design, outcome.fit.power
-        constant = outcome.pricing.own.constant
+        constant = outcome.pricing.constant
         exceed = {"lipschitz": 0, "exact": 0}
         count = 4000
-        fresh = fit(synth.model, design, power, draws=count, key=Key.from_seed(seed).child("fresh"))
+        fresh = fit(synth.settings.model, design, power, draws=count, key=Key.from_seed(seed).child("fresh"))
         d = power * fresh.log_lik()
         exceed["lipschitz"] = int((2 * np.abs(d).max(axis=1) > synth.lipschitz_epsilon_).sum())
         exceed["exact"] = int((np.abs(d - constant).max(axis=1) > synth.exact_epsilon_).sum())

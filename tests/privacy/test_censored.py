@@ -165,7 +165,7 @@ def censored():
 
 def test_draws_follow_the_censored_posterior(censored):
     """Mean and standard deviation of NUTS against quadrature: two z-scores, beyond 4: p < 2e-4."""
-    design, model = censored._fitted.start.design, censored.model
+    design, model = censored._fitted.start.design, censored.settings.model
     grid = np.linspace(-4, 6, 20_001)
     total = (
         stats.norm(1.0, 0.5).logpdf(grid)
@@ -223,7 +223,7 @@ def test_windows_are_forgotten_with_their_data():
     del design
     gc.collect()
     assert again
-    assert model._windows == {}
+    assert len(model._windows) == 0
     assert "window" not in repr(model)
 
 

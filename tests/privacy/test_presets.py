@@ -1,12 +1,12 @@
 """Presets fill in what is left out, and change no words of a claim."""
 
 import pytest
+from helpers.corrections import BOX
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.privacy.weights import CapWeights, LinearWeights
 from hedgerow.release.plan.flags import from_flags
-from hedgerow.studies.bias import BOX
 
 
 def recommended(**settings):
@@ -15,13 +15,22 @@ def recommended(**settings):
 
 def test_recommended_is_a_cap_tied_to_the_target_of_one_copy():
     synth = recommended(copies=3)
-    assert synth.weights == CapWeights(1.0, risk="oscillation")
-    assert (synth.bound, synth.debias, synth.sampling) == ("oscillation", True, "stratified")
+    assert synth.settings.weights == CapWeights(1.0, risk="oscillation")
+    assert (synth.settings.bound.name, synth.settings.debias, synth.settings.sampling) == (
+        "oscillation",
+        True,
+        "stratified",
+    )
 
 
 def test_the_plain_defaults_stay_the_papers():
     synth = hr.Synthesizer("x ~ z", epsilon=3.0)
-    assert (synth.weights, synth.bound, synth.debias, synth.sampling) == (
+    assert (
+        synth.settings.weights,
+        synth.settings.bound.name,
+        synth.settings.debias,
+        synth.settings.sampling,
+    ) == (
         LinearWeights(),
         "lipschitz",
         False,
@@ -30,14 +39,14 @@ def test_the_plain_defaults_stay_the_papers():
 
 
 def test_what_the_caller_says_wins():
-    assert not recommended(debias=False).debias
-    assert recommended(sampling="independent").sampling == "independent"
-    assert recommended(bound="exact").bound == "exact"
-    assert recommended(draws=500).draws == 500
+    assert not recommended(debias=False).settings.debias
+    assert recommended(sampling="independent").settings.sampling == "independent"
+    assert recommended(bound="exact").settings.bound.name == "exact"
+    assert recommended(draws=500).settings.draws == 500
 
 
 def test_weights_of_the_callers_own_do_not_come_under_a_sharper_bound():
-    assert recommended(weights=LinearWeights()).bound == "lipschitz"
+    assert recommended(weights=LinearWeights()).settings.bound.name == "lipschitz"
 
 
 def test_it_needs_a_target():
@@ -48,12 +57,16 @@ def test_it_needs_a_target():
 def test_what_cannot_be_corrected_is_refused_with_the_way_out():
     with pytest.raises(SettingError, match="debias=False"):
         recommended(standard=hr.Unweighted())
-    assert recommended(standard=hr.Unweighted(), debias=False).standard == hr.Unweighted()
+    assert recommended(standard=hr.Unweighted(), debias=False).settings.standard == hr.Unweighted()
 
 
 def test_a_standard_with_its_own_weights_keeps_them():
     synth = recommended(standard=hr.Strict(BOX, "public"))
-    assert (synth.bound, synth.debias, synth.sampling) == ("strict", True, "stratified")
+    assert (synth.settings.bound.name, synth.settings.debias, synth.settings.sampling) == (
+        "strict",
+        True,
+        "stratified",
+    )
 
 
 def test_the_guarantee_speaks_of_the_bound_in_force():
@@ -68,7 +81,7 @@ def test_the_guarantee_speaks_of_the_bound_in_force():
         draws=200,
         seed=1,
     ).fit(hr.datasets.lognormal(60, seed=2))
-    assert release.guarantee.bound == "oscillation"
+    assert release.guarantee.terms.bound.name == "oscillation"
     assert str(release.guarantee) == str(by_hand.sample().guarantee)
     # The study of weights saw the preset exceed ε once weights were recomputed: the statement says so, once.
     assert " ".join(str(release.guarantee).split()).count("the loss can exceed ε; in simulations it") == 1

@@ -123,7 +123,7 @@ def test_samples_follow_the_truncated_posterior():
     box = {"Intercept": (0.4, 1.6), "sigma": (0.8, 1.5)}
     synth = hr.Synthesizer("x ~ 1", standard=hr.Strict(box), epsilon=3.0, draws=4000, seed=3).fit(data)
     design, power = synth._fitted.start.design, synth.power_
-    posterior = synth.model._centred(design).posterior(design, power)
+    posterior = synth.settings.model._centred(design).posterior(design, power)
     sigma = np.linspace(0.8, 1.5, 20_001)
     spread = sigma / posterior.factor[0, 0]
     side = stats.norm.cdf((1.6 - posterior.mean[0]) / spread) - stats.norm.cdf(
@@ -182,7 +182,7 @@ def test_acceptance_and_edge_are_shares_of_draws():
     low, high = np.array(list(BOX.values())).T
     place = (np.column_stack([inside["beta"], inside["sigma"]]) - low) / (high - low)
     assert synth.edge_mass_ == np.mean(((place < 0.02) | (place > 0.98)).any(axis=1))
-    posterior = synth.model._centred(synth._fitted.start.design)
+    posterior = synth.settings.model._centred(synth._fitted.start.design)
     some = posterior.posterior(synth._fitted.start.design, synth.power_).draw(40_000, Key.from_seed(7))
     points = np.column_stack([some.beta, some.sigma])
     share = ((points >= low) & (points <= high)).all(axis=1).mean()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.models.scored import Risk
-from hedgerow.privacy.weights import Evidence, as_weights, checked_alpha, if_recomputed
+from hedgerow.privacy.weights import Evidence, as_weights, caveat_if_recomputed, checked_alpha
 from hedgerow.tables.table import Table
 
 LOW = np.array([-8.0, -4.0, -2.0, -1.0])
@@ -116,8 +116,8 @@ def test_own_function_and_fixed_numbers():
     ids=lambda given: type(given).__name__,
 )
 def test_weights_that_hang_on_other_records_say_so(weights, words):
-    assert (if_recomputed(weights) == "") == (words == "")
-    assert words in if_recomputed(weights)
+    assert (caveat_if_recomputed(weights) == "") == (words == "")
+    assert words in caveat_if_recomputed(weights)
 
 
 @pytest.mark.parametrize(

@@ -174,15 +174,16 @@ def audit(
     outcome: Outcome,
     *,
     key: Key,
+    epsilon: float | None = None,
     riskiest: int | None = None,
     sample: int | None = None,
 ) -> Audit:
-    """Audit a fit against the price of one copy. `key` is the one the procedure ran with.
+    """Audit a fit against ε, by default the price of one copy. `key` is the one the procedure ran with.
 
     `riskiest` and `sample` count the records for which weights are recomputed: 20 and 10 for the exact
     models, none for others unless asked for, since every one of them takes fits by Markov chain.
     """
-    model, epsilon = settings.model, outcome.epsilon
+    model, epsilon = settings.model, outcome.epsilon if epsilon is None else epsilon
     closed = isinstance(model, Regression)
     own_weights = start.fit is None
     if own_weights and (riskiest or sample):

@@ -48,6 +48,9 @@ class Program(Sampled):
     response, matrix
         Names of the arguments that receive the outcome and the formula's design matrix. A program without
         the second does not get it. The matrix has a column of ones unless the formula says `0 +`.
+    public
+        True: the author vouches that the program holds nothing computed from the confidential data. Asked for
+        where released draws are to be corrected (`debias`).
     sampler, chains, warmup, target_accept, thin, minimum_ess, allow_unhealthy
         How the chains run and what is asked of them: see `hedgerow.models.programs.sampled.Sampled`.
 
@@ -62,6 +65,7 @@ class Program(Sampled):
     response: str = "y"
     matrix: str = "X"
     name: str = "program"
+    public: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.function):
