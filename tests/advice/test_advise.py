@@ -8,7 +8,7 @@ import hedgerow as hr
 from hedgerow.advice.candidates import METHODS, Candidate, usual
 from hedgerow.errors import SettingError
 from hedgerow.privacy.weights import CapWeights, LinearWeights, moves_with_everyone
-from hedgerow.studies.bias import BOX
+from hedgerow_studies.bias import BOX
 
 FEW = (
     Candidate("linear, 2Δ", "lipschitz", LinearWeights()),

@@ -6,7 +6,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.privacy.weights import CapWeights, LinearWeights
 from hedgerow.release.plan.flags import from_flags
-from hedgerow.studies.bias import BOX
+from hedgerow_studies.bias import BOX
 
 
 def recommended(**settings):
