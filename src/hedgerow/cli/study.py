@@ -25,7 +25,7 @@ def _installed() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "hedgerow_studies":
+        if (error.name or "").partition(".")[0] != "hedgerow_studies":
             raise
         raise SettingError(
             "This command needs the studies, which are not part of hedgerow's wheel. Install them from a "
