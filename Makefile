@@ -38,11 +38,11 @@ $(RIVAL)/.installed: bench/rival/requirements.txt
 	$(RIVAL)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Everything is installed at the versions of requirements.lock, then hedgerow itself in place.
-$(STAMP): requirements.lock pyproject.toml
+# Everything is installed at the versions of requirements.lock, then hedgerow itself and the studies in place.
+$(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies
 	touch $@
 
 # Resolve the newest versions pyproject.toml allows and write their names and versions.

@@ -1,17 +1,13 @@
 """The paper's studies by one command, `--quick` and in full, on the cores there are."""
 
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from bench.result import Options, Result
-from hedgerow.studies import setup
-
-SOURCE = Path(setup.__file__).parents[2]
+from hedgerow_studies.paper import setup
 
 
 def _one(case: str, samples: int, *flags: str) -> Result:
@@ -20,8 +16,7 @@ def _one(case: str, samples: int, *flags: str) -> Result:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
         subprocess.run(
-            [sys.executable, "-m", "hedgerow.studies", "--out", out, *flags],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            [sys.executable, "-m", "hedgerow_studies", "--out", out, *flags],
             check=True,
             stdout=subprocess.DEVNULL,
         )

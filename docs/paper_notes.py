@@ -94,7 +94,7 @@ data using Range Restriction*, were run again with hedgerow. This page is writte
 `docs/paper_notes.py` from the results of
 
 ```
-hedgerow reproduce --out results      # or python -m hedgerow.studies --out results; add --quick for a look
+hedgerow reproduce --out results      # or python -m hedgerow_studies --out results; add --quick for a look
 ```
 
 ({run.settings["samples"]} samples a study, seed {run.settings["seed"]}). The run leaves all 20 figures

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import hedgerow as hr
-from hedgerow.studies import breaches, strict_utility
-from hedgerow.studies.work import processors
+from hedgerow_studies import breaches, strict_utility
+from hedgerow_studies.work import processors
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "honesty.md").read_text(encoding="utf-8")

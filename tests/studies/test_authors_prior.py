@@ -7,11 +7,11 @@ from scipy.stats import t as student
 
 import hedgerow as hr
 from hedgerow.randomness import Key
-from hedgerow.studies import authors_prior
-from hedgerow.studies.application import FORMULA
-from hedgerow.studies.authors_prior import AuthorsLognormal, hyperprior
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
+from hedgerow_studies.paper import authors_prior
+from hedgerow_studies.paper.application import FORMULA
+from hedgerow_studies.paper.authors_prior import AuthorsLognormal, hyperprior
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hedgerow.randomness import Key
-from hedgerow.studies import bias
+from hedgerow_studies import bias
 
 
 @pytest.mark.parametrize("name", ["normal", "laplace", "t3", "contaminated"])

@@ -11,18 +11,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hedgerow import HedgerowError, studies
-from hedgerow.studies import claims, setup
-from hedgerow.studies.evidence import Check, Claim
+import hedgerow_studies as studies
+from hedgerow import HedgerowError
+from hedgerow_studies.paper import setup
+from hedgerow_studies.paper.claims import verdicts
+from hedgerow_studies.paper.claims.checks import Check, Claim
 
-SOURCE = Path(studies.__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 FIELDS = {"id", "location", "claim", "statistic", "value", "uncertainty", "measured", "verdict", "checks"}
 
 
 def start(out: Path, *options: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "hedgerow.studies", "--out", str(out), "--quick", *options],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        [sys.executable, "-m", "hedgerow_studies", "--out", str(out), "--quick", *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "studies")])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -134,7 +136,7 @@ def check(agrees: bool, condition: str = "") -> Check:
 def test_verdicts_follow_from_checks(checks, verdict):
     claim = Claim("id", "where", "what", "how", tuple(checks))
     assert claim.verdict == verdict
-    assert sum(claims.tally([claim]).values()) == 1
+    assert sum(verdicts.tally([claim]).values()) == 1
 
 
 @pytest.mark.parametrize(

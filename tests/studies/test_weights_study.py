@@ -9,8 +9,7 @@ import pytest
 
 from hedgerow.advice.candidates import METHODS, PLAIN, SMOOTH
 from hedgerow.errors import FileError
-from hedgerow.studies import weights as study
-from hedgerow.studies import weights_report as report
+from hedgerow_studies.weights import report, study
 
 OURS, UNWEIGHTED = study.OURS, study.UNWEIGHTED
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,7 +49,7 @@ def test_the_tables_say_where_ours_meets_unweighted_and_what_was_not_met():
 
 
 def test_the_page_has_the_table_that_the_rows_give():
-    rows = study.kept_rows(DOCS / "studies" / "weights" / "rows.jsonl", study.cells(), seed=1)
+    rows = study.read_rows(DOCS / "studies" / "weights" / "rows.jsonl", study.cells(), seed=1)
     page = (DOCS / "weights.md").read_text(encoding="utf-8")
     assert "\n".join(report._reached(report.ratios(rows))) in page
 
@@ -82,11 +81,11 @@ def test_a_run_goes_on_where_it_stopped_and_refuses_another_seed(tmp_path, monke
     file.write_text(file.read_text() + '{"seed": 1, "cel')  # cut off while writing
     rows = study.run(file, wanted, seed=1, jobs=1, report=lambda *_: None)
     assert asked == wanted
-    assert len(study.kept_rows(file, wanted, seed=1)) == len(rows) == 3
+    assert len(study.read_rows(file, wanted, seed=1)) == len(rows) == 3
     with pytest.raises(FileError, match="another seed"):
         study.run(file, wanted, seed=2, jobs=1, report=lambda *_: None)
     with pytest.raises(FileError, match="holds no rows"):
-        study.kept_rows(tmp_path / "none.jsonl", wanted, seed=1)
+        study.read_rows(tmp_path / "none.jsonl", wanted, seed=1)
 
 
 def test_one_cell_is_measured_and_audited():

@@ -12,16 +12,10 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import box as boxes
-from hedgerow.cli import ledger as ledgers
-from hedgerow.cli import plan as plans
-from hedgerow.cli import release as releases
-from hedgerow.cli import trial as trials
+from hedgerow.cli import box, ledger, plan, release, study, trial
 from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
-from hedgerow.studies import cli as studies
-from hedgerow.studies import weights_cli as weight_study
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
 _EPILOG = (
@@ -35,24 +29,24 @@ app = typer.Typer(
     help="Synthetic copies of a confidential table, with a formal privacy statement.",
 )  # fmt: skip
 for command in (
-    releases.synthesize,
-    releases.verify,
-    releases.inspect,
-    trials.cost,
-    trials.calibrate,
-    trials.compare,
-    trials.audit,
-    trials.attack,
-    trials.contraction,
-    boxes.box,
-    studies.reproduce,
-    plans.init,
-    plans.schema,
-    plans.datasets,
+    release.synthesize,
+    release.verify,
+    release.inspect,
+    trial.cost,
+    trial.calibrate,
+    trial.compare,
+    trial.audit,
+    trial.attack,
+    trial.contraction,
+    box.box,
+    study.reproduce,
+    plan.init,
+    plan.schema,
+    plan.datasets,
 ):
     app.command()(command)
-app.add_typer(ledgers.app, name="ledger", no_args_is_help=True)
-app.add_typer(weight_study.app, name="study", no_args_is_help=True)
+app.add_typer(ledger.app, name="ledger", no_args_is_help=True)
+app.add_typer(study.app, name="study", no_args_is_help=True)
 
 
 def _tell_version(wanted: bool) -> None:

@@ -1,0 +1,79 @@
+"""reproduce, study: what hedgerow was measured by. None of it reads confidential data.
+
+The studies are a package of their own, `hedgerow_studies`, installed from a checkout. It is imported when one
+of these commands runs, and only then.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.errors import SettingError
+
+app = typer.Typer(help="Studies on simulated tables; none reads confidential data.")
+Out = Annotated[Path, typer.Option(help="Folder for the results; an unfinished run there goes on.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes; as many as there are cores.")]
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    """Says how to get the studies where an import does not find them."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "hedgerow_studies":
+            raise
+        raise SettingError(
+            "This command needs the studies, which are not part of hedgerow's wheel. Install them from a "
+            "checkout of hedgerow, in its folder: pip install ./studies"
+        ) from None
+
+
+def reproduce(
+    out: Out,
+    quick: Annotated[bool, typer.Option("--quick", help="Few replicates, still every figure.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Studies, separated by commas: story1,story2,story3,application.")
+    ] = "",
+    seed: Annotated[int | None, typer.Option(help="Changes the samples, never the layout.")] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Run every experiment of the paper and tell, claim by claim, what holds."""
+    with _installed():
+        from hedgerow_studies.paper.reproduce import SEED, reproduce
+
+    studies = [name.strip() for name in only.split(",") if name.strip()] if only else None
+    done = reproduce(out, quick=quick, only=studies, seed=SEED if seed is None else seed, jobs=jobs)
+    verdicts = ", ".join(f"{count} {kind}" for kind, count in done.verdicts.items())
+    typer.echo(f"{len(done.figures)} figures. Claims: {verdicts}. See {out / 'claims.md'}.")
+
+
+@app.callback()
+def _studies() -> None:
+    """Keeps `weights` a command of its own."""
+
+
+@app.command()
+def weights(
+    out: Out,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small samples, two targets.")] = False,
+    seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
+    jobs: Jobs = None,
+    report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
+) -> None:
+    """Compare weights, risks and bounds over sizes and targets: tables, JSON and pictures.
+
+    Example: hedgerow study weights --out study --quick
+    """
+    with _installed():
+        from hedgerow_studies.weights.report import write_report
+
+    def tell(done: int, total: int) -> None:
+        sys.stderr.write(f"\r{done} of {total}" + ("\n" if done == total else ""))
+        sys.stderr.flush()
+
+    typer.echo(write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=tell))

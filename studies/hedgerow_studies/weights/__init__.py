@@ -1,0 +1,1 @@
+"""Which weights, risk and bound lose least at a given ε (docs/weights.md): `study`, then `report`."""
