@@ -110,14 +110,10 @@ def check(
     kind = _target(like, format)
     if kind is Format.CSV:
         check_csv(table, formulas)
-    elif kind is Format.STATA:
-        from hedgerow.tables.files.stata_writer import check_stata_names
+    elif kind in (Format.STATA, Format.SPSS):
+        from hedgerow.tables.files.statistical_writer import check_names
 
-        check_stata_names(table.column_names)
-    elif kind is Format.SPSS:
-        from hedgerow.tables.files.spss_writer import check_spss_names
-
-        check_spss_names(table.column_names)
+        check_names(table.column_names, kind)
 
 
 def write(
@@ -190,14 +186,9 @@ def _write_to(
         # Display formats, measures and declared codes mean something in their own format only.
         kept = Dictionary(labels=kept.labels, value_labels=kept.value_labels)
     codes = _unchanged(table, source) if kind is source.format else {}
-    if kind is Format.STATA:
-        from hedgerow.tables.files.stata_writer import write_stata
+    from hedgerow.tables.files.statistical_writer import write_statistical
 
-        with partial.open("wb") as file:
-            return write_stata(table, file, kept, codes) + _not_numbers(table)
-    from hedgerow.tables.files.spss_writer import write_spss
-
-    return write_spss(table, partial, kept, codes) + _not_numbers(table)
+    return write_statistical(table, partial, kind, kept, codes) + _not_numbers(table)
 
 
 def _unlabelled(dictionary: Dictionary, kind: Format) -> list[str]:

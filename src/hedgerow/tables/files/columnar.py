@@ -9,7 +9,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from hedgerow.errors import FileError
-from hedgerow.tables.files.columns import canonical, check_flat, single
+from hedgerow.tables.files.columns import canonical, check_flat, join_chunks
 from hedgerow.tables.files.source import Format, Missing, Source, frozen
 
 _ROW_GROUP = 1 << 20
@@ -25,10 +25,9 @@ def read_columnar(path: Path, kind: Format) -> Source:
         if isinstance(error, PermissionError):
             raise
         # Arrow's own message may quote bytes of the file.
-        name = "Parquet" if kind is Format.PARQUET else "Arrow"
         raise FileError(
-            f"{path.name}: not a whole {name} file ({path.stat().st_size} bytes). It was cut short, damaged, "
-            "or has another format: copy or export it again, or pass the format."
+            f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
+            "short, damaged, or has another format: copy or export it again, or pass the format."
         ) from None
     table = check_flat(table, path.name)
     return Source(table, kind, frozen(count_missing(table)))
@@ -56,7 +55,7 @@ def count_missing(table: pa.Table) -> dict[str, Missing]:
 def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
     """The same table gives the same bytes, whatever its chunks were."""
     # Statistics in the footer come from the written values alone. No column's bytes depend on another.
-    columns = [canonical(single(column)) for column in table.columns]
+    columns = [canonical(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     if kind is Format.PARQUET:

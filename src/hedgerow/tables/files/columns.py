@@ -104,7 +104,7 @@ def some(items: list[str], limit: int = 5) -> str:
     return ", ".join(items[:limit]) + more
 
 
-def single(column: pa.ChunkedArray) -> pa.Array:
+def join_chunks(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array."""
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
@@ -147,30 +147,3 @@ def canonical(column: pa.Array) -> pa.Array:
 
 def _booleans(column: pa.Array) -> pa.Array:
     return pa.array(column.to_numpy(zero_copy_only=False))
-
-
-def uncategorised(name: str, column: pa.ChunkedArray, changes: list[str]) -> tuple[pa.Array, dict[Any, str]]:
-    """Categories of text as codes from 1 with value labels: what Stata and SPSS have for categories."""
-    array = single(column)
-    if not pa.types.is_dictionary(array.type):
-        return array, {}
-    if not is_text(array.type.value_type):
-        return array.cast(array.type.value_type), {}
-    changes.append(f"column {name!r}: categories written as codes with value labels.")
-    return pc.add(array.indices.cast(pa.int32()), 1), dict(enumerate(array.dictionary.to_pylist(), start=1))
-
-
-def check_exact(name: str, whole: Any) -> None:
-    """Refuses whole numbers that a double would change."""
-    large = int(((whole > EXACT) | (whole < -EXACT)).sum())
-    if large:
-        raise DataError(
-            f"column {name!r} has {large} whole numbers above 2^53, which Stata and SPSS cannot hold "
-            "exactly. Convert it to text, or write Parquet, Arrow or CSV."
-        )
-
-
-def note_empty(name: str, words: pa.Array, changes: list[str]) -> None:
-    """Says so where missing text and empty text become one."""
-    if words.null_count and pc.any(pc.equal(words, "")).as_py():
-        changes.append(f"column {name!r}: missing text and empty text are the same in Stata and SPSS.")

@@ -37,6 +37,15 @@ class Format(StrEnum):
         return self if self.writable else Format.PARQUET
 
     @property
+    def display_name(self) -> str:
+        """The name that people know it by."""
+        if self is Format.XPORT:
+            return "SAS transport"
+        return (
+            self.value.upper() if self in (Format.CSV, Format.SPSS, Format.SAS) else self.value.capitalize()
+        )
+
+    @property
     def suffix(self) -> str:
         """The usual ending of a file of this kind."""
         return next(ending for ending, kind in SUFFIXES.items() if kind is self)
@@ -143,8 +152,8 @@ class Source:
     """A table as it was read, and everything a copy in the same format needs.
 
     A declared missing value (SPSS -99, Stata .a) is a null in `frame`, so that no model takes it for a
-    number; `codes` remembers which one it was, and `write` puts it back into a column that returns
-    unchanged.
+    number; `codes` remembers which one it was. Into a column of an SPSS file that returns unchanged `write`
+    puts it back; Stata's letters become `.`, and `Written.changes` says so.
     """
 
     frame: pa.Table

@@ -15,7 +15,7 @@ import pyreadstat
 from hedgerow.arrays import Array, Mask
 from hedgerow.errors import FileError
 from hedgerow.tables.files.columns import EXACT, check_flat
-from hedgerow.tables.files.moments import clock, to_moments
+from hedgerow.tables.files.moments import clock_of_display, to_moments
 from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, frozen
 
 _READERS = {
@@ -24,7 +24,6 @@ _READERS = {
     Format.SAS: (pyreadstat.read_sas7bdat, {"user_missing": True}),
     Format.XPORT: (pyreadstat.read_xport, {}),
 }
-_NAMES = {Format.STATA: "Stata", Format.SPSS: "SPSS", Format.SAS: "SAS", Format.XPORT: "SAS transport"}
 _STORAGE = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
 
 
@@ -42,9 +41,9 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
         ) from None
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, MemoryError):
         raise FileError(
-            f"{path.name}: not a whole {_NAMES[kind]} file ({path.stat().st_size} bytes). It was cut short, "
-            "damaged or has another format: copy or export it again. Text in another encoding can look like "
-            "this too."
+            f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
+            "short, damaged or has another format: copy or export it again. Text in another encoding can "
+            "look like this too."
         ) from None
     reading = _Reading(kind, meta)
     columns = [reading.column(name, list(cells[name])) for name in meta.column_names]
@@ -101,8 +100,8 @@ class _Reading:
 
     def _typed(self, name: str, numbers: Array) -> pa.Array:
         shown = self.meta.original_variable_types.get(name)
-        when = clock(self.kind, shown)
-        moments = to_moments(numbers, when) if when else None
+        clock = clock_of_display(self.kind, shown)
+        moments = to_moments(numbers, clock) if clock else None
         if moments is not None:
             return moments
         kind = _STORAGE.get(self.meta.readstat_variable_types[name], pa.float64())
