@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow import progress
-from hedgerow.errors import DataError, HedgerowWarning, SettingError, is_count, is_real
+from hedgerow.errors import DataError, HedgerowWarning, SettingError, is_count, is_real, list_some
 from hedgerow.inference.intervals import TABLES
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism import debias as debiasing
@@ -35,7 +35,7 @@ from hedgerow.privacy.weights import (
 from hedgerow.randomness import Key
 from hedgerow.results import Fitted, Results, per_copy
 from hedgerow.tables import design as designs
-from hedgerow.tables.table import Table, listed
+from hedgerow.tables.table import Table
 
 _EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
@@ -370,7 +370,7 @@ def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] 
     unused = [name for name in table.columns if name not in named]
     if unused:
         _warn(
-            f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "
+            f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
             "unprotected. Drop them if they say anything about the outcome."
         )
 

@@ -88,7 +88,7 @@ def as_format(value: "Format | str") -> Format:
         raise SettingError(f"format {value!r} is not one of {known}.") from None
 
 
-def frozen(mapping: Mapping[K, V]) -> Mapping[K, V]:
+def freeze(mapping: Mapping[K, V]) -> Mapping[K, V]:
     """A copy that cannot be changed."""
     return MappingProxyType(dict(mapping))
 
@@ -117,6 +117,11 @@ class Stamp:
     between: str
     digits: int
     zone: str
+
+    @property
+    def unit(self) -> str:
+        """Arrow's word for so many digits of a second."""
+        return {0: "s", 3: "ms", 6: "us", 9: "ns"}[self.digits]
 
 
 @dataclass(frozen=True)

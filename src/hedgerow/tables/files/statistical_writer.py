@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyreadstat
 
 from hedgerow.arrays import Array, Mask
-from hedgerow.errors import DataError, FileError
-from hedgerow.tables.files.columns import EXACT, is_text, join_chunks, some
+from hedgerow.errors import DataError, FileError, list_some
+from hedgerow.tables.files.columns import EXACT, is_text, join_chunks
 from hedgerow.tables.files.moments import clock_of_display, clock_of_type, from_moments
 from hedgerow.tables.files.source import Dictionary, Format
 
@@ -58,7 +58,7 @@ def check_names(names: list[str], format: Format) -> None:
     ]
     if bad:
         raise DataError(
-            f"{len(bad)} column names are not allowed in {format.display_name}: {some(bad)}. Use up to "
+            f"{len(bad)} column names are not allowed in {format.display_name}: {list_some(bad)}. Use up to "
             f"{allowed}, a letter first, no reserved word; or choose another format."
         )
     if len({plain(name) for name in names}) < len(names):
@@ -99,7 +99,7 @@ def write_statistical(
     titles = {name: label for name, label in dictionary.labels.items() if name in cells}
     if format is Format.STATA:
         if codes:
-            changes.append(f"columns {some(sorted(codes))}: missing values .a to .z written as `.`.")
+            changes.append(f"columns {list_some(sorted(codes))}: missing values .a to .z written as `.`.")
         _write_dta(path, cells, displays, labels, titles, changes)
     else:
         for name, column in codes.items():
