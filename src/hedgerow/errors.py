@@ -1,7 +1,7 @@
 """One tree of errors under `HedgerowError`, and what its messages share; each says value, bound and remedy.
 
 `is_real`, `is_finite` and `is_count` say what counts as a number at the door; `reason_of` words an error of
-the operating system, without its path.
+the operating system, without its path; `list_some` shortens a list of names.
 
 A message may name columns, counts, parameters and public settings. It never quotes a value of the
 confidential outcome or a row number picked by such a value. One message holds a number computed from the
@@ -12,6 +12,7 @@ outcome, and says so: a `CalibrationError` tells the owner the smallest ε that 
 import errno
 import math
 import os
+from collections.abc import Sequence
 
 
 class HedgerowError(Exception):
@@ -85,6 +86,12 @@ class HedgerowWarning(UserWarning):
 def reason_of(error: OSError) -> str:
     """Why the operating system refused, in its own words but without the path: "No space left on device"."""
     return os.strerror(error.errno or errno.EIO)  # a library may raise OSError without a number
+
+
+def list_some(names: Sequence[object], most: int = 5, *, quoted: bool = False) -> str:
+    """The first few names, and how many more there are."""
+    listed = ", ".join(f"'{name}'" if quoted else f"{name}" for name in names[:most])
+    return listed + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def is_real(value: object) -> bool:

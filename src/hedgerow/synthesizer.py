@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from hedgerow import progress
-from hedgerow.errors import DataError, HedgerowWarning, SettingError
+from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.inference.intervals import TABLES
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism.calibrate import finish
@@ -25,7 +25,7 @@ from hedgerow.privacy.standards import Standard
 from hedgerow.randomness import Key
 from hedgerow.results import Fitted, Results
 from hedgerow.tables import design as designs
-from hedgerow.tables.table import Table, listed
+from hedgerow.tables.table import Table
 
 
 class Synthesizer(Results):
@@ -189,6 +189,6 @@ def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] 
     if not unused:
         return []
     return [
-        f"Columns {listed(unused, quote='')} are not in the formula; they are released unchanged and "
+        f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
         "unprotected. Drop them if they say anything about the outcome."
     ]

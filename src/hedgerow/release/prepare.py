@@ -10,8 +10,8 @@ from hedgerow.errors import DataError, SettingError
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
-from hedgerow.tables.design import reads
 from hedgerow.tables.files import Format, Source
+from hedgerow.tables.formula import reads
 from hedgerow.tables.table import Table
 
 

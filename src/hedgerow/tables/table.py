@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
-from hedgerow.errors import DataError
+from hedgerow.errors import DataError, list_some
 from hedgerow.tables.values import ANYWHERE, Grid, Support
 
 _FEW_ROWS = 10  # with fewer rows two columns may agree in order by chance
@@ -32,7 +32,8 @@ class Table:
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataError(
-                f"Column names must be unique; {listed(repeated)} occur more than once. Rename them."
+                f"Column names must be unique; {list_some(repeated, 12, quoted=True)} occur more than once. "
+                "Rename them."
             )
         unnamed = [name for name in names if not isinstance(name, str)]
         if unnamed:
@@ -71,7 +72,10 @@ class Table:
         """Refuse names that are not columns."""
         unknown = [name for name in names if name not in self.columns]
         if unknown:
-            raise DataError(f"No column named {listed(unknown)}. The table has {listed(self.columns)}.")
+            raise DataError(
+                f"No column named {list_some(unknown, 12, quoted=True)}. The table has "
+                f"{list_some(self.columns, 12, quoted=True)}."
+            )
 
     def complete(self, names: Sequence[str]) -> None:
         """Refuse missing or infinite values in the named columns."""
@@ -365,9 +369,3 @@ def _apart(native: Any) -> Any:
         native = native.copy(deep=True)
         native.attrs = {}
     return native
-
-
-def listed(names: Sequence[object], most: int = 12, *, quote: str = "'") -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

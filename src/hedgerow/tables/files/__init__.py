@@ -1,11 +1,28 @@
 """Files in and out: `read` a table with all that a copy in the same format needs, `write` one.
 
+    >>> import pandas as pd
+    >>> written = write(pd.DataFrame({"region": ["north", None], "pay": [12.5, 9.0]}), "pay.csv", "csv")
+    >>> source = read("pay.csv")
+    >>> source
+    Source(confidential: 2 columns × 2 rows, csv, 1 missing cells)
+    >>> source.missing["region"]
+    Missing(empty=1, marked=mappingproxy({}))
+    >>> written.sha256 == write(source.frame, "copy.csv", source).sha256
+    True
+
 In memory a table is an Arrow table: it alone keeps nullable integers, dates, categories and missing values
-apart, and narwhals works on it. Reading says what it found missing (`Source.missing`) and what it decided
+apart, and narwhals works on it. Reading says what was missing (`Source.missing`) and what it decided
 (`Source.notes`); writing says what the format could not hold (`Written.changes`).
 
-Writing puts a whole file in place or none, and the same table always gives the same bytes: no time, path,
-file label, pandas index or value hidden under a null is written.
+Guarantee: writing puts a whole file in place or none, and the same table always gives the same bytes: no
+time, path, file label, pandas index or value hidden under a null is written.
+
+Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted), `csv`
+and `csv_writer`, `columnar` (Parquet and Arrow), `moments` (dates as statistical programs count them),
+`statistical` (Stata, SPSS and SAS in) and `statistical_writer` (Stata and SPSS out).
+
+To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
+`read`, `check` and `_write_table` below.
 """
 
 import hashlib
@@ -19,9 +36,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hedgerow.errors import FileError, SettingError, reason_of
+from hedgerow.errors import FileError, SettingError, list_some, reason_of
 from hedgerow.tables.files.columnar import count_missing, read_columnar, write_columnar
-from hedgerow.tables.files.columns import check_flat, some, to_arrow
+from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
 from hedgerow.tables.files.source import (
@@ -77,7 +94,7 @@ def read(
         if path.stat().st_size == 0:
             raise FileError(f"{path.name}: the file is empty (0 bytes). Copy or export it again.")
         with path.open("rb"):
-            pass  # a missing permission is told here, before a parser words it its own way
+            pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
             return read_csv(
                 path,
@@ -110,14 +127,10 @@ def check(
     kind = _target(like, format)
     if kind is Format.CSV:
         check_csv(table, formulas)
-    elif kind is Format.STATA:
-        from hedgerow.tables.files.stata_writer import check_stata_names
+    elif kind in (Format.STATA, Format.SPSS):
+        from hedgerow.tables.files.statistical_writer import check_names
 
-        check_stata_names(table.column_names)
-    elif kind is Format.SPSS:
-        from hedgerow.tables.files.spss_writer import check_spss_names
-
-        check_spss_names(table.column_names)
+        check_names(table.column_names, kind)
 
 
 def write(
@@ -145,7 +158,7 @@ def write(
             raise FileError(f"{path.name}: the file exists. Choose another name, or pass overwrite=True.")
         if not path.parent.is_dir():
             raise FileError(f"{path.name}: the folder to write it into does not exist. Create it first.")
-        changes = _write_to(partial, table, source, kind, formulas, encoding)
+        changes = _write_table(partial, table, source, kind, formulas, encoding)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -171,49 +184,38 @@ def _target(like: Source | Format | str, format: Format | str | None) -> Format:
     return kind
 
 
-def _write_to(
-    partial: Path, table: pa.Table, source: Source, kind: Format, formulas: str, encoding: str | None
+def _write_table(
+    path: Path, table: pa.Table, source: Source, kind: Format, formulas: str, encoding: str | None
 ) -> list[str]:
-    kept = source.dictionary
-    if kind is Format.CSV:
-        dialect = source.dialect
-        if encoding is not None:
-            dialect = replace(dialect, encoding=encoding)
-        with partial.open("wb") as file:
-            file.writelines(csv_bytes(table, dialect, formulas))
-        return _unlabelled(kept, kind) + _not_numbers(table)
-    if kind in (Format.PARQUET, Format.ARROW):
-        with partial.open("wb") as file:
-            write_columnar(table, file, kind)
-        return _unlabelled(kept, kind)
-    if kind is not source.format:
-        # Display formats, measures and declared codes mean something in their own format only.
-        kept = Dictionary(labels=kept.labels, value_labels=kept.value_labels)
-    codes = _unchanged(table, source) if kind is source.format else {}
-    if kind is Format.STATA:
-        from hedgerow.tables.files.stata_writer import write_stata
-
-        with partial.open("wb") as file:
-            return write_stata(table, file, kept, codes) + _not_numbers(table)
-    from hedgerow.tables.files.spss_writer import write_spss
-
-    return write_spss(table, partial, kept, codes) + _not_numbers(table)
-
-
-def _unlabelled(dictionary: Dictionary, kind: Format) -> list[str]:
+    """Writes the file; returns what its format could not hold."""
+    changes: list[str] = []
+    dictionary = source.dictionary
     labelled = sorted({*dictionary.labels, *dictionary.value_labels})
-    return [f"{kind.value} has no place for the labels of columns {some(labelled)}."] if labelled else []
+    if labelled and kind in (Format.CSV, Format.PARQUET, Format.ARROW):
+        changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
+    if kind in (Format.PARQUET, Format.ARROW):
+        with path.open("wb") as file:
+            write_columnar(table, file, kind)
+        return changes
+    if kind is Format.CSV:
+        dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
+        with path.open("wb") as file:
+            file.writelines(csv_bytes(table, dialect, formulas))
+    else:
+        from hedgerow.tables.files.statistical_writer import write_statistical
 
-
-def _not_numbers(table: pa.Table) -> list[str]:
-    odd = sorted(name for name, missing in count_missing(table).items() if missing.marked)
-    return [f"NaN in columns {some(odd)} reads as a missing value."] if odd else []
-
-
-def _unchanged(table: pa.Table, source: Source) -> dict[str, pa.ChunkedArray]:
-    """The declared missing codes of the columns that come back as they were read."""
-    return {
-        name: codes
-        for name, codes in source.codes.items()
-        if name in table.column_names and table.column(name).equals(source.frame.column(name))
-    }
+        if kind is source.format:
+            # A column that comes back as it was read has its declared missing codes still.
+            codes = {
+                name: column
+                for name, column in source.codes.items()
+                if name in table.column_names and table.column(name).equals(source.frame.column(name))
+            }
+        else:
+            # Display formats, measures and declared codes mean something in their own format only.
+            dictionary, codes = Dictionary(dictionary.labels, dictionary.value_labels), {}
+        changes += write_statistical(table, path, kind, dictionary, codes)
+    not_numbers = sorted(name for name, missing in count_missing(table).items() if missing.marked)
+    if not_numbers:
+        changes.append(f"NaN in columns {list_some(not_numbers)} reads as a missing value.")
+    return changes

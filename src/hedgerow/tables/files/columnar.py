@@ -9,8 +9,8 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from hedgerow.errors import FileError
-from hedgerow.tables.files.columns import canonical, check_flat, single
-from hedgerow.tables.files.source import Format, Missing, Source, frozen
+from hedgerow.tables.files.columns import check_flat, is_text, join_chunks
+from hedgerow.tables.files.source import Format, Missing, Source, freeze
 
 _ROW_GROUP = 1 << 20
 
@@ -18,45 +18,41 @@ _ROW_GROUP = 1 << 20
 def read_columnar(path: Path, kind: Format) -> Source:
     """A Parquet or Arrow file as a `Source`."""
     try:
-        # A ParquetFile reads the file alone; read_table would also take columns from the folder's name.
-        table = pyarrow.parquet.ParquetFile(path).read() if kind is Format.PARQUET else _read_ipc(path)
+        if kind is Format.PARQUET:
+            # A ParquetFile reads the file alone; read_table would also take columns from the folder's name.
+            table = pyarrow.parquet.ParquetFile(path).read()
+        else:
+            with pa.OSFile(str(path)) as file:
+                is_file = file.read(6) == b"ARROW1"
+                file.seek(0)
+                table = (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(file).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, PermissionError):
             raise
         # Arrow's own message may quote bytes of the file.
-        name = "Parquet" if kind is Format.PARQUET else "Arrow"
         raise FileError(
-            f"{path.name}: not a whole {name} file ({path.stat().st_size} bytes). It was cut short, damaged, "
-            "or has another format: copy or export it again, or pass the format."
+            f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
+            "short, damaged, or has another format: copy or export it again, or pass the format."
         ) from None
     table = check_flat(table, path.name)
-    return Source(table, kind, frozen(count_missing(table)))
-
-
-def _read_ipc(path: Path) -> pa.Table:
-    with pa.OSFile(str(path)) as file:
-        magic = file.read(6)
-        file.seek(0)
-        if magic == b"ARROW1":
-            return pyarrow.ipc.open_file(file).read_all()
-        return pyarrow.ipc.open_stream(file).read_all()
+    return Source(table, kind, freeze(count_missing(table)))
 
 
 def count_missing(table: pa.Table) -> dict[str, Missing]:
     """Nulls by column; NaN is another thing and is counted apart."""
-    found = {}
+    counts = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         odd = pc.sum(pc.is_nan(column)).as_py() or 0 if pa.types.is_floating(column.type) else 0
         if column.null_count or odd:
-            found[name] = Missing(column.null_count, frozen({"NaN": odd} if odd else {}))
-    return found
+            counts[name] = Missing(column.null_count, freeze({"NaN": odd} if odd else {}))
+    return counts
 
 
 def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
     """The same table gives the same bytes, whatever its chunks were."""
     # Statistics in the footer come from the written values alone. No column's bytes depend on another.
-    columns = [canonical(single(column)) for column in table.columns]
+    columns = [_canonical(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     if kind is Format.PARQUET:
@@ -66,3 +62,41 @@ def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
         return
     with pyarrow.ipc.new_file(file, clean.schema) as writer:
         writer.write_table(clean)
+
+
+def _canonical(column: pa.Array) -> pa.Array:
+    """The same values in buffers that hold nothing else.
+
+    Arrow keeps whatever lies under a null, and writes it to IPC files: a value masked by a null would
+    leave with the file. Here each null lies on zeros, and equal columns have equal bytes.
+    """
+    if pa.types.is_null(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        indices = _canonical(column.indices)
+        return pa.DictionaryArray.from_arrays(
+            indices, _canonical(column.dictionary), ordered=column.type.ordered
+        )
+    if pa.types.is_string_view(column.type):
+        return _canonical(column.cast(pa.large_string()))
+    valid = None
+    if column.null_count:
+        # A boolean array's values are a bitmap: exactly what a validity buffer is.
+        valid = _booleans(pc.is_valid(column)).buffers()[1]
+    if pa.types.is_boolean(column.type):
+        return pa.Array.from_buffers(
+            column.type, len(column), [valid, _booleans(pc.fill_null(column, False)).buffers()[1]]
+        )
+    if is_text(column.type):
+        # Joining with nothing copies, and a copy drops what lies outside a slice.
+        filled = pa.concat_arrays([pc.fill_null(column, ""), pa.array([], column.type)])
+        return pa.Array.from_buffers(column.type, len(column), [valid, *filled.buffers()[1:]])
+    width = column.type.bit_width // 8
+    zero = pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(bytes(width))])[0]
+    filled = pc.fill_null(column, zero)
+    values = filled.buffers()[1].slice(filled.offset * width, len(filled) * width)
+    return pa.Array.from_buffers(column.type, len(column), [valid, values])
+
+
+def _booleans(column: pa.Array) -> pa.Array:
+    return pa.array(column.to_numpy(zero_copy_only=False))

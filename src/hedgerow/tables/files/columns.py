@@ -7,9 +7,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hedgerow.errors import DataError
+from hedgerow.errors import DataError, list_some
 
 EXACT = 2**53  # whole numbers up to here are exact as doubles
 
@@ -44,7 +43,6 @@ def to_arrow(frame: Any) -> pa.Table:
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pd.DataFrame):
-        # The index is not data, and pandas would keep it as a column or in the metadata.
         return _from_pandas(frame)
     try:
         return nw.from_native(frame, eager_only=True).to_arrow()
@@ -55,34 +53,38 @@ def to_arrow(frame: Any) -> pa.Table:
 
 
 def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    unconvertible = (pa.ArrowException, ValueError, TypeError, OverflowError)
     try:
+        # The index is not data, and pandas would keep it as a column or in the metadata.
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+    except unconvertible:
         # Arrow's own message quotes the value.
-        mixed = [str(name) for name in frame.columns if not _convertible(frame[name])]
+        mixed = []
+        for name in frame.columns:
+            try:
+                pa.Array.from_pandas(frame[name])
+            except unconvertible:
+                mixed.append(str(name))
     raise DataError(
-        f"{len(mixed)} columns mix types or hold objects ({some(mixed)}). Convert each to one type, with "
-        "astype."
+        f"{len(mixed)} columns mix types or hold objects ({list_some(mixed)}). Convert each to one type, "
+        "with astype."
     )
 
 
-def _convertible(column: Any) -> bool:
-    try:
-        pa.Array.from_pandas(column)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        return False
-    return True
+def check_unique(names: list[str], where: str) -> None:
+    """Refuses names that occur more than once."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise DataError(
+            f"{where}: {len(repeated)} column names occur more than once ({list_some(repeated)}). Rename "
+            "them, so that each column can be addressed."
+        )
 
 
 def check_flat(table: pa.Table, name: str) -> pa.Table:
     """The table with metadata removed; refuses what is no flat table of named columns with rows."""
     names = table.column_names
-    twice = sorted(n for n, count in Counter(names).items() if count > 1)
-    if twice:
-        raise DataError(
-            f"{name}: {len(twice)} column names occur more than once ({some(twice)}). Rename them, "
-            "so that each column can be addressed."
-        )
+    check_unique(names, name)
     if not names or table.num_rows == 0:
         raise DataError(
             f"{name}: {len(names)} columns and {table.num_rows} rows. At least one of each is needed."
@@ -91,86 +93,15 @@ def check_flat(table: pa.Table, name: str) -> pa.Table:
     if nested:
         raise DataError(
             f"{name}: {len(nested)} columns are neither numbers, text, booleans, dates nor categories: "
-            f"{some(nested)}. Unnest, convert or drop them first."
+            f"{list_some(nested)}. Unnest, convert or drop them first."
         )
     # Schema and field metadata can carry anything, a path or a pandas index included.
     fields = [pa.field(f.name, f.type, f.nullable) for f in table.schema]
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields))
 
 
-def some(items: list[str], limit: int = 5) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(items) - limit} more" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more
-
-
-def single(column: pa.ChunkedArray) -> pa.Array:
+def join_chunks(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array."""
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def canonical(column: pa.Array) -> pa.Array:
-    """The same values in buffers that hold nothing else.
-
-    Arrow keeps whatever lies under a null, and writes it to IPC files: a value masked by a null would
-    leave with the file. Here each null lies on zeros, and equal columns have equal bytes.
-    """
-    if pa.types.is_null(column.type):
-        return column
-    if pa.types.is_dictionary(column.type):
-        indices = canonical(column.indices)
-        return pa.DictionaryArray.from_arrays(
-            indices, canonical(column.dictionary), ordered=column.type.ordered
-        )
-    if pa.types.is_string_view(column.type):
-        return canonical(column.cast(pa.large_string()))
-    valid = None
-    if column.null_count:
-        # A boolean array's values are a bitmap: exactly what a validity buffer is.
-        valid = _booleans(pc.is_valid(column)).buffers()[1]
-    if pa.types.is_boolean(column.type):
-        return pa.Array.from_buffers(
-            column.type, len(column), [valid, _booleans(pc.fill_null(column, False)).buffers()[1]]
-        )
-    if is_text(column.type):
-        # Joining with nothing copies, and a copy drops what lies outside a slice.
-        filled = pa.concat_arrays([pc.fill_null(column, ""), pa.array([], column.type)])
-        return pa.Array.from_buffers(column.type, len(column), [valid, *filled.buffers()[1:]])
-    width = column.type.bit_width // 8
-    zero = pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(bytes(width))])[0]
-    filled = pc.fill_null(column, zero)
-    values = filled.buffers()[1].slice(filled.offset * width, len(filled) * width)
-    return pa.Array.from_buffers(column.type, len(column), [valid, values])
-
-
-def _booleans(column: pa.Array) -> pa.Array:
-    return pa.array(column.to_numpy(zero_copy_only=False))
-
-
-def uncategorised(name: str, column: pa.ChunkedArray, changes: list[str]) -> tuple[pa.Array, dict[Any, str]]:
-    """Categories of text as codes from 1 with value labels: what Stata and SPSS have for categories."""
-    array = single(column)
-    if not pa.types.is_dictionary(array.type):
-        return array, {}
-    if not is_text(array.type.value_type):
-        return array.cast(array.type.value_type), {}
-    changes.append(f"column {name!r}: categories written as codes with value labels.")
-    return pc.add(array.indices.cast(pa.int32()), 1), dict(enumerate(array.dictionary.to_pylist(), start=1))
-
-
-def check_exact(name: str, whole: Any) -> None:
-    """Refuses whole numbers that a double would change."""
-    large = int(((whole > EXACT) | (whole < -EXACT)).sum())
-    if large:
-        raise DataError(
-            f"column {name!r} has {large} whole numbers above 2^53, which Stata and SPSS cannot hold "
-            "exactly. Convert it to text, or write Parquet, Arrow or CSV."
-        )
-
-
-def note_empty(name: str, words: pa.Array, changes: list[str]) -> None:
-    """Says so where missing text and empty text become one."""
-    if words.null_count and pc.any(pc.equal(words, "")).as_py():
-        changes.append(f"column {name!r}: missing text and empty text are the same in Stata and SPSS.")

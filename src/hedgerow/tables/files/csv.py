@@ -13,21 +13,27 @@ when there is more than one column.
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-from hedgerow.errors import DataError, FileError
-from hedgerow.tables.files.columns import check_flat, some
-from hedgerow.tables.files.csv_types import NUMBER, Typing
-from hedgerow.tables.files.source import Dialect, Format, Source, frozen
+from hedgerow.errors import DataError, FileError, list_some
+from hedgerow.tables.files.columns import EXACT, check_flat, check_unique
+from hedgerow.tables.files.source import Dialect, Format, Missing, Source, Stamp, freeze
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 
 _BLOCK = 1 << 24  # one row must fit into a block: 10,000 wide cells do
+_INTEGER = r"^-?(0|[1-9][0-9]*)$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|Inf|INF|infinity|Infinity)$"
+_CODE = r"^[+-]?0[0-9]|^\+[0-9]+$"  # 00123, +44123: numbers to a parser, names to people
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d(?:\.(\d{3}|\d{6}|\d{9}))?(Z?)$")
+_BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
 def read_csv(
@@ -40,28 +46,26 @@ def read_csv(
     text: Collection[str] = (),
 ) -> Source:
     """A CSV file with a header as a `Source`."""
-    body, dialect = _decoded(path, encoding, delimiter, decimal)
-    names, cells = _cells(path.name, body, dialect)
+    body, dialect = _decode(path, encoding, delimiter, decimal)
+    names, cells = _split(path.name, body, dialect)
     unknown = sorted(set(text) - set(names))
     if unknown:
-        raise DataError(f"{path.name}: no column named {some(unknown)}. The columns are {some(names, 20)}.")
-    typing = Typing(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
-    columns = [typing.column(name, column) for name, column in zip(names, cells.columns, strict=True)]
+        raise DataError(
+            f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
+        )
+    types = _Types(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
+    columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
-    dialect = Dialect(
-        dialect.encoding,
-        dialect.bom,
-        dialect.delimiter,
-        decimal,
-        dialect.newline,
-        frozen(typing.spelled),
-        frozen(typing.booleans),
-        frozen(typing.stamps),
+    dialect = replace(
+        dialect,
+        missing=freeze(types.spelled),
+        booleans=freeze(types.booleans),
+        stamps=freeze(types.stamps),
     )
-    return Source(table, Format.CSV, frozen(typing.missing), tuple(typing.notes), dialect)
+    return Source(table, Format.CSV, freeze(types.missing), tuple(types.notes), dialect)
 
 
-def _decoded(path: Path, encoding: str, delimiter: str | None, decimal: str) -> tuple[bytes, Dialect]:
+def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> tuple[bytes, Dialect]:
     """The file as UTF-8 without a byte order mark, and how it was spelled."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
@@ -109,7 +113,7 @@ def _decoded(path: Path, encoding: str, delimiter: str | None, decimal: str) -> 
     return content.encode("utf-8"), Dialect(encoding, bom, delimiter, decimal, newline)
 
 
-def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table]:
+def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table]:
     """The header, and every cell as text; an empty cell is null, a quoted empty one is ""."""
     head = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8", newline="")
     try:
@@ -118,10 +122,22 @@ def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: the first line is no header. Pass the delimiter, or export it again."
         ) from None
-    _check_header(name, header)
+    # A first row of data taken for a header would be quoted by every later message: this check comes first.
+    if all(re.match(_NUMBER, cell) for cell in header):
+        raise DataError(
+            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add a "
+            "line with column names."
+        )
+    blank = sum(not cell for cell in header)
+    if blank:
+        raise DataError(
+            f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
+            "numbers is best left out."
+        )
+    check_unique(header, name)
     ragged: list[int] = []
 
-    def count(row: "pyarrow.csv.InvalidRow") -> str:
+    def skip(row: "pyarrow.csv.InvalidRow") -> str:
         ragged.append(row.actual_columns)
         return "skip"
 
@@ -136,7 +152,7 @@ def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
                 newlines_in_values=True,
                 # In a file of one column a blank line is a missing value.
                 ignore_empty_lines=len(header) > 1,
-                invalid_row_handler=count,
+                invalid_row_handler=skip,
             ),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types={str(i): pa.string() for i in range(len(header))},
@@ -162,22 +178,112 @@ def _cells(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     return header, table
 
 
-def _check_header(name: str, header: list[str]) -> None:
-    # A first row of data taken for a header would be quoted by every later message: this check comes first.
-    if all(re.match(NUMBER, cell) for cell in header):
-        raise DataError(
-            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add a "
-            "line with column names."
+class _Types:
+    """Gives each column its type and collects what was decided on the way."""
+
+    def __init__(self, file: str, decimal: str, words: frozenset[str], text: frozenset[str]) -> None:
+        self.file, self.decimal, self.words, self.text = file, decimal, words, text
+        self.missing: dict[str, Missing] = {}
+        self.spelled: dict[str, str] = {}
+        self.booleans: dict[str, tuple[str, str]] = {}
+        self.stamps: dict[str, Stamp] = {}
+        self.notes: list[str] = []
+
+    def convert(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The column in its type; words for missing values count only where they cannot be data."""
+        words = pa.array(sorted({"", *self.words}), pa.string())
+        absent = pc.fill_null(pc.is_in(cells, value_set=words), False)
+        present = pc.if_else(absent, pa.scalar(None, pa.string()), cells)
+        typed = None if name in self.text else self._to_type(name, present)
+        if typed is None:
+            if cells.null_count:
+                self.missing[name] = Missing(cells.null_count)
+            return cells
+        counts = {v["values"].as_py(): v["counts"].as_py() for v in pc.value_counts(cells.filter(absent))}
+        empty = cells.null_count + counts.pop("", 0)
+        if empty or counts:
+            self.missing[name] = Missing(empty, freeze(dict(sorted(counts.items()))))
+        if len(counts) == 1 and not empty:
+            self.spelled[name] = next(iter(counts))
+        return typed
+
+    def _to_type(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        """The column in its type, or None if it is text."""
+        present = len(cells) - cells.null_count
+        if not present:
+            return pa.chunked_array([pa.nulls(len(cells))])
+        plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
+        numbers = _count_matches(plain, _NUMBER)
+        if numbers == present:
+            return self._to_number(name, plain, present)
+        if 2 * numbers >= present:
+            raise DataError(
+                f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
+                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
+                f"missing, or read the column as text with text=[{name!r}]."
+            )
+        for pair in _BOOLEANS:
+            if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:
+                self.booleans[name] = pair
+                return pc.equal(cells, pair[1])
+        return self._to_moment(name, cells, present)
+
+    def _to_number(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
+        if _count_matches(cells, _CODE):
+            self.notes.append(
+                f"column {name!r} is kept as text: some of its numbers have leading zeros or a plus."
+            )
+            return None
+        whole = _count_matches(cells, _INTEGER)
+        if whole == present:
+            for kind in (pa.int64(), pa.uint64()):
+                try:
+                    return cells.cast(kind)
+                except pa.ArrowInvalid:
+                    continue
+            self.notes.append(f"column {name!r} is kept as text: its whole numbers need more than 64 bits.")
+            return None
+        numbers = cells.cast(pa.float64())
+        lost = pc.and_(pc.is_inf(numbers), pc.match_substring_regex(cells, "[0-9]"))
+        if pc.any(lost).as_py():
+            raise DataError(
+                f"{self.file}: column {name!r} has {pc.sum(lost).as_py()} numbers beyond 1.8e308, the most a "
+                f"float holds. Correct them, or read the column as text with text=[{name!r}]."
+            )
+        large = pc.and_(
+            pc.match_substring_regex(cells, _INTEGER), pc.greater_equal(pc.abs(numbers), float(EXACT))
         )
-    blank = sum(not cell for cell in header)
-    if blank:
-        raise DataError(
-            f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
-            "numbers is best left out."
-        )
-    twice = sorted(cell for cell, times in Counter(header).items() if times > 1)
-    if twice:
-        raise DataError(
-            f"{name}: {len(twice)} column names occur more than once ({some(twice)}). Rename them, so that "
-            "each column can be addressed."
-        )
+        if pc.any(large).as_py():
+            raise DataError(
+                f"{self.file}: column {name!r} has {pc.sum(large).as_py()} whole numbers of 2^53 and more "
+                "beside numbers with decimals; as floats they would change. Read it as text with "
+                f"text=[{name!r}], or rescale it."
+            )
+        return numbers
+
+    def _to_moment(self, name: str, cells: pa.ChunkedArray, present: int) -> pa.ChunkedArray | None:
+        try:
+            if _count_matches(cells, _DATE) == present:
+                return cells.cast(pa.date32())
+            style = _STAMP.match(pc.drop_null(cells)[0].as_py())
+            if style is None:
+                return None
+            between, fraction, zone = style.groups()
+            stamp = Stamp(between, len(fraction or ""), zone)
+            day, clock = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+            tail = rf"\.[0-9]{{{stamp.digits}}}" if stamp.digits else ""
+            if _count_matches(cells, f"^{day}{between}{clock}{tail}{zone}$") != present:
+                return None
+            bare = pc.replace_substring(cells, "Z", "") if zone else cells
+            moments = bare.cast(pa.timestamp(stamp.unit))
+            self.stamps[name] = stamp
+            return pc.assume_timezone(moments, "UTC") if zone else moments
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{self.file}: column {name!r} is written like dates, but not all {present} can be read "
+                f"as such. Correct them, or read the column as text with text=[{name!r}]."
+            ) from None
+
+
+def _count_matches(cells: pa.ChunkedArray, pattern: str) -> int:
+    return pc.sum(pc.match_substring_regex(cells, pattern)).as_py() or 0

@@ -37,6 +37,15 @@ class Format(StrEnum):
         return self if self.writable else Format.PARQUET
 
     @property
+    def display_name(self) -> str:
+        """The name that people know it by."""
+        if self is Format.XPORT:
+            return "SAS transport"
+        return (
+            self.value.upper() if self in (Format.CSV, Format.SPSS, Format.SAS) else self.value.capitalize()
+        )
+
+    @property
     def suffix(self) -> str:
         """The usual ending of a file of this kind."""
         return next(ending for ending, kind in SUFFIXES.items() if kind is self)
@@ -79,7 +88,7 @@ def as_format(value: "Format | str") -> Format:
         raise SettingError(f"format {value!r} is not one of {known}.") from None
 
 
-def frozen(mapping: Mapping[K, V]) -> Mapping[K, V]:
+def freeze(mapping: Mapping[K, V]) -> Mapping[K, V]:
     """A copy that cannot be changed."""
     return MappingProxyType(dict(mapping))
 
@@ -108,6 +117,11 @@ class Stamp:
     between: str
     digits: int
     zone: str
+
+    @property
+    def unit(self) -> str:
+        """Arrow's word for so many digits of a second."""
+        return {0: "s", 3: "ms", 6: "us", 9: "ns"}[self.digits]
 
 
 @dataclass(frozen=True)
@@ -143,8 +157,8 @@ class Source:
     """A table as it was read, and everything a copy in the same format needs.
 
     A declared missing value (SPSS -99, Stata .a) is a null in `frame`, so that no model takes it for a
-    number; `codes` remembers which one it was, and `write` puts it back into a column that returns
-    unchanged.
+    number; `codes` remembers which one it was. Into a column of an SPSS file that returns unchanged `write`
+    puts it back; Stata's letters become `.`, and `Written.changes` says so.
     """
 
     frame: pa.Table

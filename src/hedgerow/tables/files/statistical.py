@@ -15,8 +15,8 @@ import pyreadstat
 from hedgerow.arrays import Array, Mask
 from hedgerow.errors import FileError
 from hedgerow.tables.files.columns import EXACT, check_flat
-from hedgerow.tables.files.moments import clock, to_moments
-from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, frozen
+from hedgerow.tables.files.moments import clock_of_display, to_moments
+from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, freeze
 
 _READERS = {
     Format.STATA: (pyreadstat.read_dta, {"user_missing": True}),
@@ -24,7 +24,6 @@ _READERS = {
     Format.SAS: (pyreadstat.read_sas7bdat, {"user_missing": True}),
     Format.XPORT: (pyreadstat.read_xport, {}),
 }
-_NAMES = {Format.STATA: "Stata", Format.SPSS: "SPSS", Format.SAS: "SAS", Format.XPORT: "SAS transport"}
 _STORAGE = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
 
 
@@ -42,24 +41,24 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
         ) from None
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, MemoryError):
         raise FileError(
-            f"{path.name}: not a whole {_NAMES[kind]} file ({path.stat().st_size} bytes). It was cut short, "
-            "damaged or has another format: copy or export it again. Text in another encoding can look like "
-            "this too."
+            f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
+            "short, damaged or has another format: copy or export it again. Text in another encoding can "
+            "look like this too."
         ) from None
     reading = _Reading(kind, meta)
     columns = [reading.column(name, list(cells[name])) for name in meta.column_names]
     table = check_flat(pa.Table.from_arrays(columns, names=meta.column_names), path.name)
     dictionary = Dictionary(
-        labels=frozen({name: label for name, label in meta.column_names_to_labels.items() if label}),
-        value_labels=frozen(
-            {n: frozen(labels) for n, labels in meta.variable_value_labels.items() if labels}
+        labels=freeze({name: label for name, label in meta.column_names_to_labels.items() if label}),
+        value_labels=freeze(
+            {n: freeze(labels) for n, labels in meta.variable_value_labels.items() if labels}
         ),
-        formats=frozen({name: shown for name, shown in meta.original_variable_types.items() if shown}),
-        measures=frozen({n: m for n, m in meta.variable_measure.items() if m and m != "unknown"}),
-        widths=frozen({name: width for name, width in meta.variable_display_width.items() if width}),
-        missing_ranges=frozen(meta.missing_ranges),
+        formats=freeze({name: shown for name, shown in meta.original_variable_types.items() if shown}),
+        measures=freeze({n: m for n, m in meta.variable_measure.items() if m and m != "unknown"}),
+        widths=freeze({name: width for name, width in meta.variable_display_width.items() if width}),
+        missing_ranges=freeze(meta.missing_ranges),
     )
-    return Source(table, kind, frozen(reading.missing), dictionary=dictionary, codes=frozen(reading.codes))
+    return Source(table, kind, freeze(reading.missing), dictionary=dictionary, codes=freeze(reading.codes))
 
 
 class _Reading:
@@ -96,13 +95,13 @@ class _Reading:
         if found:
             self.codes[name] = pa.chunked_array([codes])
         if array.null_count:
-            self.missing[name] = Missing(array.null_count - sum(found.values()), frozen(found))
+            self.missing[name] = Missing(array.null_count - sum(found.values()), freeze(found))
         return pa.chunked_array([array])
 
     def _typed(self, name: str, numbers: Array) -> pa.Array:
         shown = self.meta.original_variable_types.get(name)
-        when = clock(self.kind, shown)
-        moments = to_moments(numbers, when) if when else None
+        clock = clock_of_display(self.kind, shown)
+        moments = to_moments(numbers, clock) if clock else None
         if moments is not None:
             return moments
         kind = _STORAGE.get(self.meta.readstat_variable_types[name], pa.float64())
