@@ -201,7 +201,7 @@ class Synthesizer(Results):
         `left_out` names columns that may be read but are not in the copies, such as bounds by record.
         """
         table = Table.of(data)
-        design = designs.build(self.formula, table, self.model.columns, self.model.classes)
+        design = designs.build(self.formula, table, self.model.columns, self.model.domain.classes)
         table.require(left_out)
         check_columns(table, design, left_out)
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
@@ -244,7 +244,7 @@ class Synthesizer(Results):
         """The release: the same copies each time, from draws of the fit that was priced."""
         fitted = self._need()
         design, table = fitted.start.design, fitted.start.table
-        support = fitted.recipe.model.support
+        support = fitted.recipe.model.domain.support
         tables = [
             table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels, support))
             for values in fitted.predicted()
@@ -299,8 +299,8 @@ class Synthesizer(Results):
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",
             seeded=fitted.seeded,
-            declared=fitted.recipe.model.declared(design),
-            single_values=fitted.recipe.model.atoms and not isinstance(standard.range, Everywhere),
+            declared=fitted.recipe.model.domain.describe(design),
+            single_values=fitted.recipe.model.domain.atoms and not isinstance(standard.range, Everywhere),
             uncertified=_uncertified(fitted),
             corrected=sum(draw.converged for draw in fitted.released) if fitted.debias else None,
             sampling=fitted.sampling,

@@ -23,8 +23,8 @@ from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.price import extremes_of_log_lik
 from hedgerow.mechanism.steps import Outcome, Recipe, Start
-from hedgerow.models.base import blocks
 from hedgerow.models.exact import Regression
+from hedgerow.models.reductions import blocks
 from hedgerow.models.scored import Risk
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.scoring import Draws

@@ -21,6 +21,7 @@ from hedgerow.mechanism.carried import carries_data
 from hedgerow.mechanism.price import SUPREMA
 from hedgerow.mechanism.steps import Recipe, begin, power_of, weigh
 from hedgerow.models.base import Parameters
+from hedgerow.models.correctable import require_correctable, require_stand_in
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.weights import FixedWeights, Reweighted, Weights
 from hedgerow.randomness import Key
@@ -80,11 +81,7 @@ def check(recipe: Recipe, target: float | None) -> None:
         raise SettingError(
             f"debias: {recipe.standard.label} has no weights whose bias could be undone. Leave debias out."
         )
-    if not recipe.model.correctable:
-        raise SettingError(
-            f"debias: the {recipe.model.name} model has no weighted estimate to correct with. Use a named "
-            "family or a Program, or leave debias out."
-        )
+    require_correctable(recipe.model)
     if any(isinstance(weights, FixedWeights) for weights in _chain(recipe.weights)):
         raise SettingError(
             "debias: weights given by record cannot be replayed on a simulated table, and using them "
@@ -130,7 +127,7 @@ def public_draw(parameters: Parameters, draw: int) -> Parameters:
 def corrected(public: Public) -> Corrected:
     """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
     design, search = public.design, public.search
-    model = public.recipe.model.stand_in(design, public.draw)
+    model = require_correctable(public.recipe.model).stand_in(design, public.draw)
     public = replace(public, recipe=replace(public.recipe, model=model))
     wanted = model.free(design, public.draw)
     here, step, smallest = wanted, 1.0, np.inf
@@ -189,7 +186,7 @@ def redrawn(
     public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
 ) -> tuple[Array, Array, Array]:
     """`replayed`, and beside it draws of that table's weighted posterior, as `free` writes them."""
-    model, replay = public.recipe.model, _replay(public, truth, number, scales)
+    model, replay = require_stand_in(public.recipe.model), _replay(public, truth, number, scales)
     estimate, chance = _told(public, truth, replay)
     drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
     rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
@@ -222,7 +219,7 @@ def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, fl
 
 def _told(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
     """The estimate on a replayed table, and chance's part in it."""
-    model = public.recipe.model
+    model = require_stand_in(public.recipe.model)
     estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
     chance = model.chance(public.design.replace_values(replay.first), truth)

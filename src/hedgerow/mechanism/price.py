@@ -23,6 +23,7 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.sensitive import withheld_part
 
@@ -127,7 +128,7 @@ class Pricing:
     def has(self, bound: Bound) -> bool:
         """Whether this bound can be computed for the standard's own neighbour."""
         if bound in SUPREMA:
-            return self.fit.model.bound == bound
+            return isinstance(self.fit.model, Restricted) and self.fit.model.bound == bound
         return bound != "exact" or (self._has_closed_form and self.influence is not None)
 
     def epsilon(self, bound: Bound) -> float:
@@ -137,10 +138,10 @@ class Pricing:
     def by_record(self, bound: Bound) -> PerRecord:
         """The price of each record under one bound."""
         if bound in SUPREMA:
-            risk = self.fit.model.public_risk(self.fit.design)
-            if risk is None or not self.has(bound):
+            model = self.fit.model
+            if not isinstance(model, Restricted) or model.bound != bound:
                 raise SettingError(f"This fit has no {bound} price; that comes with the standard.")
-            return self.fit.power * risk.oscillation
+            return self.fit.power * model.public_risk(self.fit.design).oscillation
         return 2 * self.sensitivity if bound == "lipschitz" else self.own.by_record(bound)
 
     @property

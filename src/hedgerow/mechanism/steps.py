@@ -15,6 +15,7 @@ from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.price import SUPREMA, Bound, Pricing, Statement, extremes_of_log_lik, statement
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
+from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.standards import Standard
@@ -85,9 +86,8 @@ class Outcome:
 def begin(model: Model, table: Table, design: Design, *, draws: int, key: Key) -> Start:
     """Steps 1 and 2."""
     model.check(design)
-    public = model.public_risk(design)
-    if public is not None:
-        return Start(table, design, None, public)
+    if isinstance(model, Restricted):
+        return Start(table, design, None, model.public_risk(design))
     unweighted = fit(model, design, np.ones(design.records), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
     return Start(table, design, unweighted, Risk.from_extremes(extremes_of_log_lik(unweighted, nowhere)))

@@ -6,10 +6,10 @@ by no more than the window's width times its weight, and min(1, ε/width) makes 
 would be ε-differentially private; a Markov chain draws only approximately, and nothing says how closely.
 """
 
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from hedgerow.arrays import LogLik, PerRecord
 from hedgerow.checks import is_finite
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.price import Bound
-from hedgerow.models.base import Model, Parameters, Sample, blocks
+from hedgerow.models.base import Model, Parameters, Sample
 from hedgerow.models.families.family import Family
 from hedgerow.models.programs.sampled import Sampled
+from hedgerow.models.reductions import blocked_extremes, blocks
 from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
-from hedgerow.models.wrapped import Wrapped
+from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.strict import OUTWARD, Bounded
 from hedgerow.randomness import Key
@@ -76,13 +77,16 @@ class Censored(Bounded):
 
 
 @dataclass(frozen=True)
-class Clipped(Wrapped):
+class Clipped(Restricted):
     """A program whose log density is censored to a window for each record, sampled by NUTS."""
 
     base: Sampled
     keep: float = 0.9
     bound: ClassVar[Bound] = "censored"
-    _windows: dict[int, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+    # Computed once per design, and forgotten with it: the ends follow the outcome.
+    _windows: WeakKeyDictionary[Design, tuple[PerRecord, PerRecord]] = field(
+        init=False, default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.base.name}, censored")
@@ -93,20 +97,18 @@ class Clipped(Wrapped):
         The draws come from the prior under a fixed, public key. A record to which they give no finite density
         gets a window of no width: it says nothing.
         """
-        seen = self._windows.get(id(design))
-        if seen is not None and seen[0]() is design:
-            return seen[1]
+        if design not in self._windows:
+            self._windows[design] = self._find_window(design)
+        return self._windows[design]
+
+    def _find_window(self, design: Design) -> tuple[PerRecord, PerRecord]:
         key = Key.from_seed(0).child("reference")
         reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
         low, high = np.empty(design.records), np.empty(design.records)
         for records in blocks(design.records, _REFERENCE):
             plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference)]
             low[records], high[records] = _ends(np.concatenate(plain), self.keep)
-        place = id(design)
-        forget = weakref.ref(design, lambda _: self._windows.pop(place, None))
-        found = low, high
-        self._windows[place] = forget, found
-        return found
+        return low, high
 
     def public_risk(self, design: Design) -> Risk:
         low, high = self.window(design)
@@ -124,8 +126,8 @@ class Clipped(Wrapped):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        if not isinstance(sensitive, Linear) or sensitive.mass.any():
-            return Model.extremes(self, design, parameters, sensitive, interval)
+        if not isinstance(sensitive, Linear) or sensitive.uses_mass:
+            return blocked_extremes(self, design, parameters, sensitive, interval)
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
         every = slice(None)
         for block in self._censored(design, parameters):
