@@ -103,7 +103,7 @@ def density_seconds(model: Any, data: Any) -> float:
     from hedgerow.tables import design as designs
     from hedgerow.tables.table import Table
 
-    design = designs.build("x ~ z", Table.of(data), model.columns, model.classes)
+    design = designs.build("x ~ z", Table.of(data), model.columns, model.domain.classes)
     traced, power = model._traced(design), np.ones(design.records)
     potential = Potential.of(traced, model._arrays(design), model._values(design), power)
     position = np.full(potential.dimensions, 0.1)

@@ -113,7 +113,7 @@ def compare(
     }
     first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
-    design = designs.build(formula, table, first.model.columns, first.model.classes)
+    design = designs.build(formula, table, first.model.columns, first.model.domain.classes)
     table.require(left_out)
     notes = dict.fromkeys(check_columns(table, design, left_out))
     key = Key.from_seed(seed)

@@ -57,7 +57,7 @@ class Fitted:
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
         design, table = self.start.design, self.start.table
-        support = self.settings.model.support
+        support = self.settings.model.domain.support
         outcomes = predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
         tables = [
             table.without(self.left_out, table.with_column(design.outcome, values, design.levels, support))
@@ -143,8 +143,8 @@ class Fitted:
             passed_through=[
                 name for name in self.start.table.columns if name not in (design.outcome, *self.left_out)
             ],
-            declared=model.declared(design),
-            atoms=model.atoms,
+            declared=model.domain.describe(design),
+            atoms=model.domain.atoms,
             seeded=self.seeded,
             uncertified=overrode,
             corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,

@@ -125,7 +125,7 @@ class Synthesizer(Results):
         """
         model = self.settings.model
         table = Table.of(data)
-        design = designs.build(self.settings.formula, table, model.columns, model.classes)
+        design = designs.build(self.settings.formula, table, model.columns, model.domain.classes)
         table.require(left_out)
         for note in check_columns(table, design, left_out):
             warnings.warn(note, HedgerowWarning, stacklevel=2)

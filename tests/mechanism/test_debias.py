@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from helpers import programs
 from helpers.corrections import BOX, CASES, CONFIDENTIAL, DRAW, WIDE, fitted, released_rows, secrets, table
+from helpers.own_model import Level
 from helpers.reach import leaks, reachable
 
 import hedgerow as hr
@@ -373,11 +374,8 @@ def test_with_that_word_it_is_accepted_and_our_own_parts_need_none():
 
 
 def test_models_without_a_weighted_estimate_are_refused():
-    class Mine(hr.Lognormal):
-        correctable = False
-
     with pytest.raises(hr.HedgerowError, match="weighted estimate"):
-        hr.Synthesizer("x ~ z", Mine(), debias=True)
+        hr.Synthesizer("x ~ z", Level(), debias=True)
 
 
 def test_a_program_needs_its_authors_word_too():

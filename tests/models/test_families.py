@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 import hedgerow as hr
 from hedgerow.errors import DataError, HealthError, SettingError
 from hedgerow.mechanism.copies import predict_copies
+from hedgerow.models import reductions
 from hedgerow.models.families import FAMILIES, model_named
 from hedgerow.models.families.kinds import KINDS
 from hedgerow.models.scored import Interval
@@ -48,7 +49,7 @@ def family(name, **settings):
 
 
 def built(model, data):
-    return designs.build("x ~ z", Table.of(data), model.columns, model.classes)
+    return designs.build("x ~ z", Table.of(data), model.columns, model.domain.classes)
 
 
 def density(model, design, power, rows=slice(None), position=None):
@@ -101,7 +102,7 @@ def test_scores_and_predictions_agree_with_each_other(name):
         np.testing.assert_allclose(reached, uniforms, atol=1e-6)
     # The mass of a value with a probability of its own, or of a narrow range about it, by its width.
     density = model.log_lik(fresh, draws, slice(None))
-    single = (values == 0) if name.startswith("zero") else np.full(40, model.atoms)
+    single = (values == 0) if name.startswith("zero") else np.full(40, model.domain.atoms)
     width = np.where(single, 0.0, 1e-4 * np.minimum(np.abs(values), np.abs(1 - values)))
     near = Interval(values - width, values + width, np.ones(40, dtype=bool))
     narrow = model.log_mass(fresh, draws, near, slice(None)) - np.log(np.where(single, 1.0, 2 * width))
@@ -144,7 +145,7 @@ def test_truncation_never_costs_more_than_adp_for_discrete_outcomes(name, values
     for standard in (hr.ADP(), hr.RangeTruncated(brackets)):
         interval = standard.range.interval(design.values, table)
         part = sensitive_part(standard, np.array(alpha), known, interval)
-        prices[standard.label] = 2 * model.absolute(design, draws, part, interval).max()
+        prices[standard.label] = 2 * reductions.absolute(model, design, draws, part, interval).max()
     assert prices["RangeTruncated"] <= prices["ADP"] * (1 + 1e-9) + 1e-12
 
 
@@ -242,7 +243,7 @@ def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_ne
     levels, slopes = np.array([0.0, 1.5, -2.0]), np.array([[0.0, 0.0], [0.8, -0.1], [-3.0, 0.3]])
     found = []
     for table in (data, far):
-        design = designs.build("x ~ z + w", Table.of(table), model.columns, model.classes)
+        design = designs.build("x ~ z + w", Table.of(table), model.columns, model.domain.classes)
         mean, deviation, contrasts, _, root = model._arrays(design)["beta"]
         assert (np.triu(root, 1) == 0).all()
         np.testing.assert_allclose(mean, 0)
@@ -397,7 +398,7 @@ def test_copies_in_whole_numbers_keep_to_the_support(model, values, least, most)
     data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
     table, design = Table.of(data), built(model, data)
     predicted = np.array([0.61, 1e-9, 1e9, 3.59])
-    copy = table.with_column("x", predicted, design.levels, model.support)
+    copy = table.with_column("x", predicted, design.levels, model.domain.support)
     model.check(built(model, copy))
     assert copy["x"].min() == least
     assert most is None or copy["x"].max() == most
@@ -428,7 +429,7 @@ def test_a_spike_and_ends_are_recognised_in_32_bits():
     model = hr.Family("zero_gamma", spike=0.1, lower=0.3, upper=0.7)
     design = built(model, data)
     model.check(design)  # in 64 bits the spike's values would be below the lower end
-    assert (design.values == model.support.spike).sum() == 3
+    assert (design.values == model.domain.support.spike).sum() == 3
 
 
 def test_a_category_must_have_as_many_classes_as_its_family_takes():
@@ -459,28 +460,28 @@ def test_the_guarantee_names_classes_that_came_with_the_type():
     """A category made from the data has the classes that occur: the statement rests on that it was not."""
     data = pd.DataFrame({"x": pd.Categorical([3, 1, 2, 1], ordered=True), "z": [1.0, 2.0, 4.0, 3.0]})
     model = hr.Family("ordinal")
-    assert model.declared(built(model, data)) == "levels 1, 2, 3 (from the column's type)"
+    assert model.domain.describe(built(model, data)) == "levels 1, 2, 3 (from the column's type)"
     said = hr.Family("ordinal", levels=[1, 2, 3])
-    assert said.declared(built(said, data)) == "levels 1, 2, 3"
+    assert said.domain.describe(built(said, data)) == "levels 1, 2, 3"
     flags = data.assign(x=[True, False, True, True])
-    assert hr.Family("bernoulli").declared(built(hr.Family("bernoulli"), flags)) == ""
+    assert hr.Family("bernoulli").domain.describe(built(hr.Family("bernoulli"), flags)) == ""
 
 
 def test_what_was_declared_is_shown_with_all_its_digits():
     data = pd.DataFrame({"x": [1.0, 2.0, 2.5, 1.5], "z": [1.0, 2.0, 4.0, 3.0]})
     model = hr.Family("gamma", lower=0.1, upper=np.float64(1234567.5))
-    assert model.declared(built(model, data)) == "lower 0.1, upper 1234567.5"
+    assert model.domain.describe(built(model, data)) == "lower 0.1, upper 1234567.5"
 
 
 def test_which_models_may_have_ranges_of_a_single_value():
     def program(X, y=None):
         """Never run."""
 
-    having = [name for name in FAMILIES if model_named(name, None).atoms]
+    having = [name for name in FAMILIES if model_named(name, None).domain.atoms]
     whole = [name for name, kind in KINDS.items() if kind.whole]
     assert having == [name for name in FAMILIES if name in whole or name.startswith("zero_")]
-    assert hr.Program(program).atoms
-    assert not hr.Lognormal().atoms
+    assert hr.Program(program).domain.atoms
+    assert not hr.Lognormal().domain.atoms
 
 
 def test_a_predictor_of_the_name_intercept_is_none():

@@ -220,6 +220,7 @@ def test_windows_are_forgotten_with_their_data():
     model = Clipped(hr.Program(one_parameter))
     design = design_of(tables()["plain"], "x ~ 1")
     again = model.window(design) is model.window(design)
+    assert len(model._windows) == 1
     del design
     gc.collect()
     assert again

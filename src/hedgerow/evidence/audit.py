@@ -23,8 +23,8 @@ from hedgerow.errors import CalibrationError, SettingError, is_count
 from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
-from hedgerow.models.base import blocks
 from hedgerow.models.exact import Regression
+from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT

@@ -11,7 +11,7 @@ from hedgerow.drawing import price_by_draws
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
-from hedgerow.models.base import block_rows, blocks
+from hedgerow.models.reductions import block_rows, blocks
 from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 

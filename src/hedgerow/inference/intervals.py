@@ -15,6 +15,7 @@ from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError, is_count, is_real
 from hedgerow.mechanism.debias import Corrected, Public, attempt, replay_draws, replay_estimate
 from hedgerow.models.base import Model
+from hedgerow.models.correctable import require_stand_in
 from hedgerow.models.exact import Regression
 from hedgerow.privacy.strict import Boxed
 from hedgerow.tables.design import check_sigma
@@ -64,7 +65,7 @@ def intervals(
     parameters. What the tables of a search leave to chance is put back by resampling. Copies that went out
     uncorrected are matched by uncorrected draws, so that their bias moves the interval.
     """
-    model, design = public.settings.model, public.design
+    model, design = require_stand_in(public.settings.model), public.design
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
     replay = partial(
@@ -92,7 +93,7 @@ def _slope(public: Public, here: Array, steps: Array) -> Array:
 
     A step goes the other way where the model, its box for one, has no place for it.
     """
-    model, design = public.settings.model, public.design
+    model, design = require_stand_in(public.settings.model), public.design
     public = replace(public, key=public.key.child("slope"))
     moves = [place * step for place, step in zip(np.eye(len(here)), steps, strict=True)]
     moves = [
@@ -120,7 +121,8 @@ def _needed(found: list[T] | None) -> list[T]:
 
 def _searched(public: Public, bias: Array, shape: tuple[int, ...]) -> Array:
     """The bias as searches would find it, each with a few tables of its own."""
-    each = public.settings.model.tables if public.search.tables is None else public.search.tables
+    model = require_stand_in(public.settings.model)
+    each = model.tables if public.search.tables is None else public.search.tables
     uniforms = public.key.child("searches").stream().uniform(int(np.prod(shape)) * each)
     chosen = np.minimum((uniforms * len(bias)).astype(np.int64), len(bias) - 1)
     return np.asarray(bias[chosen].reshape(*shape, each, -1).mean(axis=2), dtype=np.float64)

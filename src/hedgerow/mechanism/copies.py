@@ -16,7 +16,7 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
-from hedgerow.models.base import Model, Parameters
+from hedgerow.models.base import Inverting, Model, Parameters
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -62,7 +62,7 @@ def uniforms(
     fresh = key.stream().uniform(design.records)
     if sampling == "independent":
         return fresh
-    if not model.inverts(design, parameters):
+    if isinstance(model, Inverting) and not model.inverts(design, parameters):
         raise SettingError(
             "sampling='stratified': the model's response distribution has neither cdf nor icdf and can only "
             "be sampled, so that stratified numbers would change nothing. Use sampling='independent'."

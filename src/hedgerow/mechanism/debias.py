@@ -19,6 +19,7 @@ from hedgerow.errors import DataError, HedgerowError, SettingError
 from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.steps import Start, begin, power_of
 from hedgerow.models.base import Model, Parameters
+from hedgerow.models.correctable import require_correctable, require_stand_in
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import Standard
@@ -80,11 +81,7 @@ def check(settings: Settings) -> None:
         raise SettingError(
             f"debias: {standard.label} has no weights whose bias could be undone. Leave debias out."
         )
-    if not settings.model.correctable:
-        raise SettingError(
-            f"debias: the {settings.model.name} model has no weighted estimate to correct with. Use a named "
-            "family or a Program, or leave debias out."
-        )
+    require_correctable(settings.model)
     base = settings.weights
     while isinstance(base, Reweighted):
         base = base.base
@@ -153,7 +150,7 @@ def public_draw(parameters: Parameters, draw: int) -> Parameters:
 def correct(public: Public) -> Corrected:
     """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
     design, search = public.design, public.search
-    model = public.settings.model.stand_in(design, public.draw)
+    model = require_correctable(public.settings.model).stand_in(design, public.draw)
     public = replace(public, settings=replace(public.settings, model=model))
     wanted = model.free(design, public.draw)
     here, step, smallest = wanted, 1.0, np.inf
@@ -214,7 +211,7 @@ def replay_draws(
     public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
 ) -> tuple[Array, Array, Array]:
     """`replay_estimate`, and beside it draws of that table's weighted posterior, as `free` writes them."""
-    model, replay = public.settings.model, _replay(public, truth, number, scales)
+    model, replay = require_stand_in(public.settings.model), _replay(public, truth, number, scales)
     estimate, chance = _estimate(public, truth, replay)
     drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
     rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
@@ -245,7 +242,7 @@ def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, fl
 
 def _estimate(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
     """The estimate on a replayed table, and chance's part in it."""
-    model = public.settings.model
+    model = require_stand_in(public.settings.model)
     estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
     chance = model.chance(public.design.replace_values(replay.first), truth)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
+from hedgerow.models import reductions
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
@@ -41,19 +42,19 @@ class Fit:
 
     def extremes(self, sensitive: Sensitive, interval: Interval) -> Extremes:
         """Smallest and largest d over the draws, for each record."""
-        found = self.model.extremes(self.design, self.parameters, sensitive, interval)
+        found = reductions.extremes(self.model, self.design, self.parameters, sensitive, interval)
         _check_finite(np.isfinite(found.low) & np.isfinite(found.high))
         return found
 
     def absolute(self, sensitive: Sensitive, interval: Interval) -> PerRecord:
         """Largest |d| over the draws, for each record."""
-        found = self.model.absolute(self.design, self.parameters, sensitive, interval)
+        found = reductions.absolute(self.model, self.design, self.parameters, sensitive, interval)
         _check_finite(np.isfinite(found))
         return found
 
     def mean_mass(self, interval: Interval) -> PerRecord:
         """The probability of each record's interval, averaged over the draws."""
-        return self.model.mean_mass(self.design, self.parameters, interval)
+        return reductions.mean_mass(self.model, self.design, self.parameters, interval)
 
     def predict(self, draw: int, uniforms: PerRecord) -> PerRecord:
         """A synthetic outcome for every record from one draw."""

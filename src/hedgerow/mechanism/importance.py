@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from hedgerow.arrays import LogLik, Mask, PerRecord
 from hedgerow.mechanism.fit import Fit
-from hedgerow.models.base import blocks
+from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED, tail_shape
 
 

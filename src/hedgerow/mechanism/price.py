@@ -14,6 +14,7 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.sensitive import withheld_part
 
@@ -75,8 +76,10 @@ class Pricing:
     @cached_property
     def supremum(self) -> PerRecord | None:
         """The power times the oscillation over all parameters, where the model makes that public."""
-        risk = self.fit.model.public_risk(self.fit.design)
-        return None if risk is None else self.fit.power * risk.oscillation
+        model = self.fit.model
+        if not isinstance(model, Restricted):
+            return None
+        return self.fit.power * model.public_risk(self.fit.design).oscillation
 
     @cached_property
     def by_draws(self) -> tuple[tuple[int, Price], ...]:

@@ -18,6 +18,7 @@ from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.price import Pricing, extremes_of_log_lik
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
+from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part
@@ -83,9 +84,8 @@ def begin(
     """
     model.check(design)
     rows = np.ones(design.records, dtype=np.bool_) if present is None else present
-    public = model.public_risk(design)
-    if public is not None:
-        return Start(table, design, None, public, rows)
+    if isinstance(model, Restricted):
+        return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
     return Start(

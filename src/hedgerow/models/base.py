@@ -1,27 +1,21 @@
-"""What a model is: four functions, and blocked reductions over them.
+"""What a model is: a check and four functions, `sample`, `log_lik`, `log_mass` and `predict`.
 
-Parameters are a mapping from names to arrays whose first axis is the draw, for every model alike.
+Parameters are a mapping from names to arrays whose first axis is the draw, for every model alike; `predict`
+gets a single draw, without that axis.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Protocol, runtime_checkable
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
-from hedgerow.errors import SettingError
-from hedgerow.models.scored import Interval, Risk, Sensitive
-from hedgerow.numerics.scoring import Extremes
+from hedgerow.models.domain import Domain
+from hedgerow.models.scored import Interval
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.tables.table import Table
-from hedgerow.tables.values import ANYWHERE, Support
 
 Parameters = Mapping[str, Array]
-
-_BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of draws
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,11 +72,43 @@ class Sample:
 
 
 class Model(ABC):
-    """A Bayesian regression of one outcome on public predictors."""
+    """A Bayesian regression of one outcome on public predictors: a check and four functions.
+
+    What else a model may offer has classes of its own: faster reductions (`models.reductions.Reducing`),
+    corrected draws (`models.correctable`), a risk that is public (`models.wrapped.Restricted`).
+
+    Example
+    -------
+    A model of one's own goes where a family's name does; this one takes the spread as known.
+
+    >>> from scipy.special import ndtri
+    >>> from scipy.stats import norm
+    >>> from hedgerow.models.base import Health, Model, Sample
+    >>> from hedgerow.numerics.normal_mass import log_interval_mass
+    >>> class Level(Model):
+    ...     name = "level"
+    ...     def check(self, design):
+    ...         pass
+    ...     def sample(self, design, power, *, draws, key):
+    ...         total = 0.01 + power.sum()
+    ...         noise = key.stream().normal(draws) / total**0.5
+    ...         health = Health("exact", independent=True, effective_draws=float(draws))
+    ...         return Sample({"level": (power * design.values).sum() / total + noise}, health)
+    ...     def log_lik(self, design, parameters, records):
+    ...         return norm.logpdf(design.values[records] - parameters["level"][:, None])
+    ...     def log_mass(self, design, parameters, interval, records):
+    ...         level, ends = parameters["level"][:, None], interval[records]
+    ...         return log_interval_mass(ends.lower - level, ends.upper - level)
+    ...     def predict(self, design, parameters, uniforms):
+    ...         return parameters["level"] + ndtri(uniforms)
+    >>> import hedgerow as hr
+    >>> data = hr.datasets.family("normal", n=50)[["x"]]
+    >>> synth = hr.Synthesizer("x ~ 1", Level(), draws=200, seed=1).fit(data)
+    >>> len(synth.sample().tables[0])
+    50
+    """
 
     name: str
-    correctable: ClassVar[bool] = False  # True: draws can be corrected, by the methods from `stand_in` on
-    tables: ClassVar[int] = 20  # simulated tables a correction takes; `chance` spares some
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,22 +116,9 @@ class Model(ABC):
         return ()
 
     @property
-    def atoms(self) -> bool:
-        """Whether single values may have a probability of their own, so that a range may hold just one."""
-        return False
-
-    @property
-    def support(self) -> Support:
-        """Where the outcome may lie, and to which copies keep in whatever type they are written."""
-        return ANYWHERE
-
-    def declared(self, design: Design) -> str:
-        """What was declared of the outcome, in words for the guarantee; empty for nothing."""
-        return ""
-
-    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
-        """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
-        return None
+    def domain(self) -> Domain:
+        """What values its outcome may take."""
+        return Domain()
 
     @abstractmethod
     def check(self, design: Design) -> None:
@@ -127,85 +140,10 @@ class Model(ABC):
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         """One synthetic outcome per record at a single draw, by inverse distribution function."""
 
+
+@runtime_checkable
+class Inverting(Protocol):
+    """A model that says whether its `predict` follows each record's uniform; the others' always does."""
+
     def inverts(self, design: Design, parameters: Parameters) -> bool:
-        """Whether `predict` follows each record's uniform; False: its distribution can only be sampled."""
-        return True
-
-    def stand_in(self, design: Design, near: Parameters) -> "Model":
-        """The model that goes through the recipe on simulated tables; a quicker one where sampling is slow.
-
-        `near` is where its posterior will lie, roughly.
-        """
-        return self
-
-    def free(self, design: Design, parameters: Parameters) -> Array:
-        """One draw as a vector in which corrections add up: coefficients, logarithms of scales."""
-        raise SettingError(f"debias: draws of the {self.name} model cannot be corrected. Leave debias out.")
-
-    def natural(self, design: Design, free: Array) -> Parameters:
-        """Back from `free`."""
-        raise SettingError(f"debias: draws of the {self.name} model cannot be corrected. Leave debias out.")
-
-    def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
-        """The weighted estimate that draws of the weighted posterior scatter about, as `free` writes it."""
-        raise SettingError(f"debias: the {self.name} model has no weighted estimate. Leave debias out.")
-
-    def chance(self, design: Design, truth: Parameters) -> Array | None:
-        """How far chance alone moved an estimate on a table drawn at `truth`: of mean zero, exactly.
-
-        Taken off weighted estimates it spares simulated tables; None: there is no closed form.
-        """
-        return None
-
-    def within(self, design: Design, free: Array) -> Array:
-        """The nearest parameters that the model allows."""
-        return free
-
-    def public_risk(self, design: Design) -> Risk | None:
-        """By-record risk that depends on the record and public things alone, where the model has one."""
-        return None
-
-    def extremes(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> Extremes:
-        """Smallest and largest d over draws for each record, in blocks of records."""
-        low, high = np.empty(design.records), np.empty(design.records)
-        for records in blocks(design.records, _draws(parameters)):
-            log_lik = self.log_lik(design, parameters, records)
-            log_mass = (
-                self.log_mass(design, parameters, interval, records)
-                if sensitive.uses_mass
-                else np.zeros_like(log_lik)
-            )
-            part = sensitive(records, log_lik, log_mass)
-            low[records], high[records] = part.min(axis=0), part.max(axis=0)
-        return Extremes(low, high)
-
-    def absolute(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> PerRecord:
-        """Largest |d| over draws for each record; models may find it without both extremes."""
-        return self.extremes(design, parameters, sensitive, interval).absolute
-
-    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        """γ averaged over draws, in blocks of records."""
-        mean = np.empty(design.records)
-        for records in blocks(design.records, _draws(parameters)):
-            mean[records] = np.exp(self.log_mass(design, parameters, interval, records)).mean(axis=0)
-        return mean
-
-
-def blocks(records: int, draws: int) -> Iterator[slice]:
-    """Slices of records such that a block of all draws stays small."""
-    step = max(1, _BLOCK_CELLS // max(1, draws))
-    for start in range(0, records, step):
-        yield slice(start, min(start + step, records))
-
-
-def block_rows(records: int, draws: int) -> int:
-    """Draws such that a block of all records stays small."""
-    return max(1, min(draws, _BLOCK_CELLS // max(1, records)))
-
-
-def _draws(parameters: Parameters) -> int:
-    return len(next(iter(parameters.values())))
+        """False where the distribution of the outcome can only be sampled."""

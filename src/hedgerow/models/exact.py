@@ -14,8 +14,11 @@ from scipy.special import gammaln, ndtri, polygamma, psi
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerDraw, PerRecord
 from hedgerow.errors import DataError
-from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
+from hedgerow.models.base import Health, Influence, Parameters, Sample
+from hedgerow.models.correctable import StandIn
+from hedgerow.models.domain import Domain
 from hedgerow.models.prior import Prior
+from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.normal_mass import log_interval_mass
@@ -93,11 +96,10 @@ class RegressionInfluence(Influence):
 
 
 @dataclass(frozen=True)
-class Regression(Model):
+class Regression(StandIn):
     """Linear regression of a transformed outcome with normal errors and a conjugate prior."""
 
     prior: Prior = field(default_factory=Prior)
-    correctable: ClassVar[bool] = True
     tables: ClassVar[int] = 6
 
     @abstractmethod
@@ -186,7 +188,7 @@ class Regression(Model):
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
-            return super().extremes(design, parameters, sensitive, interval)
+            return blocked_extremes(self, design, parameters, sensitive, interval)
         response = self.response(design.values)
         draws = Draws(parameters["beta"], parameters["sigma"])
         density, mass = sensitive.density, sensitive.mass
@@ -209,9 +211,8 @@ class Regression(Model):
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
-        known = isinstance(sensitive, Linear) and not sensitive.constant.any()
-        if not known or not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
-            return super().absolute(design, parameters, sensitive, interval)
+        if not isinstance(sensitive, Linear) or sensitive.constant.any() or (sensitive.density < 0).any():
+            return self.extremes(design, parameters, sensitive, interval).absolute
         draws = Draws(parameters["beta"], parameters["sigma"])
         response, shift = self.response(design.values), self.jacobian(design)
         density, mass = sensitive.density, sensitive.mass
@@ -221,7 +222,7 @@ class Regression(Model):
             ends = self._offsets(response, interval)
             found = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
         else:
-            return super().absolute(design, parameters, sensitive, interval)
+            return self.extremes(design, parameters, sensitive, interval).absolute
         with np.errstate(invalid="ignore"):
             return np.where(density == 0, 0.0, density * found)
 
@@ -281,8 +282,8 @@ class Lognormal(Regression):
     name: str = "lognormal"
 
     @property
-    def support(self) -> Support:
-        return Support(0.0, above=True)
+    def domain(self) -> Domain:
+        return Domain(Support(0.0, above=True))
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)

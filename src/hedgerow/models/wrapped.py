@@ -1,20 +1,20 @@
 """A model made from another one: what the wrapper does not write itself is the other model's."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
-from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
-from hedgerow.models.base import Model, Parameters
-from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.arrays import LogLik, LogMass, PerRecord
+from hedgerow.models import reductions
+from hedgerow.models.base import Inverting, Model, Parameters
+from hedgerow.models.domain import Domain
+from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.tables.design import Design
-from hedgerow.tables.table import Table
-from hedgerow.tables.values import Support
 
 
 @dataclass(frozen=True)
 class Wrapped(Model):
-    """Everything of `base` but how it is sampled.
+    """Everything of `base` but how it is sampled, and what a correction asks for.
 
     A wrapper that changes `log_lik` must change `extremes` and `absolute` too: prices are made from these.
     """
@@ -30,18 +30,8 @@ class Wrapped(Model):
         return self.base.columns
 
     @property
-    def atoms(self) -> bool:
-        return self.base.atoms
-
-    @property
-    def support(self) -> Support:
-        return self.base.support
-
-    def declared(self, design: Design) -> str:
-        return self.base.declared(design)
-
-    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
-        return self.base.classes(table, outcome)
+    def domain(self) -> Domain:
+        return self.base.domain
 
     def check(self, design: Design) -> None:
         self.base.check(design)
@@ -56,26 +46,32 @@ class Wrapped(Model):
         return self.base.predict(design, parameters, uniforms)
 
     def inverts(self, design: Design, parameters: Parameters) -> bool:
-        return self.base.inverts(design, parameters)
-
-    def free(self, design: Design, parameters: Parameters) -> Array:
-        return self.base.free(design, parameters)
-
-    def natural(self, design: Design, free: Array) -> Parameters:
-        return self.base.natural(design, free)
-
-    def chance(self, design: Design, truth: Parameters) -> Array | None:
-        return self.base.chance(design, truth)
+        return not isinstance(self.base, Inverting) or self.base.inverts(design, parameters)
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        return self.base.extremes(design, parameters, sensitive, interval)
+        return reductions.extremes(self.base, design, parameters, sensitive, interval)
 
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
-        return self.base.absolute(design, parameters, sensitive, interval)
+        return reductions.absolute(self.base, design, parameters, sensitive, interval)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        return self.base.mean_mass(design, parameters, interval)
+        return reductions.mean_mass(self.base, design, parameters, interval)
+
+
+@dataclass(frozen=True)
+class Restricted(Wrapped):
+    """A model so restricted that no parameters let a record's log likelihood oscillate beyond a known amount.
+
+    Formal guarantees
+    -----------------
+    `public_risk` depends on the record's own outcome and public things alone. Its oscillation is at least
+    sup f_i − inf f_i over all parameters that the model allows, rounded outward.
+    """
+
+    @abstractmethod
+    def public_risk(self, design: Design) -> Risk:
+        """By-record risk, without a fit."""

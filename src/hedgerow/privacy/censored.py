@@ -15,11 +15,12 @@ import numpy as np
 
 from hedgerow.arrays import LogLik, PerRecord
 from hedgerow.errors import SettingError, is_finite
-from hedgerow.models.base import Model, Parameters, Sample, blocks
+from hedgerow.models.base import Model, Parameters, Sample
 from hedgerow.models.families.family import Family
 from hedgerow.models.programs.sampled import Sampled
+from hedgerow.models.reductions import blocked_extremes, blocks
 from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
-from hedgerow.models.wrapped import Wrapped
+from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import CENSORED, Bound
 from hedgerow.privacy.strict import OUTWARD, Bounded
@@ -75,11 +76,12 @@ class Censored(Bounded):
 
 
 @dataclass(frozen=True)
-class Clipped(Wrapped):
+class Clipped(Restricted):
     """A program whose log density is censored to a window for each record, sampled by NUTS."""
 
     base: Sampled
     keep: float = 0.9
+    # Computed once per design, and forgotten with it: the ends follow the outcome.
     _windows: WeakKeyDictionary[Design, tuple[PerRecord, PerRecord]] = field(
         init=False, default_factory=WeakKeyDictionary, repr=False, compare=False
     )
@@ -93,15 +95,17 @@ class Clipped(Wrapped):
         The draws come from the prior under a fixed, public key. A record to which they give no finite density
         gets a window of no width: it says nothing.
         """
-        if design in self._windows:
-            return self._windows[design]
+        if design not in self._windows:
+            self._windows[design] = self._find_window(design)
+        return self._windows[design]
+
+    def _find_window(self, design: Design) -> tuple[PerRecord, PerRecord]:
         key = Key.from_seed(0).child("reference")
         reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
         low, high = np.empty(design.records), np.empty(design.records)
         for records in blocks(design.records, _REFERENCE):
             plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference)]
             low[records], high[records] = _ends(np.concatenate(plain), self.keep)
-        self._windows[design] = low, high
         return low, high
 
     def public_risk(self, design: Design) -> Risk:
@@ -120,8 +124,8 @@ class Clipped(Wrapped):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        if not isinstance(sensitive, Linear) or sensitive.mass.any():
-            return Model.extremes(self, design, parameters, sensitive, interval)
+        if not isinstance(sensitive, Linear) or sensitive.uses_mass:
+            return blocked_extremes(self, design, parameters, sensitive, interval)
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
         every = slice(None)
         for block in self._censored(design, parameters):

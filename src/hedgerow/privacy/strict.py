@@ -18,10 +18,11 @@ import numpy as np
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import DataError, SettingError, is_real
 from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
 from hedgerow.models.scored import Risk
-from hedgerow.models.wrapped import Wrapped
+from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import STRICT, Bound
 from hedgerow.privacy.standards import WITHHELD, Standard
@@ -42,7 +43,7 @@ class Bounded(Standard):
     neighbour: ClassVar[str] = WITHHELD
 
     @abstractmethod
-    def restrict(self, model: Model, *, default_prior: bool) -> Model:
+    def restrict(self, model: Model, *, default_prior: bool) -> Restricted:
         """The model whose log likelihood of each record oscillates by a known o_i (`public_risk`)."""
 
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
@@ -113,13 +114,16 @@ class Strict(Bounded):
 
 
 @dataclass(frozen=True)
-class Boxed(Wrapped):
-    """An exact model whose prior is restricted to a box, sampled by rejection."""
+class Boxed(Restricted, StandIn):
+    """An exact model whose prior is restricted to a box, sampled by rejection.
+
+    It has no `chance` of its own: the box and small weights keep estimates from following chance, and taking
+    that of the base model off would add noise.
+    """
 
     base: Regression
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
-    correctable: ClassVar[bool] = True
 
     def check(self, design: Design) -> None:
         self._ends(design)
@@ -171,6 +175,9 @@ class Boxed(Wrapped):
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
 
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return self.base.free(design, parameters)
+
     def natural(self, design: Design, free: Array) -> Parameters:
         # log and exp round: a side's end must come back as itself.
         found = self.base.natural(design, free)
@@ -180,10 +187,6 @@ class Boxed(Wrapped):
         """The mean over draws in the box; the box moves it away from the closed form."""
         drawn = self.sample(design, power, draws=_CENTRE_DRAWS, key=key).parameters
         return np.append(drawn["beta"].mean(axis=0), np.log(drawn["sigma"]).mean())
-
-    def chance(self, design: Design, truth: Parameters) -> Array | None:
-        """None: the box and small weights keep estimates from following chance, and it would add noise."""
-        return None
 
     def within(self, design: Design, free: Array) -> Array:
         """Clipped into the box."""

@@ -34,7 +34,7 @@ class Column:
     numbers: PerRecord | None  # None for text
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)  # one design is another only if it is the same object
 class Design:
     """What a model sees of a table: the confidential outcome and the public design matrix."""
 

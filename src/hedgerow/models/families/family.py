@@ -12,6 +12,7 @@ import numpy as np
 
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError, is_count, is_finite
+from hedgerow.models.domain import Domain
 from hedgerow.models.families.kinds import COUNTED, EXACT, KINDS, NAMES, OPTIONS, SPIKE, Kind
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
@@ -97,6 +98,10 @@ class Family(Sampled):
         self._check_numbers()
         if self.levels is not None:
             object.__setattr__(self, "levels", self._checked_levels())
+
+    @property
+    def domain(self) -> Domain:
+        return _FamilyDomain(self.support, self.atoms, self)
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         if "levels" not in self._kind.options:
@@ -385,6 +390,19 @@ class Family(Sampled):
         if numbers and list(levels) != sorted(levels):
             raise SettingError(f"Family '{self.name}': numeric levels must increase, got {given!r}.")
         return levels
+
+
+@dataclass(frozen=True)
+class _FamilyDomain(Domain):
+    """What a family's settings say of its outcome."""
+
+    family: Family | None = None
+
+    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        return self.family.classes(table, outcome) if self.family else None
+
+    def describe(self, design: Design) -> str:
+        return self.family.declared(design) if self.family else ""
 
 
 def _shown(value: Any) -> str:

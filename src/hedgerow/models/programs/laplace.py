@@ -6,7 +6,7 @@ scale, with the curvature of the log density. Nothing that is certified or relea
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError
-from hedgerow.models.base import Health, Sample
+from hedgerow.models.base import Health, Parameters, Sample
+from hedgerow.models.correctable import StandIn
 from hedgerow.models.programs.potential import Potential
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.models.wrapped import Wrapped
@@ -25,12 +26,11 @@ _NEWTON = 4  # steps after the search: the mode must move smoothly with the tabl
 
 
 @dataclass(frozen=True)
-class Laplace(Wrapped):
+class Laplace(Wrapped, StandIn):
     """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
 
     base: Sampled
     near: Array = field(repr=False)  # a draw of the posterior
-    correctable: ClassVar[bool] = True
 
     def check(self, design: Design) -> None:
         """Nothing: the outcome was simulated from the program."""
@@ -42,6 +42,12 @@ class Laplace(Wrapped):
         positions = mode + solve_triangular(factor, noise.T).T
         health = Health(sampler="normal approximation", independent=True, effective_draws=float(draws))
         return Sample(potential.constrain(positions), health)
+
+    def free(self, design: Design, parameters: Parameters) -> Array:
+        return self.base.free(design, parameters)
+
+    def natural(self, design: Design, free: Array) -> Parameters:
+        return self.base.natural(design, free)
 
     def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
         """The weighted mode on the unconstrained scale."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.errors import DataError, SettingError
+from hedgerow.models.domain import Domain
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.tables.design import Design
 
@@ -86,9 +87,9 @@ class Program(Sampled):
         return tuple(dict.fromkeys(sources))
 
     @property
-    def atoms(self) -> bool:
-        # A response without whole numbers may have them too, and nothing tells.
-        return True
+    def domain(self) -> Domain:
+        # A response without whole numbers may have atoms too, and nothing tells.
+        return Domain(atoms=True)
 
     def check(self, design: Design) -> None:
         from hedgerow.models.programs import inspection

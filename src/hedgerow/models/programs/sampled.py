@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import HealthError, SettingError, UnscoredError, is_real
-from hedgerow.models.base import Model, Parameters, Sample, block_rows
+from hedgerow.models.base import Parameters, Sample
+from hedgerow.models.correctable import Correctable, StandIn
+from hedgerow.models.reductions import block_rows, blocked_extremes, count_draws
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.progress import report
@@ -24,7 +26,7 @@ _LEAST_DRAWS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Model):
+class Sampled(Correctable):
     """A model whose weighted posterior is sampled by NUTS and passes a health gate.
 
     - `sampler`, `chains`, `warmup`, `target_accept`, `thin`: "nutpie" or "numpyro"; warm-up counts draws per
@@ -42,7 +44,6 @@ class Sampled(Model):
     thin: int = 2
     minimum_ess: int = _LEAST_DRAWS
     allow_unhealthy: bool = False
-    correctable: ClassVar[bool] = True
 
     @abstractmethod
     def _traced(self, design: Design) -> "Traced":
@@ -107,7 +108,7 @@ class Sampled(Model):
         data = self._arrays(design), self._values(design)
         return Potential.of(self._traced(design), *data, power, window)
 
-    def stand_in(self, design: Design, near: Parameters) -> Model:
+    def stand_in(self, design: Design, near: Parameters) -> StandIn:
         """The normal approximation: NUTS on every simulated table would take minutes."""
         from hedgerow.models.programs.laplace import Laplace
 
@@ -164,15 +165,20 @@ class Sampled(Model):
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
         if not isinstance(sensitive, Linear):
-            return super().extremes(design, parameters, sensitive, interval)
+            return blocked_extremes(self, design, parameters, sensitive, interval)
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
         every = slice(None)
-        masses = self._log_mass(design, parameters, interval) if sensitive.mass.any() else None
+        masses = self._log_mass(design, parameters, interval) if sensitive.uses_mass else None
         for _, log_lik in self._log_lik(design, parameters):
             log_mass = log_lik if masses is None else next(masses)[1]
             part = sensitive(every, log_lik, log_mass)
             low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         return Extremes(low, high)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         total, draws = np.zeros(design.records), 0
@@ -229,7 +235,7 @@ class Sampled(Model):
     ) -> Iterator[tuple[slice, Array]]:
         from hedgerow.models.programs import scores
 
-        draws = len(next(iter(parameters.values())))
+        draws = count_draws(parameters)
         for rows, block in scores.in_blocks(
             score, dict(parameters), block_rows(design.records, draws), *data
         ):

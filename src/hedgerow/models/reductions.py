@@ -1,0 +1,98 @@
+"""What prices ask of a model over all its draws, made from `log_lik` and `log_mass` in blocks of records.
+
+A matrix of draws × records is never held. A model that knows a faster way (a fused kernel, blocks of draws)
+fulfils `Reducing`; the others need nothing but their four functions.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.models.base import Model, Parameters
+from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.tables.design import Design
+
+_BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of draws
+
+
+@runtime_checkable
+class Reducing(Protocol):
+    """A model with reductions of its own. They must agree with its `log_lik` and `log_mass`: prices are
+    made from these.
+    """
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        """Smallest and largest d over draws for each record."""
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        """Largest |d| over draws for each record, perhaps without both extremes."""
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        """γ averaged over draws."""
+
+
+def extremes(
+    model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+) -> Extremes:
+    """Smallest and largest d over draws for each record."""
+    if isinstance(model, Reducing):
+        return model.extremes(design, parameters, sensitive, interval)
+    return blocked_extremes(model, design, parameters, sensitive, interval)
+
+
+def absolute(
+    model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+) -> PerRecord:
+    """Largest |d| over draws for each record."""
+    if isinstance(model, Reducing):
+        return model.absolute(design, parameters, sensitive, interval)
+    return blocked_extremes(model, design, parameters, sensitive, interval).absolute
+
+
+def mean_mass(model: Model, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+    """γ averaged over draws."""
+    if isinstance(model, Reducing):
+        return model.mean_mass(design, parameters, interval)
+    mean = np.empty(design.records)
+    for records in blocks(design.records, count_draws(parameters)):
+        mean[records] = np.exp(model.log_mass(design, parameters, interval, records)).mean(axis=0)
+    return mean
+
+
+def blocked_extremes(
+    model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+) -> Extremes:
+    """`extremes` for any model and any form d: where a model's own way does not apply, too."""
+    low, high = np.empty(design.records), np.empty(design.records)
+    for records in blocks(design.records, count_draws(parameters)):
+        log_lik = model.log_lik(design, parameters, records)
+        log_mass = log_lik  # stands in: a form without mass does not read it
+        if sensitive.uses_mass:
+            log_mass = model.log_mass(design, parameters, interval, records)
+        part = sensitive(records, log_lik, log_mass)
+        low[records], high[records] = part.min(axis=0), part.max(axis=0)
+    return Extremes(low, high)
+
+
+def blocks(records: int, draws: int) -> Iterator[slice]:
+    """Slices of records such that a block of all draws stays small."""
+    step = max(1, _BLOCK_CELLS // max(1, draws))
+    for start in range(0, records, step):
+        yield slice(start, min(start + step, records))
+
+
+def block_rows(records: int, draws: int) -> int:
+    """Draws such that a block of all records stays small."""
+    return max(1, min(draws, _BLOCK_CELLS // max(1, records)))
+
+
+def count_draws(parameters: Parameters) -> int:
+    """Number of draws that the parameters hold."""
+    return len(next(iter(parameters.values())))
