@@ -4,7 +4,7 @@ What may leave is made here once, as `Fitted.release`; everything else stays.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -53,15 +53,25 @@ class Fitted:
         """The draws behind the copies, one each, corrected if the plan said so."""
         return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
 
+    def variant(self, **changes: Any) -> "Fitted":
+        """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
+        other = replace(self, settings=replace(self.settings, **changes))
+        if other.settings.debias == self.settings.debias:
+            other.__dict__["released"] = self.released
+        return other
+
+    def predict(self) -> list[PerRecord]:
+        """The synthetic outcomes, copy by copy, before they take the type of the confidential column."""
+        return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
+
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
         design, table = self.start.design, self.start.table
         support = self.settings.model.domain.support
-        outcomes = predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
         tables = [
             table.without(self.left_out, table.with_column(design.outcome, values, design.levels, support))
-            for values in outcomes
+            for values in self.predict()
         ]
         return Release(tables, self._guarantee())
 

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from scipy.special import ndtri, stdtrit
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.privacy.bounds import LIPSCHITZ
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key, Stream
@@ -111,7 +112,7 @@ def sample(setting: Setting, number: int, seed: int) -> tuple[pd.DataFrame, Key]
 
 
 def measured(setting: Setting, number: int, seed: int) -> list[dict[str, Any]]:
-    """A row a method: errors on one sample, averaged over its copies; none where no fit meets the target."""
+    """One row per method: errors on one sample, averaged over its copies; none where no target is met."""
     data, key = sample(setting, number, seed)
     confidential = data["x"].to_numpy()
     rows: list[dict[str, Any]] = []
@@ -121,7 +122,7 @@ def measured(setting: Setting, number: int, seed: int) -> list[dict[str, Any]]:
         return rows
     for method, fitted in methods.items():
         # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
-        copies = [np.clip(copy, *_NUMBERS) for copy in fitted.predicted()]
+        copies = [np.clip(copy, *_NUMBERS) for copy in fitted.predict()]
         gaps = [ecdf_distance(confidential, copy).maximum for copy in copies]
         ends = [abs(_log_q90(copy) - _log_q90(confidential)) for copy in copies]
         rows.append(
@@ -133,7 +134,7 @@ def measured(setting: Setting, number: int, seed: int) -> list[dict[str, Any]]:
                 "log_q90": float(np.mean(ends)),
                 "sigma": float(np.mean([draw.parameters["sigma"] for draw in fitted.released])),
                 "converged": sum(draw.converged for draw in fitted.released),
-                "price": fitted.outcome.pricing.epsilon("lipschitz"),
+                "price": LIPSCHITZ.epsilon(fitted.outcome.pricing),
             }
         )
     return rows
@@ -152,14 +153,12 @@ def _methods(setting: Setting, data: pd.DataFrame, seed: int) -> dict[str, Fitte
             fitted(standard=Unweighted()),
             fitted(standard=setting.standard, epsilon=target, debias=True),
         )
-    smooth = replace(done, sampling="stratified")
-    smooth.__dict__["released"] = done.released  # the same corrections, computed once
     return {
         UNWEIGHTED: plain,
-        PLAIN: replace(done, debias=False),
+        PLAIN: done.variant(debias=False),
         CORRECTED: done,
-        SMOOTH: smooth,
-        SMOOTH_UNWEIGHTED: replace(plain, sampling="stratified"),
+        SMOOTH: done.variant(sampling="stratified"),
+        SMOOTH_UNWEIGHTED: plain.variant(sampling="stratified"),
     }
 
 

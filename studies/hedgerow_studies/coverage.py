@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +64,12 @@ def measured(setting: Setting, number: int, seed: int, tables: int) -> dict[str,
 
 def _ends(done: Fitted, z: PerRecord, tables: int) -> Iterator[Array]:
     """Lower and upper ends, parameters by two, in the order of METHODS."""
-    for fitted in (replace(done, debias=False), done):
-        copies = fitted.predicted()
+    for fitted in (done.variant(debias=False), done):
+        copies = fitted.predict()
         yield least_squares(copies[0], z)
         yield combined(copies, z)
     key = done.key.child("release").child("intervals")
-    public = done.public(done.released[0].parameters, key)
+    public = public_view(done.settings, done.start, done.released[0].parameters, key)
     for draws in (done.released[:1], done.released):
         made = intervals(public, draws, level=LEVEL, tables=tables)
         yield np.column_stack([made.lower, made.upper])

@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ TABLES = (Real("engel", engel, 5.7), Real("fair", fair, 5.7))
 
 
 def measured(real: Real, number: int, seed: int) -> list[dict[str, Any]]:
-    """A row a method for one fit; errors against the table itself. No rows where the target is not met."""
+    """One row per method for one fit; errors against the table itself. None where no target is met."""
     data = real.load()
     key = Key.from_seed(seed).child("real").child(real.name).child(number).integer()
     try:
@@ -71,7 +71,7 @@ def measured(real: Real, number: int, seed: int) -> list[dict[str, Any]]:
     x, z = data["x"].to_numpy(dtype=np.float64), data["z"].to_numpy(dtype=np.float64)
     rows = []
     for method, fitted in methods.items():
-        (copy,), (draw,) = fitted.predicted(), fitted.released
+        (copy,), (draw,) = fitted.predict(), fitted.released
         rows.append(
             {
                 "table": real.name,
@@ -95,9 +95,12 @@ def _methods(real: Real, data: pd.DataFrame, seed: int) -> dict[str, Fitted]:
         full = Synthesizer("x ~ z", standard=Unweighted(), seed=seed).fit(data)._need()
         done = Synthesizer("x ~ z", standard=ADP(), epsilon=real.epsilon, debias=True, seed=seed).fit(data)
     corrected = done._need()
-    smooth = replace(corrected, sampling="stratified")
-    smooth.__dict__["released"] = corrected.released
-    return {UNWEIGHTED: full, PLAIN: replace(corrected, debias=False), CORRECTED: corrected, SMOOTH: smooth}
+    return {
+        UNWEIGHTED: full,
+        PLAIN: corrected.variant(debias=False),
+        CORRECTED: corrected,
+        SMOOTH: corrected.variant(sampling="stratified"),
+    }
 
 
 def _slope(x: PerRecord, z: PerRecord) -> float:

@@ -60,7 +60,7 @@ def _figures(synth: Synthesizer) -> dict[str, float]:
     q90 = float(np.log(float(str(gap["q90"][1])) / float(str(gap["q90"][0]))))
     found = {"ecdf": float(str(gap["ecdf_max"][1])), "q90": abs(q90), "alpha": float(synth.alpha_.mean())}
     found["sigma"] = float(synth._need().outcome.fit.parameters["sigma"].mean())
-    if isinstance(synth.standard, Strict):
+    if isinstance(synth.settings.standard, Strict):
         found |= {"acceptance": synth.acceptance_, "edge": synth.edge_mass_}
     return found
 

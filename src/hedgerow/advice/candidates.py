@@ -6,7 +6,7 @@ plain, corrected and with stratified predictions, all from the same draws. Both 
 and on a confidential table it would be a use of the data that ε does not cover.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +15,8 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import CalibrationError, DataError
 from hedgerow.evidence.utility import ecdf_distance
-from hedgerow.mechanism.copies import predict_copies
-from hedgerow.mechanism.debias import Corrected
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
 from hedgerow.privacy.presets import recommended_weights
-from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.weights import (
@@ -124,36 +121,28 @@ def trial(
         audit = synth.audit(riskiest=audited[0], sample=audited[1])
         again, there = float(audit.recomputed.max()), float(audit.reverse.max())
         losses = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}
-    plain = replace(done, settings=replace(done.settings, debias=False))
-    made = [
-        _loss(PLAIN, plain, plain.released, "independent"),
-        _loss(CORRECTED, done, done.released, "independent"),
-        _loss(SMOOTH, done, done.released, "stratified"),
-    ]
-    return [replace(loss, **losses) for loss in made]
+    smooth = done.variant(sampling="stratified")
+    methods = {PLAIN: done.variant(debias=False), CORRECTED: done, SMOOTH: smooth}
+    return [replace(_loss(name, fitted), **losses) for name, fitted in methods.items()]
 
 
 def unweighted(formula: str, data: Any, *, copies: int, **settings: Any) -> list[Loss]:
     """The same for the plain posterior, which meets no target: independent and stratified predictions."""
     done = Synthesizer(formula, standard=Unweighted(), copies=copies, **settings).fit(data)._need()
-    return [
-        _loss(PLAIN, done, done.released, "independent"), _loss(SMOOTH, done, done.released, "stratified")
-    ]  # fmt: skip
+    return [_loss(PLAIN, done), _loss(SMOOTH, done.variant(sampling="stratified"))]
 
 
-def _loss(method: str, fitted: Fitted, released: Sequence[Corrected], sampling: Sampling) -> Loss:
+def _loss(method: str, fitted: Fitted) -> Loss:
     model: Any = fitted.settings.model
     scale = getattr(model, "base", model).response  # a boxed model's is its base's
     original = fitted.start.design.values
     # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
     positive = model.name == "lognormal"
     ends = _NUMBERS if positive else (-_NUMBERS[1], _NUMBERS[1])
-    settings = replace(fitted.settings, sampling=sampling)
-    predicted = predict_copies(settings, fitted.start, released, key=fitted.key.child("release"))
-    copies = [np.clip(copy, *ends) for copy in predicted]
+    copies = [np.clip(copy, *ends) for copy in fitted.predict()]
     gaps = [ecdf_distance(original, copy).maximum for copy in copies]
     tails = [abs(_q90(scale(copy)) - _q90(scale(original))) for copy in copies]
-    settled = sum(draw.converged for draw in released)
+    settled = sum(draw.converged for draw in fitted.released)
     return Loss(method, float(np.mean(gaps)), float(np.mean(tails)), settled)
 
 

@@ -16,8 +16,8 @@ from hedgerow import datasets
 from hedgerow.comparison import compare
 from hedgerow.evidence.utility import statistics
 from hedgerow.mechanism.calibrate import largest_scale
-from hedgerow.mechanism.price import BOUNDS
 from hedgerow.mechanism.steps import begin
+from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow.privacy.weights import LinearWeights
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer
@@ -29,7 +29,8 @@ from hedgerow_studies.work import silence_advice
 Columns = dict[str, list[Any]]
 Replicate = dict[str, Columns]  # what a replicate leaves behind, by name of its tidy table
 
-PRICES = (*BOUNDS, *(f"withheld_{bound}" for bound in BOUNDS))
+_BOUNDS = tuple(bound.name for bound in BY_DRAWS)
+PRICES = (*_BOUNDS, *(f"withheld_{bound}" for bound in _BOUNDS))
 STATISTICS = ("ecdf_max", "ecdf_mean_absolute", "ecdf_mean_squared", "mean", "median", "q90")
 
 
@@ -62,11 +63,17 @@ def story2(seed: int, replicate: int) -> Replicate:
     with silence_advice():
         first = _scaled(setup.UNWEIGHTED, 1.0, key, copies)
         start = begin(
-            first.model, table, designs.build(setup.FORMULA, table), draws=first.draws, key=key.child("start")
+            first.settings.model,
+            table,
+            designs.build(setup.FORMULA, table),
+            draws=first.settings.draws,
+            key=key.child("start"),
         )
 
         def fitted(label: str, scale: float) -> Synthesizer:
-            return _scaled(label, scale, key, copies).fit_from(start, key=key.child("fit"), seeded=True)
+            synth = _scaled(label, scale, key, copies)
+            synth.fit_from(start, key=key.child("fit"), seeded=True)
+            return synth
 
         def price(label: str, scale: float) -> float:
             return fitted(label, scale).lipschitz_epsilon_
@@ -110,9 +117,9 @@ def sample(seed: int, replicate: int, records: int) -> tuple[pd.DataFrame, Key]:
 def prices(fitted: Mapping[str, Synthesizer]) -> Columns:
     """ε under each bound, for the standard's own neighbour and with x_i withheld; NaN where there is none."""
     columns: Columns = {"standard": list(fitted)}
-    for bound in BOUNDS:
+    for bound in _BOUNDS:
         columns[bound] = [float(getattr(synth, f"{bound}_epsilon_", np.nan)) for synth in fitted.values()]
-    for bound in BOUNDS:
+    for bound in _BOUNDS:
         columns[f"withheld_{bound}"] = [
             synth.withheld_epsilon_.get(bound, np.nan) for synth in fitted.values()
         ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from hedgerow.mechanism.price import BOUNDS, Bound
+from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow_studies.paper import application, setup
 from hedgerow_studies.paper.figures import numbered
 from hedgerow_studies.paper.figures.picture import Note, Picture
@@ -50,7 +50,7 @@ def _set(
 ) -> list[Picture]:
     keep = [unit] if panel is None else [panel, unit]
     found = []
-    for bound in BOUNDS:
+    for bound in (bound.name for bound in BY_DRAWS):
         table = _beside(rows, bound, keep)
         if len(table):
             found.append(
@@ -67,7 +67,7 @@ def _set(
     return found
 
 
-def _beside(rows: pd.DataFrame, bound: Bound, keep: list[str]) -> pd.DataFrame:
+def _beside(rows: pd.DataFrame, bound: str, keep: list[str]) -> pd.DataFrame:
     """Own prices, each range standard followed by its withheld price; rows without a price left out."""
     parts = []
     for label in dict.fromkeys(rows["standard"]):

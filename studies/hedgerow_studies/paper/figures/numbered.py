@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from hedgerow import datasets
-from hedgerow.report.plots import DATA
+from hedgerow.drawing import DATA
 from hedgerow_studies.paper import application, setup
 from hedgerow_studies.paper.figures.picture import Picture
 from hedgerow_studies.paper.tasks import Tables

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.arrays import Array
-from hedgerow.report.plots import DATA, draw_violins, round_ticks, violins
+from hedgerow.drawing import DATA, draw_violins, round_ticks, violins
 from hedgerow_studies.paper import setup
 from hedgerow_studies.paper.store import write
 
