@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hedgerow as hr
+from hedgerow import results
 
 
 def synth(**settings):
@@ -250,3 +251,26 @@ def test_whole_numbers_beyond_doubles_are_no_trouble(small):
     table = pa.table({"x": large, "z": small["z"]})
     copy = synth().fit(table).sample().tables[0]
     assert copy["x"].type == pa.int64()
+
+
+def test_copies_are_predicted_once_however_often_they_are_used(small, monkeypatch):
+    calls = []
+    predict = results.predict_copies
+    monkeypatch.setattr(results, "predict_copies", lambda *a, **k: calls.append(1) or predict(*a, **k))
+    fitted = synth(epsilon=5.0, copies=2).fit(small[["x", "z"]])
+    first = fitted.sample()
+    fitted.utility()
+    assert fitted.sample() is first
+    first.tables[0]["x"] = 0.0  # the caller's own business: what was made stays what it was
+    assert min(fitted.copied_outcomes()[0]) > 0
+    assert len(calls) == 1
+
+
+def test_warnings_point_at_the_callers_line(small):
+    for act in (
+        lambda: hr.Synthesizer("x ~ z", draws=100, seed=1).fit(small),
+        lambda: hr.compare("x ~ z", small, draws=100, seed=1),
+    ):
+        with pytest.warns(hr.HedgerowWarning, match="not in the formula") as caught:
+            act()
+        assert all(warning.filename == __file__ for warning in caught)

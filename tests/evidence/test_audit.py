@@ -137,3 +137,72 @@ def test_columns_and_repr(small):
     assert "confidential" in repr(found)
     assert f"{found.largest_fixed:.3f}" not in repr(found)
     assert "bounds the loss from below" in str(found)
+
+
+WITHOUT = 7
+FIXED = hr.Prior(coefficients={"Intercept": (0.0, 10.0), "z": (0.0, 10.0)})  # the default reads predictors
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epsilon": 3.0, "weights": hr.LinearWeights()},
+        {"epsilon": 1.0, "weights": hr.CapWeights(0.5, risk="oscillation"), "bound": "oscillation"},
+        {"epsilon": 4.0, "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8))},
+        {"weights": hr.Reweighted(hr.SoftmaxWeights())},
+        {
+            "epsilon": 6.0,
+            "standard": hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 3.0), hr.Radius(0.4, 1.8))),
+        },
+    ],
+)
+def test_without_an_outcome_the_whole_procedure_runs_as_on_a_table_without_its_row(small, settings):
+    """Calibration included: the powers of the others are those of a fresh fit that never had the record."""
+    data = small[["x", "z"]]
+    settings = {"seed": 1, "draws": 300, "prior": FIXED} | settings
+    asked = hr.Synthesizer("x ~ z", **settings)
+    whole = asked.fit(data)._need()
+    power = powers_without(asked.settings, whole.start, WITHOUT, key=whole.key)
+    fresh = hr.Synthesizer("x ~ z", **settings).fit(data.drop(index=WITHOUT))
+    assert power[WITHOUT] == 0
+    np.testing.assert_allclose(np.delete(power, WITHOUT), fresh.power_, rtol=1e-9)
+    if "epsilon" in settings:
+        assert fresh.scale_ != asked.scale_
+
+
+def test_weights_and_bounds_by_record_can_be_audited(small):
+    """One per record: without a record its own are left out, and the others keep theirs."""
+    data = small[["x", "z"]]
+    weights = np.linspace(0.2, 0.9, len(data))
+    lower, upper = data["x"].to_numpy() * 0.5, data["x"].to_numpy() * 2
+    for standard in (hr.ADP(), hr.RangeTruncated(hr.Bounds(lower, upper))):
+        synth = hr.Synthesizer("x ~ z", seed=1, draws=200, weights=weights, standard=standard).fit(data)
+        found = synth.audit(riskiest=4, sample=2)
+        np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-8)
+
+
+def test_simulated_shares_are_audited_as_they_were_fitted(small):
+    """With α = 0 the power is λ alone: a count of simulated values over the number of draws."""
+    synth = hr.Synthesizer(
+        "x ~ z", seed=1, draws=200, known="simulated", weights=hr.ScalarWeights(0.0),
+        standard=hr.RangeAveraged(hr.Radius(0.4, 1.8)),
+    ).fit(small[["x", "z"]])  # fmt: skip
+    whole = synth._need()
+    counts = 200 * powers_without(synth.settings, whole.start, WITHOUT, key=whole.key)
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-9)
+    assert (counts[np.arange(60) != WITHOUT] > 0).all()
+
+
+def test_a_table_that_meets_no_target_without_the_record_has_an_infinite_loss(small, monkeypatch):
+    from hedgerow.errors import CalibrationError
+
+    synth = hr.Synthesizer("x ~ z", seed=1, draws=200, epsilon=5.0).fit(small[["x", "z"]])
+
+    def refuse(*_, **__):
+        raise CalibrationError("no target")
+
+    monkeypatch.setattr("hedgerow.evidence.audit.settle", refuse)
+    found = synth.audit(riskiest=2, sample=0)
+    assert np.isinf(found.recomputed).all()
+    assert set(found.chosen) <= set(found.breaches)
+    assert found.plot().axes
