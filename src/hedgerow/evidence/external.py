@@ -267,7 +267,7 @@ def _share_outside(mass: DrawMatrix | None, standard: Standard, records: int) ->
             f"{standard.label} needs log_mass, the log probability of each record's range at each draw."
         )
     total = np.zeros(records)
-    for _, block in mass.checked():
+    for _, block in mass.blocks():
         total += np.exp(block).sum(axis=0)
     return np.clip(1 - total / mass.draws, 0, 1)
 
