@@ -151,7 +151,7 @@ FIXED = hr.Prior(coefficients={"Intercept": (0.0, 10.0), "z": (0.0, 10.0)})  # t
         {"epsilon": 4.0, "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8))},
         {"weights": hr.Reweighted(hr.SoftmaxWeights())},
         {
-            "epsilon": 6.0,
+            "epsilon": 0.3,
             "standard": hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 3.0), hr.Radius(0.4, 1.8))),
         },
     ],
