@@ -112,7 +112,7 @@ def sample(setting: Setting, number: int, seed: int) -> tuple[pd.DataFrame, Key]
 
 
 def measured(setting: Setting, number: int, seed: int) -> list[dict[str, Any]]:
-    """One row per method: errors on one sample, averaged over its copies; none where no target is met."""
+    """One row per method: errors on one sample, averaged over copies; none where no fit meets the target."""
     data, key = sample(setting, number, seed)
     confidential = data["x"].to_numpy()
     rows: list[dict[str, Any]] = []

@@ -76,7 +76,7 @@ def losses(n: int, seed: int) -> list[Losses]:
 
 
 def breaches(seeds: Sequence[int] = SEEDS, sizes: Sequence[int] = SIZES, *, jobs: int = 1) -> pd.DataFrame:
-    """A row a size and a family: how many tables exceed either price, and by how much at worst."""
+    """One row per size and family: how many tables exceed either price, and by how much at worst."""
     tasks = [(n, seed) for n in sizes for seed in seeds]
     frame = pd.DataFrame([vars(one) for part in each(tasks, losses, jobs=jobs) for one in part])
     table = []

@@ -61,7 +61,7 @@ TABLES = (Real("engel", engel, 5.7), Real("fair", fair, 5.7))
 
 
 def measured(real: Real, number: int, seed: int) -> list[dict[str, Any]]:
-    """One row per method for one fit; errors against the table itself. None where no target is met."""
+    """One row per method for one fit; errors against the table itself. None where the target is not met."""
     data = real.load()
     key = Key.from_seed(seed).child("real").child(real.name).child(number).integer()
     try:

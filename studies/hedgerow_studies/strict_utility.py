@@ -66,7 +66,7 @@ def _figures(synth: Synthesizer) -> dict[str, float]:
 
 
 def table(seeds: Sequence[int] = SEEDS, *, jobs: int = 1) -> pd.DataFrame:
-    """A row a standard and target, averaged over simulated tables."""
+    """One row per standard and target, averaged over simulated tables."""
     rows = [row for part in each([(seed,) for seed in seeds], measured, jobs=jobs) for row in part]
     frame = pd.DataFrame(rows)
     found = []

@@ -65,10 +65,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     site = next((work / "env" / "lib").glob("python*/site-packages"))
     metadata = next(site.glob("hedgerow-*.dist-info/METADATA")).read_text(encoding="utf-8")
     link_dependencies(re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE), site)
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HEDGEROW_LEDGER")
-    }
-    return kept | {
+    variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HEDGEROW_LEDGER")}
+    return variables | {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "XDG_STATE_HOME": str(work / "state"),
     }

@@ -1,15 +1,13 @@
 """No sentence claims more than the maths allows: permitted and forbidden words for every combination."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+from hedgerow_studies.pages import claims
+
 DOCS = Path(__file__).parents[2] / "docs"
-spec = importlib.util.spec_from_file_location("claims", DOCS / "claims.py")
-claims = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(claims)
 
 # Whether draws are independent, that is, whether the model has a closed form. Two bounds need one, and
 # the censored likelihood is for models that have none.
@@ -78,4 +76,6 @@ def test_two_truncated_forms_make_two_claims():
 
 
 def test_the_page_is_written_by_the_same_words():
-    assert (DOCS / "claims.md").read_text(encoding="utf-8") == claims.page(), "run python docs/claims.py"
+    assert (DOCS / "claims.md").read_text(encoding="utf-8") == claims.page(), (
+        "run python -m hedgerow_studies.pages.claims"
+    )

@@ -1,8 +1,13 @@
 """The command `hedgerow`: argument parsing only.
 
+One module per group of commands: `release` (synthesize, verify, inspect), `trial` (cost, calibrate, compare,
+audit, attack, contraction), `box`, `plan` (init, schema, datasets), `ledger`, `study` (reproduce, study).
+`options` has the flags that several share, `screen` what is shown, `questions` those that init asks. What a
+command needs is imported when it runs, so that --help is quick.
+
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
-or a release that cannot be used as it is; 4 not converged: the target cannot
-be met or a sampler failed its checks; 5 the budget does not cover it.
+or a release that cannot be used as it is; 4 not converged: the target cannot be met or a sampler failed its
+checks; 5 the budget does not cover it.
 """
 
 import sys
@@ -49,7 +54,7 @@ app.add_typer(ledger.app, name="ledger", no_args_is_help=True)
 app.add_typer(study.app, name="study", no_args_is_help=True)
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"hedgerow {__version__}")
         raise typer.Exit
@@ -59,7 +64,7 @@ def _tell_version(wanted: bool) -> None:
 def _common(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and stop.", callback=_tell_version, is_eager=True),
+        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Takes what stands before the name of a command."""

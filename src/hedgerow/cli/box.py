@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import shown
+from hedgerow.cli.options import with_screen
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import SettingError
 
 
-@shown
+@with_screen
 def box(
     predictors: Annotated[Path, typer.Argument(help="A file with the predictors.", show_default=False)],
     screen: Screen,
@@ -48,46 +48,47 @@ def box(
     if given is not None:
         if at or spread is not None:
             raise SettingError("--box is priced as it is: leave out --at and --spread.")
-        found = dict(Strict(_mapping(given, "--box")).box)
+        ends = dict(Strict(_parse_mapping(given, "--box")).box)
     else:
         if not at or spread is None:
             raise SettingError("Give --at for every coefficient and --spread, or --box. See --help.")
         which = "top_decile_ratio" if family == "lognormal" else "top_decile_gap"
-        ends: dict[str, Any] = {
-            which: _pair([text.plain(end.strip()) for end in spread.split(",")], "--spread")
+        ratio: dict[str, Any] = {
+            which: _check_pair([text.plain(end.strip()) for end in spread.split(",")], "--spread")
         }
-        found = box_from_medians(formula, table, [_point(one) for one in at], family=family, **ends)
-    columns = box_cost(formula, table, found, epsilon=epsilon, family=family)
+        ends = box_from_medians(formula, table, [_parse_point(one) for one in at], family=family, **ratio)
+    columns = box_cost(formula, table, ends, epsilon=epsilon, family=family)
     names = list(columns)
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    written = {name: [float(f"{end:.6g}") for end in ends] for name, ends in found.items()}
-    standard = text.dump_line({"kind": "strict", "box": written, "reason": "why you may know this"})
+    rounded = {name: [float(f"{end:.6g}") for end in pair] for name, pair in ends.items()}
+    standard = text.dump_line({"kind": "strict", "box": rounded, "reason": "why you may know this"})
     screen.say(f"--standard '{standard}'")
     screen.say(
         f"What a box this many times as wide leaves of {table.num_rows} records at ε = {epsilon:g}, on an "
         "outcome simulated at its centre. Public: the protected column was not read."
     )
     screen.table("Wider boxes", rows)
-    screen.result({"box": written, "epsilon": epsilon, "cost": rows})
+    screen.result({"box": rounded, "epsilon": epsilon, "cost": rows})
 
 
-def _mapping(given: str, flag: str) -> dict[str, Any]:
+def _parse_mapping(given: str, flag: str) -> dict[str, Any]:
     from hedgerow.release.plan import text
 
-    found = text.load(given, flag)
-    if not isinstance(found, dict):
+    parts = text.load(given, flag)
+    if not isinstance(parts, dict):
         raise SettingError(f"{flag} takes YAML on one line, with a key for each part. See --help.")
-    return found
+    return parts
 
 
-def _point(given: str) -> tuple[dict[str, Any], tuple[float, float]]:
-    found = _mapping(given, "--at")
-    if "median" not in found:
+def _parse_point(given: str) -> tuple[dict[str, Any], tuple[float, float]]:
+    parts = _parse_mapping(given, "--at")
+    if "median" not in parts:
         raise SettingError("--at needs a median with two ends, and a value for every predictor. See --help.")
-    return {name: value for name, value in found.items() if name != "median"}, _pair(found["median"], "--at")
+    median = _check_pair(parts.pop("median"), "--at")
+    return parts, median
 
 
-def _pair(given: Any, flag: str) -> tuple[float, float]:
+def _check_pair(given: Any, flag: str) -> tuple[float, float]:
     if not isinstance(given, list) or len(given) != 2 or not all(isinstance(x, int | float) for x in given):
         raise SettingError(f"{flag} needs two numbers, a lower and an upper end.")
     return float(given[0]), float(given[1])

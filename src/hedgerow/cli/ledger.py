@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import shown
+from hedgerow.cli.options import with_screen
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import LedgerError, SettingError
 
@@ -20,7 +20,7 @@ Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (o
 Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_default=False)]
 
 
-def existing(place: Path | None) -> "Ledger":
+def open_existing(place: Path | None) -> "Ledger":
     """The ledger at that place; one that does not exist is not begun."""
     from hedgerow.release.ledger import Ledger
 
@@ -37,13 +37,13 @@ def _path(place: Path | None) -> Path:
 
 
 @app.command("list")
-@shown
+@with_screen
 def list_(screen: Screen, ledger: Place = None) -> None:
     """List accounts and releases.
 
     Example: hedgerow ledger list --ledger ledger.sqlite
     """
-    with existing(ledger) as opened:
+    with open_existing(ledger) as opened:
         balances, entries = opened.balance(), opened.entries()
         pending = {entry.release for entry in opened.pending()}
     last = {entry.release: entry for entry in entries if entry.release is not None}
@@ -84,13 +84,13 @@ def list_(screen: Screen, ledger: Place = None) -> None:
 
 
 @app.command()
-@shown
+@with_screen
 def show(release: Release, screen: Screen, ledger: Place = None) -> None:
     """Show everything that was recorded about one release.
 
     Example: hedgerow ledger show 1f2e3d4c5b6a7988
     """
-    with existing(ledger) as opened:
+    with open_existing(ledger) as opened:
         rows = [asdict(entry) for entry in opened.entries() if entry.release == release]
     if not rows:
         raise LedgerError(f"release {release!r} is not in the ledger. See: hedgerow ledger list")
@@ -101,7 +101,7 @@ def show(release: Release, screen: Screen, ledger: Place = None) -> None:
 
 
 @app.command()
-@shown
+@with_screen
 def export(
     screen: Screen,
     ledger: Place = None,
@@ -113,23 +113,23 @@ def export(
     """
     from hedgerow.cli.plan import write_new
 
-    with existing(ledger) as opened:
+    with open_existing(ledger) as opened:
         content = json.dumps(opened.export(), indent=1, ensure_ascii=False) + "\n"
     if out is None:
         typer.echo(content, nl=False)
         return
-    write_new(out, content)
+    write_new(out, content.encode())
     screen.say(f"{out} is written.")
 
 
 @app.command("verify")
-@shown
+@with_screen
 def verify_ledger(screen: Screen, ledger: Place = None) -> None:
     """Check that no row was changed, removed or reordered.
 
     Example: hedgerow ledger verify
     """
-    with existing(ledger) as opened:
+    with open_existing(ledger) as opened:
         problems = opened.verify()
         count, last = opened.head()
     screen.result({"sound": not problems, "problems": list(problems), "rows": count, "head": last})
@@ -139,7 +139,7 @@ def verify_ledger(screen: Screen, ledger: Place = None) -> None:
 
 
 @app.command()
-@shown
+@with_screen
 def settle(
     release: Release,
     outcome: Annotated[str, typer.Argument(help="released, spent or void.", show_default=False)],
@@ -156,9 +156,9 @@ def settle(
 
     Example: hedgerow ledger settle 1f2e3d4c5b6a7988 void --note "A. Smith: the machine lost power"
     """
-    with existing(ledger) as opened:
+    with open_existing(ledger) as opened:
         if outcome == "released":
-            note = _verified(release, folder, note)
+            note = _confirmation(release, folder, note)
             entry = opened.confirm(release, note=note)
         else:
             entry = opened.settle(release, outcome, note=note)
@@ -166,21 +166,21 @@ def settle(
     screen.result({"release": release, "state": entry.event})
 
 
-def _verified(release: str, folder: Path | None, note: str) -> str:
+def _confirmation(release: str, folder: Path | None, note: str) -> str:
     """The note of a confirmed release: the digest of its certificate, as a release writes it itself."""
     from hedgerow.release.make import digest_of
     from hedgerow.release.verify import verify_release
 
     if folder is None:
         raise SettingError("released needs the folder: --release FOLDER. Without it, settle as spent.")
-    found = verify_release(folder)
-    if found.problems or found.certificate.release != release:
+    verified = verify_release(folder)
+    if verified.problems or verified.certificate.release != release:
         raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
-    return f"certificate {digest_of(found.certificate)}" + (f"; {note}" if note else "")
+    return f"certificate {digest_of(verified.certificate)}" + (f"; {note}" if note else "")
 
 
 @app.command()
-@shown
+@with_screen
 def budget(
     epsilon: Annotated[float, typer.Argument(help="What may be spent in all.", show_default=False)],
     screen: Screen,

@@ -103,7 +103,7 @@ def debugging() -> bool:
     return _state["debug"]
 
 
-def shown(command: Command) -> Command:
+def with_screen(command: Command) -> Command:
     """Gives a command --quiet, --json and --debug, and passes it a `screen`."""
 
     @functools.wraps(command)
@@ -118,20 +118,20 @@ def shown(command: Command) -> Command:
             warnings.showwarning = lambda message, *_, **__: screen.note(str(message))
             return command(screen=screen, **given)
 
-    return _extended(run, command, _SCREEN_FLAGS, without="screen")
+    return _extend(run, command, _SCREEN_FLAGS, without="screen")
 
 
-def planned(command: Command) -> Command:
+def with_plan(command: Command) -> Command:
     """Gives a command the flags of a plan, and passes them on as `flags`."""
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
         return command(flags={name: given.pop(name) for name in PLAN_FLAGS}, **given)
 
-    return _extended(run, command, PLAN_FLAGS, without="flags")
+    return _extend(run, command, PLAN_FLAGS, without="flags")
 
 
-def _extended(run: Command, command: Command, flags: dict[str, Any], *, without: str) -> Command:
+def _extend(run: Command, command: Command, flags: dict[str, Any], *, without: str) -> Command:
     own = [p for name, p in inspect.signature(command).parameters.items() if name != without]
     more = [
         inspect.Parameter(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import planned, shown
+from hedgerow.cli.options import with_plan, with_screen
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import FileError, SettingError, reason_of
 
@@ -29,8 +29,8 @@ def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
     return from_flags(given, base=base, target_needed=target_needed)
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def init(
     flags: dict[str, Any],
     screen: Screen,
@@ -65,20 +65,20 @@ def init(
         screen.say(commented(plan).rstrip())
         screen.result(plan.mapping())
         return
-    paths: dict[str, Any] = {name: _seen_from(out, getattr(plan, name)) for name in ("data", "ledger")}
-    write_new(out, commented(replace(plan, **paths)))
+    paths: dict[str, Any] = {name: _relative_to(out, getattr(plan, name)) for name in ("data", "ledger")}
+    write_new(out, commented(replace(plan, **paths)).encode())
     screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
     screen.result({"plan": str(out)})
 
 
-def _seen_from(out: Path, given: str | None) -> str | None:
+def _relative_to(out: Path, given: str | None) -> str | None:
     """A path as a plan file at `out` should name it: relative to itself."""
     if given is None or Path(given).is_absolute():
         return given
     return os.path.relpath(given, out.parent)
 
 
-@shown
+@with_screen
 def schema(
     what: Annotated[str, typer.Argument(help="plan or certificate.", show_default=False)], screen: Screen
 ) -> None:
@@ -95,7 +95,7 @@ def schema(
     sys.stdout.write(json.dumps(shapes[what](), indent=1, ensure_ascii=False) + "\n")
 
 
-@shown
+@with_screen
 def datasets(
     screen: Screen,
     name: Annotated[str | None, typer.Argument(help="Leave out for a list.", show_default=False)] = None,
@@ -130,10 +130,10 @@ def datasets(
     screen.result({"file": str(out), "rows": len(frame), "bytes": written.size})
 
 
-def write_new(out: Path, content: str) -> None:
-    """Writes a text file that does not exist yet."""
+def write_new(out: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Writes a file that does not exist yet, with this mode less the umask."""
     try:
-        with out.open("x", encoding="utf-8") as file:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
     except FileExistsError:
         raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None

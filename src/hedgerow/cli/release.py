@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import planned, shown
+from hedgerow.cli.options import with_plan, with_screen
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import ReleaseError
@@ -14,8 +14,8 @@ from hedgerow.errors import ReleaseError
 Folder = Annotated[Path, typer.Argument(help="A release folder, or its public part.", show_default=False)]
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def synthesize(
     flags: dict[str, Any],
     screen: Screen,
@@ -53,7 +53,7 @@ def synthesize(
     )
 
 
-@shown
+@with_screen
 def verify(
     folder: Folder,
     screen: Screen,
@@ -65,23 +65,23 @@ def verify(
 
     Example: hedgerow verify release
     """
-    from hedgerow.cli.ledger import existing
+    from hedgerow.cli.ledger import open_existing
     from hedgerow.release.verify import verify_release
 
     if ledger is None:
-        found = verify_release(folder)
+        verified = verify_release(folder)
     else:
-        with existing(ledger) as opened:
-            found = verify_release(folder, ledger=opened)
-    release = found.certificate.release
-    screen.result({"release": release, "sound": not found.problems, "problems": list(found.problems)})
-    if found.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(found.problems))
-    files = len(found.certificate.copies) + 3
+        with open_existing(ledger) as opened:
+            verified = verify_release(folder, ledger=opened)
+    release = verified.certificate.release
+    screen.result({"release": release, "sound": not verified.problems, "problems": list(verified.problems)})
+    if verified.problems:
+        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+    files = len(verified.certificate.copies) + 3
     screen.say(f"{folder.name} matches its certificate: release {release}, {files} files.")
 
 
-@shown
+@with_screen
 def inspect(
     folder: Folder,
     screen: Screen,
@@ -97,9 +97,9 @@ def inspect(
     from hedgerow.release.verify import verify_release
     from hedgerow.tables import files as formats
 
-    found = verify_release(folder)
-    certificate = found.certificate
-    result = json.loads(certificate.json()) | {"problems": list(found.problems)}
+    verified = verify_release(folder)
+    certificate = verified.certificate
+    result = json.loads(certificate.json()) | {"problems": list(verified.problems)}
     screen.say(f"Release {certificate.release} of {certificate.date}\n\n{certificate.claim}\n")
     screen.facts(certificate.facts())
     for title, lines in (
@@ -110,7 +110,7 @@ def inspect(
         for line in lines:
             screen.say(f"- {line}")
     screen.say("")
-    if not found.problems:
+    if not verified.problems:
         public = folder / PUBLIC if (folder / PUBLIC).is_dir() else folder
         first = formats.read(public / certificate.copies[0].file, format=certificate.copies[0].format).frame
         columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
@@ -120,22 +120,22 @@ def inspect(
         )
         result["columns"] = columns
     if confidential:
-        summary = _summary(folder / CONFIDENTIAL / "summary.json")
+        summary = _read_summary(folder / CONFIDENTIAL / "summary.json")
         screen.say("\nConfidential: what was achieved on the data at hand")
         screen.facts([(name, str(value)) for name, value in summary.items()])
         result["confidential"] = summary
     screen.result(result)
-    if found.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(found.problems))
+    if verified.problems:
+        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
 
 
-def _summary(path: Path) -> dict[str, Any]:
+def _read_summary(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        summary = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict):
+        summary = None
+    if not isinstance(summary, dict):
         raise ReleaseError(
             "The confidential part is not here, or was changed. Pass the whole release folder."
         )
-    return found
+    return summary

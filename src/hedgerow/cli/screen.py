@@ -46,7 +46,7 @@ class Screen:
         for name in rows[0]:
             table.add_column(Text(name), justify="left" if isinstance(rows[0][name], str) else "right")
         for row in rows:
-            table.add_row(*(Text(figure(value)) for value in row.values()))
+            table.add_row(*(Text(format_figure(value)) for value in row.values()))
         _out().print(table)
 
     def result(self, value: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ def show_error(title: str, message: str) -> None:
         sys.stderr.write(f"{title}: {message}\n")
 
 
-def figure(value: Any) -> str:
+def format_figure(value: Any) -> str:
     """A value in a table: numbers to four digits, nothing where there is none."""
     if value is None or (isinstance(value, float) and value != value):
         return ""

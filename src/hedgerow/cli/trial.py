@@ -3,17 +3,17 @@
 Everything these commands print is computed from the confidential data and is confidential.
 """
 
-import os
+import io
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import planned, shown
-from hedgerow.cli.plan import plan_from
+from hedgerow.cli.options import with_plan, with_screen
+from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import CalibrationError, FileError, SettingError, reason_of
+from hedgerow.errors import CalibrationError, SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,8 +22,8 @@ _SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", 
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def compare(flags: dict[str, Any], screen: Screen) -> None:
     """Compare the standards on one table: price, price with the outcome withheld, what is lost.
 
@@ -31,15 +31,15 @@ def compare(flags: dict[str, Any], screen: Screen) -> None:
     """
     from hedgerow.release.trial import compare_standards
 
-    plan = plan_from(_ranged(flags), target_needed=False)
+    plan = plan_from(_with_range_standard(flags), target_needed=False)
     with screen.progress(3) as tell:
         rows = compare_standards(plan, progress=tell)
     screen.table(f"ε of one copy. {_CONFIDENTIAL}", [{k: row[k] for k in _SHOWN} for row in rows])
     screen.result({"confidential": True, "standards": rows})
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def calibrate(
     flags: dict[str, Any],
     screen: Screen,
@@ -68,8 +68,8 @@ def calibrate(
         )
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def audit(
     flags: dict[str, Any],
     screen: Screen,
@@ -91,26 +91,26 @@ def audit(
 
     plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
-        found = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
-    screen.say(str(found))
+        losses = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
+    screen.say(str(losses))
     if picture is not None:
-        _draw(found.plot(), picture)
+        _draw(losses.plot(), picture)
         screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
     screen.result(
         {
             "confidential": True,
-            "kind": found.kind,
-            "epsilon": found.epsilon,
-            "largest_fixed": found.largest_fixed,
-            "largest_recomputed": found.largest_recomputed,
-            "breaches": found.breaches.tolist(),
-            "reverse_breaches": found.reverse_breaches.tolist(),
+            "kind": losses.kind,
+            "epsilon": losses.epsilon,
+            "largest_fixed": losses.largest_fixed,
+            "largest_recomputed": losses.largest_recomputed,
+            "breaches": losses.breaches.tolist(),
+            "reverse_breaches": losses.reverse_breaches.tolist(),
         }
     )
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def attack(
     flags: dict[str, Any],
     screen: Screen,
@@ -127,13 +127,13 @@ def attack(
 
     plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
-        found = attack_plan(plan, record=record, trials=trials, progress=tell)
-    screen.say(str(found))
-    screen.result({"confidential": True, **asdict(found), "breach": found.breach})
+        attempt = attack_plan(plan, record=record, trials=trials, progress=tell)
+    screen.say(str(attempt))
+    screen.result({"confidential": True, **asdict(attempt), "breach": attempt.breach})
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def contraction(flags: dict[str, Any], screen: Screen) -> None:
     """Refit on nested subsamples and show each bound against the number of records.
 
@@ -148,8 +148,8 @@ def contraction(flags: dict[str, Any], screen: Screen) -> None:
     screen.result({"confidential": True, "sizes": rows})
 
 
-@shown
-@planned
+@with_screen
+@with_plan
 def cost(flags: dict[str, Any], screen: Screen) -> None:
     """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.
 
@@ -159,35 +159,36 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
 
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
-        found = cost_of(plan, progress=tell)
+        estimate = cost_of(plan, progress=tell)
     charge = "no ε is claimed" if plan.epsilon is None else f"{plan.epsilon:g} for {plan.copies} copies"
-    facts = [("would spend", charge), ("account", found.account), ("relation", plan.relation)]
-    spent = "nothing yet" if found.balance is None else f"{found.balance.spent:g}"
+    facts = [("would spend", charge), ("account", estimate.account), ("relation", plan.relation)]
+    spent = "nothing yet" if estimate.balance is None else f"{estimate.balance.spent:g}"
     facts += [("spent so far", spent)]
-    if found.balance is not None and found.balance.remaining is not None:
-        facts += [("remaining", f"{found.balance.remaining:g} of {found.balance.budget:g}")]
+    if estimate.balance is not None and estimate.balance.remaining is not None:
+        facts += [("remaining", f"{estimate.balance.remaining:g} of {estimate.balance.budget:g}")]
     else:
         facts += [("budget", "none is set for this account")]
     screen.facts(facts)
-    screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", found.prices)
-    screen.say(found.advice)
-    screen.table("What wider boxes would leave of the records, on a simulated outcome", found.wider)
-    result = {"confidential": True, "facts": dict(facts), "prices": found.prices, "advice": found.advice}
-    screen.result(result | ({"wider_boxes": found.wider} if found.wider else {}))
+    screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", estimate.prices)
+    screen.say(estimate.advice)
+    screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
+    result = {
+        "confidential": True,
+        "facts": dict(facts),
+        "prices": estimate.prices,
+        "advice": estimate.advice,
+    }
+    screen.result(result | ({"wider_boxes": estimate.wider} if estimate.wider else {}))
 
 
 def _draw(figure: "Figure", out: Path) -> None:
-    """Writes a picture that only its owner may read into a file that does not exist yet."""
-    try:
-        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            figure.savefig(file, format="png", dpi=110)
-    except FileExistsError:
-        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
-    except OSError as error:
-        raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None
+    """Draws into a new PNG file that only its owner may read."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=110)
+    write_new(out, picture.getvalue(), mode=0o600)
 
 
-def _ranged(flags: dict[str, Any]) -> dict[str, Any]:
+def _with_range_standard(flags: dict[str, Any]) -> dict[str, Any]:
     """A range alone asks for the standards that use one."""
     given = any(flags[name] is not None for name in ("radius", "brackets", "bounds", "range"))
     return flags | {"standard": "range-truncated"} if given and flags["standard"] is None else flags

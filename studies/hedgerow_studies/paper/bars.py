@@ -1,4 +1,4 @@
-"""One bar a study on a terminal; silence anywhere else."""
+"""One bar per study on a terminal; silence anywhere else."""
 
 from types import TracebackType
 from typing import Any, TextIO

@@ -129,7 +129,7 @@ def prices(fitted: Mapping[str, Synthesizer]) -> Columns:
 
 
 def utility(fitted: Mapping[str, Synthesizer]) -> Columns:
-    """A row a synthesizer, copy and statistic, beside the confidential value."""
+    """One row per synthesizer, copy and statistic, beside the confidential value."""
     columns: Columns = {"standard": [], "copy": [], "statistic": [], "original": [], "synthetic": []}
     for label, synth in fitted.items():
         tidy = synth.utility_columns()
@@ -141,7 +141,7 @@ def utility(fitted: Mapping[str, Synthesizer]) -> Columns:
 
 
 def by_record(fitted: Mapping[str, Synthesizer]) -> Columns:
-    """A row a synthesizer and record: weights and the record's part of each bound."""
+    """One row per synthesizer and record: weights and the record's part of each bound."""
     columns: Columns = {}
     for label, synth in fitted.items():
         rows: Columns = {

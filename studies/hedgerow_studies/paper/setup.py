@@ -53,8 +53,8 @@ COMMON = (UNWEIGHTED, WEIGHTED, WIDE_TRUNC, NARROW_TRUNC)  # story 2
 RANGED = (WIDE_AVG, WIDE_TRUNC, NARROW_AVG, NARROW_TRUNC, USUAL, TOP_1, TOP_5, TOP_10)
 WITHHELD = " withheld"  # added to a label: the same synthesizer, priced with x_i withheld
 
-# Okabe and Ito's colours, one a synthesizer in every figure; a pair of blues and a pair of greens for the two
-# ranges, as in the paper.
+# Okabe and Ito's colours, one per synthesizer in every figure; a pair of blues and a pair of greens for the
+# two ranges, as in the paper.
 COLOURS: Mapping[str, str] = MappingProxyType(
     {
         UNWEIGHTED: "#999999",
@@ -80,11 +80,11 @@ STUDIES = ("story1", "story2", "story3", "application")
 class Scale:
     """How much is run. The layout of what comes out does not depend on it."""
 
-    samples: int  # simulated tables a study
+    samples: int  # simulated tables per study
     fits: int  # repeated fits of the application, whose data are fixed
 
 
 FULL = Scale(samples=100, fits=10)
 QUICK = Scale(samples=4, fits=2)
-COPIES = 5  # synthetic tables a simulated table; the paper does not say how many it used
+COPIES = 5  # synthetic tables per simulated table; the paper does not say how many it used
 MANY_COPIES = 200  # where there is one table only and the violin is over its copies

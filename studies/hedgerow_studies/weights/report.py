@@ -54,7 +54,7 @@ def write_report(
 
 
 def ratios(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a setting, candidate and method: means, also over Unweighted's on the same samples."""
+    """One row per setting, candidate and method: means, also over Unweighted's on the same samples."""
     rows = rows.assign(epsilon=rows["epsilon"].astype(np.float64))
     plain = rows[(rows["candidate"] == UNWEIGHTED) & (rows["method"] == PLAIN)]
     base = plain.set_index(["records", "errors", "sample"])[list(_STATISTICS)]
@@ -161,7 +161,7 @@ def _reached(found: pd.DataFrame) -> Iterator[str]:
 
 
 def picture(rows: pd.DataFrame, path: Path) -> None:
-    """ε against the ECDF maximum over Unweighted's, a panel a size, corrected and stratified."""
+    """ε against the ECDF maximum over Unweighted's, one panel per size, corrected and stratified."""
     from matplotlib.figure import Figure
 
     found = ratios(rows[rows["sample"] < SAMPLES])

@@ -84,7 +84,7 @@ def _headline(sample: int) -> list[Cell]:
 
 
 def measured(cell: Cell, seed: int) -> list[Row]:
-    """A row a method: plain, corrected, corrected and stratified; one without where ε is not met."""
+    """One row per method: plain, corrected, corrected and stratified; one without where ε is not met."""
     data, key = bias.sample(bias.Setting(cell.records, 1.0, cell.errors), cell.sample, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HedgerowWarning)
@@ -107,7 +107,7 @@ def named(label: str, epsilon: float) -> Candidate:
 def run(
     file: Path, wanted: Sequence[Cell], *, seed: int, jobs: int, report: Callable[[int, int], None]
 ) -> pd.DataFrame:
-    """Compute what the file does not hold yet, a line a row, and return all of it."""
+    """Compute what the file does not hold yet, one line per row, and return all of it."""
     kept = _kept(file, seed)
     missing = [cell for cell in wanted if cell not in kept]
     if file.exists() and not file.read_text(encoding="utf-8").endswith("\n"):

@@ -164,7 +164,7 @@ def in_both_forms(
 
 
 def wide(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A row a replicate, a column a synthesizer."""
+    """One row per replicate, one column per synthesizer."""
     return rows.pivot(index="replicate", columns="standard", values=column)
 
 

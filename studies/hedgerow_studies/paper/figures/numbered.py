@@ -168,7 +168,7 @@ def fatigue(tables: Tables, prior: str = application.AUTHORS) -> list[Picture]:
 
 
 def by_record(records: pd.DataFrame, column: str, *, half: bool = False) -> pd.DataFrame:
-    """A row a synthesizer and record. The Lipschitz value is half of its price."""
+    """One row per synthesizer and record. The Lipschitz value is half of its price."""
     value = records[column] / 2 if half else records[column]
     return records[["standard", "record"]].assign(value=value).reset_index(drop=True)
 
@@ -176,13 +176,13 @@ def by_record(records: pd.DataFrame, column: str, *, half: bool = False) -> pd.D
 def by_sample(
     prices: pd.DataFrame, column: str, *, half: bool = False, keep: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """A row a sample and synthesizer."""
+    """One row per sample and synthesizer."""
     value = prices[column] / 2 if half else prices[column]
     return prices[[*keep, "replicate", "standard"]].assign(value=value).reset_index(drop=True)
 
 
 def statistic(utility: pd.DataFrame, name: str, *, data: bool = False) -> pd.DataFrame:
-    """A row a sample and synthesizer: the mean over its copies; with the data's own value if asked."""
+    """One row per sample and synthesizer: the mean over its copies; with the data's own value if asked."""
     rows = utility[utility["statistic"] == name]
     keys = ["standard", "replicate"]
     mean = rows.groupby(keys, sort=False)[["original", "synthetic"]].mean().reset_index()

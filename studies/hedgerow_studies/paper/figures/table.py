@@ -15,7 +15,7 @@ _TITLES = {"mean": "Mean", "median": "Median", "q90": "90th Q"}
 
 
 def tidy(tables: Tables) -> pd.DataFrame:
-    """A row a prior, statistic and synthesizer: the mean over copies with its error, and what is printed."""
+    """One row per prior, statistic and synthesizer: mean over copies, its error, and what is printed."""
     utility = tables["utility"]
     rows = []
     for prior in PRIORS:

@@ -1,4 +1,4 @@
-"""Write docs/paper.md and its figures from a finished run: python docs/paper_notes.py results
+"""Write docs/paper.md and its figures from a finished run: python -m hedgerow_studies.pages.paper results
 
 Every number on the page is read from the run's claims.json, table and figure data; none is typed here,
 apart from the run's own settings and what the paper prints.
@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-HERE = Path(__file__).parent
+DOCS = Path("docs")
 SHOWN = {
     "figures": (
         "fig02-sim-Lbounds-repeated",
@@ -70,7 +70,8 @@ class Run:
         table = pd.read_csv(self.results / folder / f"{name}.csv")
         for column, value in where.items():
             table = table[table[column] == value]
-        return table.groupby("standard", sort=False)["value"].median().to_dict()
+        medians = table.groupby("standard", sort=False)["value"].median()
+        return {str(label): float(value) for label, value in medians.items()}
 
 
 def page(run: Run) -> str:
@@ -91,9 +92,10 @@ def page(run: Run) -> str:
 
 What came out when the experiments of Hu, Williams and Savitsky, *Privacy Amplification for Synthetic
 data using Range Restriction*, were run again with hedgerow. This page is written by
-`docs/paper_notes.py` from the results of
+`hedgerow_studies.pages.paper` from the results of
 
 ```
+pip install ./studies                 # once, from a checkout
 hedgerow reproduce --out results      # or python -m hedgerow_studies --out results; add --quick for a look
 ```
 
@@ -282,5 +284,5 @@ if __name__ == "__main__":
     results = Path(sys.argv[1])
     for folder, names in SHOWN.items():
         for name in names:
-            small_copy(results / folder / f"{name}.png", HERE / "figures" / "paper" / f"{name}.png")
-    (HERE / "paper.md").write_text(page(Run(results)))
+            small_copy(results / folder / f"{name}.png", DOCS / "figures" / "paper" / f"{name}.png")
+    (DOCS / "paper.md").write_text(page(Run(results)))

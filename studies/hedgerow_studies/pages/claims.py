@@ -1,6 +1,6 @@
 """Write docs/claims.md, *What you may claim*, from the very words that certificates use.
 
-python docs/claims.py
+python -m hedgerow_studies.pages.claims
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.privacy.weights import if_recomputed
 
-PAGE = Path(__file__).parent / "claims.md"
+PAGE = Path("docs/claims.md")
 DRAWS = 1000
 WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # those of the recommended preset at ε = 2
 RADIUS = hr.Radius(0.4, 1.8)
@@ -85,8 +85,8 @@ def page() -> str:
         "# What you may claim",
         "",
         "One section per standard and bound, in the words that certificates use: this page is written by",
-        "`docs/claims.py` from the same source. The examples are one copy at ε = 2 from 1000 draws,",
-        "with the weights of the recommended preset.",
+        "`hedgerow_studies.pages.claims` from the same source. The examples are one copy at ε = 2 from",
+        "1000 draws, with the weights of the recommended preset.",
         "Without a target no ε may be claimed at all.",
         "",
     ]
