@@ -158,16 +158,15 @@ def settle(
     """
     with existing(ledger) as opened:
         if outcome == "released":
-            note = _verified(release, folder, note)
-            entry = opened.confirm(release, note=note)
+            entry = opened.confirm(release, certificate=_certificate_digest(release, folder), note=note)
         else:
             entry = opened.settle(release, outcome, note=note)
     screen.say(f"Release {release} is settled as {entry.event}.")
     screen.result({"release": release, "state": entry.event})
 
 
-def _verified(release: str, folder: Path | None, note: str) -> str:
-    """The note of a confirmed release: the digest of its certificate, as a release writes it itself."""
+def _certificate_digest(release: str, folder: Path | None) -> str:
+    """The digest of the certificate in a folder, if the folder verifies and is that release."""
     from hedgerow.release.make import digest_of
     from hedgerow.release.verify import verify_release
 
@@ -176,7 +175,7 @@ def _verified(release: str, folder: Path | None, note: str) -> str:
     found = verify_release(folder)
     if found.problems or found.certificate.release != release:
         raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
-    return f"certificate {digest_of(found.certificate)}" + (f"; {note}" if note else "")
+    return digest_of(found.certificate)
 
 
 @app.command()

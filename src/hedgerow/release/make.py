@@ -169,7 +169,7 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
 
 def _confirm(ledger: Ledger, release: str, certificate: Certificate) -> None:
     try:
-        ledger.confirm(release, note=f"certificate {digest_of(certificate)}")
+        ledger.confirm(release, certificate=digest_of(certificate))
     except LedgerError as error:
         _warn(
             f"The release is made and its spend is recorded, but the ledger could not be told so: {error} "

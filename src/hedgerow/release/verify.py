@@ -128,7 +128,7 @@ def _ledger_problems(ledger: Ledger, certificate: Certificate, content: bytes) -
     digest = hashlib.sha256(content).hexdigest()
     if last.event == "void":
         problems.append(f"the ledger says that release {certificate.release} never became visible.")
-    if last.event == "released" and last.note != f"certificate {digest}":
+    if last.event == "released" and last.certificate_digest != digest:
         problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
     total = None if certificate.epsilon is None else certificate.epsilon.total
     if last.epsilon != total:

@@ -127,9 +127,13 @@ class Ledger:
         kinds = dict.fromkeys(entry.relation for entry in holder.rows if entry.relation is not None)
         return [holder.balance(kind) for kind in kinds]
 
-    def confirm(self, release: str, *, note: str = "") -> Entry:
-        """Records that the copies of a reserved release are visible."""
-        return self._close(release, "released", note)
+    def confirm(self, release: str, *, certificate: str | None = None, note: str = "") -> Entry:
+        """Records that the copies of a reserved release are visible, and the digest of their certificate."""
+        if certificate is not None and not re.fullmatch(r"[0-9a-f]{64}", certificate):
+            raise SettingError(
+                f"certificate {certificate!r} is no SHA-256 of certificate.json (64 hex digits)."
+            )
+        return self._close(release, "released", note, certificate)
 
     def settle(self, release: str, outcome: str, *, note: str = "") -> Entry:
         """Closes a reservation without copies: "spent" keeps its price, "void" gives it back.
@@ -206,7 +210,7 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.path.name!r})"
 
-    def _close(self, release: str, event: str, note: str) -> Entry:
+    def _close(self, release: str, event: str, note: str, certificate: str | None = None) -> Entry:
         with self._store.transaction() as rows:
             states = [entry for entry in rows if entry.release == release]
             if not states:
@@ -217,8 +221,8 @@ class Ledger:
                 )
             first = states[0]
             same = {name: getattr(first, name) for name in ("dataset", "fingerprint", "relation", "epsilon")}
-            same |= {"copies": first.copies, "plan": first.plan, "release": release, "note": note}
-            return self._store.add(rows, event, **same)
+            same |= {"copies": first.copies, "plan": first.plan, "release": release}
+            return self._store.add(rows, event, **same, certificate=certificate, note=note)
 
 
 def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:

@@ -13,11 +13,12 @@ SQLite's write-ahead log needs a local disk; do not keep a ledger on a network s
 import hmac
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,9 +43,16 @@ class Entry:
     copies: int | None
     plan: str | None  # digest
     release: str | None
+    certificate: str | None  # digest, where copies are out; rows of version 1 have it in their note
     note: str
     previous: str
     hash: str
+
+    @property
+    def certificate_digest(self) -> str | None:
+        """SHA-256 of the certificate that went out with the copies, wherever this row keeps it."""
+        in_note = re.match(r"certificate ([0-9a-f]{64})(?:; |$)", self.note)
+        return self.certificate or (in_note[1] if in_note and self.event == "released" else None)
 
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
@@ -140,7 +148,7 @@ class Store:
         now = time.time_ns() // 1000
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1_000_000)) + f".{now % 1_000_000:06d}Z"
         optional = dict.fromkeys(
-            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release", "certificate")
         )
         open_entry = Entry(
             id=len(rows) + 1,
@@ -260,7 +268,13 @@ class Store:
         return f"{count} {last} {self._seal(count, last)}\n"
 
     def _hash(self, entry: Entry) -> str:
-        content = json.dumps(astuple(entry)[:-1], ensure_ascii=True, allow_nan=False)
+        values = asdict(entry)
+        del values["hash"]
+        if entry.certificate is None:
+            # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
+            # so that a digest added to a row or taken from one changes its hash all the same.
+            del values["certificate"]
+        content = json.dumps(list(values.values()), ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()
 
     def _seal(self, count: int, last: str) -> str:
