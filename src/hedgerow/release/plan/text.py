@@ -1,14 +1,15 @@
-"""The text of a plan: a small, safe part of YAML in, and the same out.
+r"""The text of a plan: a small, safe part of YAML in, and the same out.
 
-Values are built here from the parser's events, by fixed rules: null, true, false, numbers and text. No
-constructor of any YAML library is ever called, so nothing in a plan can run code. Tags, anchors and aliases
-are refused, and with them alias bombs; so are repeated keys, several documents, deep nesting and large files.
-Plain words are read as in YAML 1.2: `no` and `on` are text, 1e-3 is a number.
+    >>> load("epsilon: 1e-3\nfamily: no")
+    {'epsilon': 0.001, 'family': 'no'}
+
+The loader builds mappings, lists, text, numbers, true, false and null, so nothing in a plan can run code.
+Tags, anchors and aliases are refused, and with them alias bombs; so are repeated keys, several documents,
+deep nesting and large files. Plain words are read as in YAML 1.2: `no` and `on` are text, 1e-3 is a number.
 """
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -21,24 +22,26 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITE = re.compile(r"([-+]?)\.?inf")
+_PLAIN = "hedgerow:plain"  # the tag of an unquoted word
 
 
 def load(text: str | bytes, name: str = "plan") -> Any:
-    """The value that a text stands for: mappings, lists, text, numbers, true, false and null."""
+    """The value that a text stands for; raises `PlanError` that names the line."""
     if len(text) > LARGEST:
         raise PlanError(f"{name}: {len(text)} bytes; a plan has at most {LARGEST}. Is this the right file?")
     try:
-        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-    except UnicodeError:
+        return yaml.load(text.decode("utf-8-sig") if isinstance(text, bytes) else text, Loader=_Loader)  # noqa: S506 - safe
+    except UnicodeDecodeError:
         raise PlanError(f"{name}: not UTF-8 text. Save it as UTF-8.") from None
-    try:
-        return _Builder(name, yaml.parse(decoded, Loader=yaml.SafeLoader)).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark is not None else ""
-        raise PlanError(
-            f"{name}{line}: not readable as YAML ({error.problem}). Check the indentation."
-        ) from None
+        why = f"not readable as YAML ({error.problem}). Check the indentation"
+        if isinstance(error, _Refusal):
+            why = str(error.problem)
+        elif error.problem == "but found another document":
+            why = "a second document begins here. A plan is one document"
+        raise PlanError(f"{name}{line}: {why}.") from None
     except yaml.YAMLError:
         raise PlanError(f"{name}: not readable as YAML. It must be plain text.") from None
 
@@ -57,68 +60,61 @@ def plain(word: str) -> Any:
     return word
 
 
-class _Builder:
-    """Builds values from parsing events, refusing what a plan does not need."""
+class _Refusal(yaml.MarkedYAMLError):
+    """Something that YAML knows and a plan does not need."""
 
-    def __init__(self, name: str, events: Iterator[yaml.Event]) -> None:
-        self._name, self._events = name, events
+    def __init__(self, why: str, mark: yaml.Mark | None) -> None:
+        super().__init__(problem=why, problem_mark=mark)
 
-    def document(self) -> Any:
-        value, documents = None, 0
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    raise self._refused(event, "a second document begins here. A plan is one document")
-                value = self._value(next(self._events), 1)
-        return value
 
-    def _value(self, event: yaml.Event, depth: int) -> Any:
-        self._check(event, depth)
-        if isinstance(event, yaml.ScalarEvent):
-            return plain(event.value) if event.style is None else event.value
-        if isinstance(event, yaml.SequenceStartEvent):
-            return list(self._until(yaml.SequenceEndEvent, depth))
-        found: dict[Any, Any] = {}
-        pairs = self._until(yaml.MappingEndEvent, depth)
-        for key in pairs:
-            if not isinstance(key, str | int | float | bool):
-                raise self._refused(event, "a key is neither text nor a number")
-            if key in found:
-                raise self._refused(event, f"the key {key!r} occurs twice in this mapping. Keep one")
-            found[key] = next(pairs)
-        return found
+class _Loader(yaml.SafeLoader):
+    _depth = 0
 
-    def _until(self, end: type[yaml.Event], depth: int) -> Iterator[Any]:
-        for event in self._events:
-            if isinstance(event, end):
-                return
-            yield self._value(event, depth + 1)
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if self._depth >= _DEEPEST:
+            why = f"nested more than {_DEEPEST} deep. A plan needs no such depth"
+            raise _Refusal(why, event.start_mark)
+        if event.anchor is not None:
+            raise _Refusal("anchors (&) and aliases (*) are refused. Write the value out", event.start_mark)
+        if event.tag is not None:
+            raise _Refusal("tags (!) are refused: a plan holds plain values. Remove it", event.start_mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
-    def _check(self, event: yaml.Event, depth: int) -> None:
-        if depth > _DEEPEST:
-            raise self._refused(event, f"nested more than {_DEEPEST} deep. A plan needs no such depth")
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            raise self._refused(event, "anchors (&) and aliases (*) are refused. Write the value out")
-        if getattr(event, "tag", None) is not None:
-            raise self._refused(event, "tags (!) are refused: a plan holds plain values. Remove it")
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _PLAIN
+        return str(super().resolve(kind, value, (False, True)))  # type: ignore[no-untyped-call]
 
-    def _refused(self, event: yaml.Event, why: str) -> PlanError:
-        mark = event.start_mark
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        return PlanError(f"{self._name}{line}: {why}.")
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys: set[Any] = set()
+        for place, _ in node.value:
+            key = self.construct_object(place) if isinstance(place, yaml.ScalarNode) else None
+            if key is None:
+                raise _Refusal("a key is neither text nor a number", place.start_mark)
+            if key in keys:
+                why = f"the key {key!r} occurs twice in this mapping. Keep one"
+                raise _Refusal(why, place.start_mark)
+            keys.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_constructor(_PLAIN, lambda loader, node: plain(node.value))
 
 
 class _Dumper(yaml.SafeDumper):
     """Writes text in quotes wherever `plain` would read something else."""
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = None if plain(value) is value else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(
+    str,
+    lambda dumper, value: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", value, style=None if plain(value) is value else '"'
+    ),
+)
 
 
 def dump(value: Any) -> str:
