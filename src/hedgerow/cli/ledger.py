@@ -167,7 +167,6 @@ def settle(
 
 def _certificate_digest(release: str, folder: Path | None) -> str:
     """The digest of the certificate in a folder, if the folder verifies and is that release."""
-    from hedgerow.release.make import digest_of
     from hedgerow.release.verify import verify_release
 
     if folder is None:
@@ -175,7 +174,7 @@ def _certificate_digest(release: str, folder: Path | None) -> str:
     found = verify_release(folder)
     if found.problems or found.certificate.release != release:
         raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
-    return digest_of(found.certificate)
+    return found.certificate.digest
 
 
 @app.command()

@@ -6,10 +6,10 @@ outcome. What the fit achieved, its risks and weights stay with the synthesizer.
 
 import textwrap
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from hedgerow.mechanism.price import SUPREMA, Bound
+from hedgerow.numerics.rounding import format_rounded_up
 
 _NOT_COVERED = (
     "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
@@ -88,7 +88,8 @@ class Guarantee:
                 "computed from the confidential data."
             )
         one, whole, twice = (
-            rounded_up(value, 6) for value in (self.epsilon / self.copies, self.epsilon, 2 * self.epsilon)
+            format_rounded_up(value, 6)
+            for value in (self.epsilon / self.copies, self.epsilon, 2 * self.epsilon)
         )
         if self.bound == "strict":
             total = f"; {self.copies} copies compose to {whole} and {twice}" if self.copies > 1 else ""
@@ -109,7 +110,7 @@ class Guarantee:
                 "copies come from a Markov chain that approximates this posterior; how far its draws are "
                 "from it is not known."
             )
-        delta = rounded_up(self.delta, 2)
+        delta = format_rounded_up(self.delta, 2)
         sure = f"{self.confidence:.0%} confidence over {self.draws} {self._draws_kind()} draws"
         price = f"ε = {one} for one copy"
         if self.copies > 1:
@@ -258,12 +259,3 @@ class Release:
 
 def _wrapped(text: str, bullet: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent=bullet, subsequent_indent=" " * len(bullet))
-
-
-def rounded_up(value: float, digits: int) -> str:
-    """A number to some significant digits, rounded up, so that a claim never says less than it must."""
-    if value == 0:
-        return "0"
-    exact = Decimal(f"{value:.12g}")  # 5.7/3 is a rounding error above 1.9, and means 1.9
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"

@@ -1,27 +1,18 @@
 """Ranges in plain words, for a certificate that people read who never saw the code."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hedgerow.privacy.ranges import Bounds, Brackets, Everywhere, Radius, Range, Tail, Where
 
 NO_REASON = "No reason was given."
 
 
-@dataclass(frozen=True)
-class Assumption:
-    """Something the statement takes as public knowledge, and why."""
-
-    what: str
-    because: str
-
-
-def assumed_ranges(known: Range, column: str, reasons: Mapping[str, str | None]) -> tuple[Assumption, ...]:
-    """What a range standard takes the public to know about the column, part by part."""
-    return tuple(
-        Assumption(words, reasons.get(place) or (NO_REASON if place == "" else "As for the whole."))
+def assumed_ranges(known: Range, column: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """What a range standard takes the public to know about the column, and why, part by part."""
+    return [
+        (words, reasons.get(place) or (NO_REASON if place == "" else "As for the whole."))
         for place, words in _parts(known, f"each value of '{column}'", "")
-    )
+    ]
 
 
 def _parts(known: Range, subject: str, place: str) -> list[tuple[str, str]]:

@@ -43,20 +43,7 @@ class Prepared:
 
 def synthesizer(plan: Plan, **changes: object) -> Synthesizer:
     """The synthesizer of a plan, not fitted; changes replace settings of the plan."""
-    settings: dict[str, object] = {
-        "standard": plan.standard,
-        "epsilon": plan.epsilon,
-        "copies": plan.copies,
-        "draws": plan.draws,
-        "known": plan.known,
-        "sampling": plan.sampling,
-        "debias": plan.debias,
-        "prior": plan.prior,
-        "seed": plan.seed,
-    }
-    if plan.weights is not None:  # None: the standard brings its own weights and bound
-        settings |= {"weights": plan.weights, "bound": plan.bound}
-    return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
+    return Synthesizer(**(plan.settings() | {"seed": plan.seed} | changes))
 
 
 def prepare(plan: Plan) -> Prepared:

@@ -50,20 +50,17 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         if getattr(plan.standard, "public_weight", "alpha") == "one":
             standards["range-truncated, as printed"] = plan.standard
     progress("fitting")
-    given = {name: getattr(plan, name) for name in _SETTINGS}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    found = compare(plan.formula, prepared.table, standards=standards, left_out=prepared.withheld, **settings)
-    rows = _rows(found.table)
-    lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
+    settings = plan.settings() | {"seed": plan.seed}
+    del settings["standard"]
+    comparison = compare(
+        settings.pop("formula"), prepared.table, standards=standards, left_out=prepared.withheld, **settings
+    )
+    rows = _rows(comparison.table)
+    lost = [_largest_gap(synth) for synth in comparison.synthesizers.values()]
     return [
         row | {"withheld": row[f"withheld_{plan.bound or BOUNDS[0]}"], "ecdf_max": gap}
         for row, gap in zip(rows, lost, strict=True)
     ]
-
-
-_SETTINGS = (
-    "family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "debias", "sampling", "seed"
-)  # fmt: skip
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:

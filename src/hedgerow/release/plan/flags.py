@@ -11,22 +11,12 @@ from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
 from hedgerow.privacy.presets import preset
-from hedgerow.release.plan import Plan, text
-from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARD, VERSION, WEIGHTS
+from hedgerow.release import text
+from hedgerow.release.plan import Plan
+from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, WEIGHTS, write_part
 
-_PLAIN = (
-    "data",
-    "formula",
-    "bound",
-    "epsilon",
-    "copies",
-    "draws",
-    "known",
-    "sampling",
-    "dataset",
-    "ledger",
-    "seed",
-)
+_PLAIN = ("data", "formula", "bound", "epsilon", "copies", "draws", "known", "sampling", "dataset", "ledger",
+          "seed")  # fmt: skip
 _WRITTEN = ("family", "prior", "weights")
 _READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
          "missing_word": "missing", "text": "text"}  # fmt: skip
@@ -41,9 +31,9 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     }
     plain: dict[str, Any] = base.mapping() if base is not None else {"version": VERSION}
     plain |= {name: flags[name] for name in _PLAIN if name in flags}
-    plain |= {name: _value(flags[name], f"--{name}") for name in _WRITTEN if name in flags}
+    plain |= {name: text.load(flags[name], f"--{name}") for name in _WRITTEN if name in flags}
     for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
-        part = {short: _listed(flags[name]) for name, short in names.items() if name in flags}
+        part = {short: flags[name] for name, short in names.items() if name in flags}
         if part:
             plain[key] = plain.get(key, {}) | part
     if flags.get("drop_missing"):
@@ -96,7 +86,9 @@ def _preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) 
     own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
     copies = plain.get("copies", Plan.copies)
     found = preset(flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
-    plain |= {name: WEIGHTS.write(value) if name == "weights" else value for name, value in found.items()}
+    if "weights" in found:
+        found["weights"] = write_part(found["weights"], "weights", WEIGHTS)
+    plain |= found
 
 
 def _standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:
@@ -124,10 +116,10 @@ def _standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:
 
 def _chosen(given: str, before: Mapping[str, Any]) -> dict[str, Any]:
     """The standard that a flag names; one that takes a range keeps the plan's."""
-    word = _value(given, "--standard")
+    word = text.load(given, "--standard")
     found: Any = {"kind": word} if isinstance(word, str) else word
     if not isinstance(found, dict):
-        raise FieldError(f"--standard must be one of {', '.join(STANDARD.kinds)}.")
+        raise FieldError(f"--standard must be one of {', '.join(STANDARDS)}.")
     if isinstance(found.get("range"), dict):
         found["range"].setdefault("because", None)
     elif "range" in before and _takes_range(found):
@@ -136,13 +128,13 @@ def _chosen(given: str, before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _takes_range(standard: Mapping[str, Any]) -> bool:
-    kind = STANDARD.kinds.get(str(standard.get("kind")))
-    return kind is not None and "range" in kind.keys
+    model = STANDARDS.get(str(standard.get("kind")))
+    return model is not None and "range" in model.model_fields
 
 
 def _range(name: str, value: str) -> dict[str, Any]:
     if name == "range":
-        given = _value(value, "--range")
+        given = text.load(value, "--range")
         if isinstance(given, str):
             return {"kind": given}
         if not isinstance(given, dict):
@@ -155,14 +147,6 @@ def _range(name: str, value: str) -> dict[str, Any]:
         raise FieldError(f"--{name} takes two entries with a comma between them, got {len(parts)}.")
     found: dict[str, Any] = {"kind": name}
     return found | dict(zip(("a", "b") if name == "radius" else ("lower", "upper"), parts, strict=True))
-
-
-def _value(given: str, flag: str) -> Any:
-    return text.load(given, flag)
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, list | tuple) else value
 
 
 def to_flags(plan: Plan) -> list[str]:
