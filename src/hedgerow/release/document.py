@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from hedgerow.errors import FieldError
 
 T = TypeVar("T")
+NOT_BLANK = r"\S"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -41,7 +42,7 @@ Finite = Annotated[float, Strict(), Field(allow_inf_nan=False), PlainSerializer(
 Whole = Annotated[int, Strict()]
 Flag = Annotated[bool, Strict()]
 AnyText = Annotated[str, Strict()]
-Text = Annotated[str, Strict(), Field(pattern=r"\S")]
+Text = Annotated[str, Strict(), Field(pattern=NOT_BLANK)]
 Digest = Annotated[str, Strict(), Field(pattern="^[0-9a-f]{64}$")]
 Pair = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 
@@ -109,8 +110,8 @@ def read(adapter: TypeAdapter[T], given: Any) -> T:
         return adapter.validate_python(given)
     except ValidationError as error:
         details = error.errors(include_url=False)
-    missing = [str(each["loc"][-1]) for each in details if each["type"] == "missing"]
     # A key that nobody knows explains why another is missing, and is told first.
+    missing = [str(each["loc"][-1]) for each in details if each["type"] == "missing"]
     details.sort(key=lambda each: each["type"] != "unexpected_keyword_argument")
     placed = [(_place(each, given), each) for each in details]
     first = placed[0][0]
@@ -147,49 +148,43 @@ def _join(place: Iterable[int | str]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
 
 
+_MAPPING = "must be a mapping of keys to values, got {got}."
+_WORDS = {
+    "refused": "{why}",
+    "missing": "is missing.",
+    "float_type": "must be a number, got {got}.",
+    "finite_number": "must be finite, got {got}.",
+    "int_type": "must be a whole number, got {got}.",
+    "greater_than": "must be above {gt:g}, got {got}.",
+    "greater_than_equal": "must be at least {ge:g}, got {got}.",
+    "bool_type": "must be true or false, got {got}.",
+    "string_type": "must be text, got {got}. Put it in quotes.",
+    "string_pattern_mismatch": "does not have the form {pattern}, got {got}.",
+    "list_type": "must be a list, got {got}. Write [first, second].",
+    "tuple_type": "must be a list, got {got}. Write [first, second].",
+    "too_short": "must have at least {min_length} entries, got {actual_length}.",
+    "too_long": "must have at most {max_length} entries, got {actual_length}.",
+    "dict_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "dataclass_type": _MAPPING,
+}
+
+
 def _explain(error: Any, missing: list[str]) -> str:
     """What is wrong with a value, to follow the name of its place."""
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
-    got = f"got {format_value(value)}."
-    match kind:
-        case "refused":
-            return str(ctx["why"])
-        case "missing":
-            return "is missing."
-        case "unexpected_keyword_argument":
-            return f"is not known.{did_you_mean(error['loc'][-1], missing)}"
-        case "float_type" if isinstance(value, int) and not isinstance(value, bool):
-            return "is too large for a number. Use .inf for no bound."
-        case "string_type":
-            return f"must be text, {got} Put it in quotes."
-        case "string_pattern_mismatch" if ctx["pattern"] == r"\S":
-            return "is blank. Give some text, or leave it out."
-        case "string_pattern_mismatch":
-            return f"does not have the form {ctx['pattern']}, {got}"
-        case "literal_error" | "union_tag_invalid":
-            word = value if kind == "literal_error" else value["kind"]
-            words = re.findall("'([^']*)'", ctx.get("expected") or ctx["expected_tags"])
-            hint = did_you_mean(word, words)
-            return f"must be one of {', '.join(words)}, got {format_value(word)}.{hint}"
-        case "list_type" | "tuple_type":
-            return f"must be a list, {got} Write [first, second]."
-        case "too_short":
-            return f"must have at least {ctx['min_length']} entries, got {ctx['actual_length']}."
-        case "too_long":
-            return f"must have at most {ctx['max_length']} entries, got {ctx['actual_length']}."
-        case "greater_than":
-            return f"must be above {ctx['gt']:g}, {got}"
-        case "greater_than_equal":
-            return f"must be at least {ctx['ge']:g}, {got}"
-    return f"{_MUST_BE.get(kind, error['msg'])}, {got}"
-
-
-_MAPPING = "must be a mapping of keys to values"
-_MUST_BE = {
-    "float_type": "must be a number", "finite_number": "must be finite", "int_type": "must be a whole number",
-    "bool_type": "must be true or false", "none_required": "must be null", "dict_type": _MAPPING,
-    "model_attributes_type": _MAPPING, "dataclass_type": _MAPPING,
-}  # fmt: skip
+    if kind == "unexpected_keyword_argument":
+        return f"is not known.{did_you_mean(error['loc'][-1], missing)}"
+    if kind in ("literal_error", "union_tag_invalid"):
+        word = value if kind == "literal_error" else value["kind"]
+        words = re.findall("'([^']*)'", ctx.get("expected") or ctx["expected_tags"])
+        hint = did_you_mean(word, words)
+        return f"must be one of {', '.join(words)}, got {format_value(word)}.{hint}"
+    if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
+        return "is too large for a number. Use .inf for no bound."
+    if kind == "string_pattern_mismatch" and ctx["pattern"] == NOT_BLANK:
+        return "is blank. Give some text, or leave it out."
+    return _WORDS.get(kind, "{msg}, got {got}.").format(got=format_value(value), msg=error["msg"], **ctx)
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:

@@ -2,11 +2,12 @@
 
 A range, a standard or weights is a record that names its `kind`; a bare word stands for the thing with its
 defaults. `Part.build` makes the Python object of a record, `write_part` the record of an object. A new kind
-is one more row of its table.
+is one more row of its table: its keys are the attributes of its class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, create_model, model_validator
@@ -64,13 +65,17 @@ class Named(Part):
 
     @model_validator(mode="after")
     def _check_reason(self) -> Self:
-        if "range" in self.model_fields_set and "because" not in self.range.model_fields_set:  # type: ignore[attr-defined]
+        known = getattr(self, "range", None)
+        if known is not None and "because" not in known.model_fields_set:
             why = (
                 "is missing: why does the public know this range? Give the reason for the certificate, or "
                 "null to have it say that none was given."
             )
             raise refusal(why, "range.because")
         return self
+
+
+Kinds = dict[str, type[Named]]
 
 
 def build(value: Any) -> Any:
@@ -82,23 +87,29 @@ def build(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _kinds(table: Mapping[str, tuple[type, Keys]]) -> tuple[dict[str, type[Named]], Any]:
-    """The record of each kind, and the type of a value that is one of them."""
-    kinds: dict[str, type[Named]] = {}
-    for name, (makes, keys) in table.items():
-        given: Keys = {"kind": (Literal[name], needed()), **keys}
-        kinds[name] = create_model(name, __base__=Named, __module__=__name__, **given)
+# The type of a key by that of the attribute it stands for. Words (Literal) stand for themselves.
+_TYPES: dict[Any, Any] = {
+    float: Number, str: Text, bool: Flag, Sequence[float]: list[Number], Sequence[str]: list[Text],
+    ranges.Range: "AnyRange", weights.Weights: "AnyWeights",
+}  # fmt: skip
+
+
+def _kinds(classes: Mapping[str, Any], told: Mapping[str, Keys], **also: Any) -> tuple[Kinds, Any]:
+    """The record of each kind, and the type of a value that is one of them.
+
+    The keys are what the class of a kind is made from, a few of them `told` where they need more words or
+    another type, and those that all kinds have `also`.
+    """
+    kinds: Kinds = {}
+    for name, makes in classes.items():
+        keys: Keys = {"kind": (Literal[name], needed())}
+        for key, given in signature(makes).parameters.items():
+            usual = (_TYPES.get(given.annotation, given.annotation), optional())
+            keys[key] = usual if given.default is not given.empty else (usual[0], needed())
+        keys |= told.get(name, {}) | also
+        kinds[name] = create_model(name, __base__=Named, __module__=__name__, **keys)
         kinds[name].makes = makes
     return kinds, Annotated[Union[tuple(kinds.values())], *ByKind]  # noqa: UP007 - made at run time
-
-
-_OUTSIDE: Keys = {
-    "outside": (
-        Literal["error", "public"],
-        optional("a value outside its range: refuse it, or take it as public"),
-    ),
-    "because": (Text | None, optional("why the public knows this range; null: no reason was given")),
-}
 
 
 def _check_end(end: float | str) -> float | str:
@@ -108,90 +119,69 @@ def _check_end(end: float | str) -> float | str:
 
 
 _END = (Annotated[Number | Text, AfterValidator(_check_end)], needed("a column or a number."))
-_INNER = ("AnyRange", needed())
+_OUTSIDE = "a value outside its range: refuse it, or take it as public"
+_BECAUSE = "why the public knows this range; null: no reason was given"
 RANGES, AnyRange = _kinds(
     {
-        "everywhere": (ranges.Everywhere, _OUTSIDE),
-        "radius": (
-            ranges.Radius,
-            {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))} | _OUTSIDE,
-        ),
-        "brackets": (ranges.Brackets, {"edges": (list[Number], needed(min_length=2))} | _OUTSIDE),
-        "bounds": (ranges.Bounds, {"lower": _END, "upper": _END} | _OUTSIDE),
-        "tail": (
-            ranges.Tail,
-            {"top": (Number, needed()), "wider": _INNER, "otherwise": _INNER} | _OUTSIDE,
-        ),
-        "where": (
-            ranges.Where,
-            {"column": (Text, needed()), "then": _INNER, "otherwise": _INNER} | _OUTSIDE,
-        ),
-    }
+        "everywhere": ranges.Everywhere,
+        "radius": ranges.Radius,
+        "brackets": ranges.Brackets,
+        "bounds": ranges.Bounds,
+        "tail": ranges.Tail,
+        "where": ranges.Where,
+    },
+    told={
+        "radius": {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))},
+        "brackets": {"edges": (list[Number], needed(min_length=2))},
+        "bounds": {"lower": _END, "upper": _END},
+    },
+    outside=(Literal["error", "public"], optional(_OUTSIDE)),
+    because=(Text | None, optional(_BECAUSE)),
 )
 
-_KNOWN = needed(
+_RANGE = needed(
     "a range standard says what is public: radius, brackets, bounds, …",
     json_schema_extra={"type": "object", "required": ["because"]},
 )
-_BOX = needed("a lower and an upper end for every coefficient and for sigma.")
+_BOX = "a lower and an upper end for every coefficient and for sigma."
+_KEEP = "share of the prior's draws whose log density a window holds"
 STANDARDS, AnyStandard = _kinds(
     {
-        "unweighted": (standards.Unweighted, {}),
-        "adp": (standards.ADP, {}),
-        "range-averaged": (standards.RangeAveraged, {"range": (AnyRange, _KNOWN)}),
-        "range-truncated": (
-            standards.RangeTruncated,
-            {
-                "range": (AnyRange, _KNOWN),
-                "public_weight": (Literal["alpha", "one"], optional("docs/maths.md")),
-            },
-        ),
-        "strict": (
-            Strict,
-            {
-                "box": (dict[str, Pair], _BOX),
-                "reason": (AnyText, optional("why the box may be known without the data")),
-            },
-        ),
-        "censored": (
-            Censored,
-            {
-                "keep": (
-                    Number,
-                    optional("share of the prior's draws whose log density a window holds", gt=0),
-                ),
-                "reason": (AnyText, optional("why the prior may be known without the data")),
-            },
-        ),
-    }
+        "unweighted": standards.Unweighted,
+        "adp": standards.ADP,
+        "range-averaged": standards.RangeAveraged,
+        "range-truncated": standards.RangeTruncated,
+        "strict": Strict,
+        "censored": Censored,
+    },
+    told={
+        "range-averaged": {"range": (AnyRange, _RANGE)},
+        "range-truncated": {"range": (AnyRange, _RANGE)},
+        "strict": {
+            "box": (dict[str, Pair], needed(_BOX)),
+            "reason": (AnyText, optional("why the box may be known without the data")),
+        },
+        "censored": {
+            "keep": (Number, optional(_KEEP, gt=0)),
+            "reason": (AnyText, optional("why the prior may be known without the data")),
+        },
+    },
 )
 # Those that bring their own weights and bound.
 BOUNDED = tuple(name for name, model in STANDARDS.items() if issubclass(model.makes, Bounded))
 
-_AFFINE: Keys = {"scale": (Number, optional()), "shift": (Number, optional())}
-_RISK: Keys = {"risk": (Literal["lipschitz", "oscillation"], optional())}
 WEIGHTS, AnyWeights = _kinds(
     {
-        "linear": (weights.LinearWeights, _AFFINE | _RISK),
-        "softmax": (weights.SoftmaxWeights, _AFFINE | _RISK),
-        "logistic": (weights.LogisticWeights, _AFFINE | _RISK),
-        "inverse": (weights.InverseWeights, _AFFINE | _RISK),
-        "cap": (weights.CapWeights, {"cap": (Number, needed())} | _RISK),
-        "scalar": (weights.ScalarWeights, {"alpha": (Number, optional())}),
-        "identification": (
-            weights.IdentificationWeights,
-            {
-                "radius": (Number, needed()),
-                "known": (list[Text], optional()),
-                "pairwise": (Flag, optional()),
-                **_AFFINE,
-            },
-        ),
-        "reweighted": (
-            weights.Reweighted,
-            {"base": ("AnyWeights", needed()), "k": (Number, optional())},
-        ),
-    }
+        "linear": weights.LinearWeights,
+        "softmax": weights.SoftmaxWeights,
+        "logistic": weights.LogisticWeights,
+        "inverse": weights.InverseWeights,
+        "cap": weights.CapWeights,
+        "scalar": weights.ScalarWeights,
+        "identification": weights.IdentificationWeights,
+        "reweighted": weights.Reweighted,
+    },
+    told={},
 )
 for _model in (*RANGES.values(), *STANDARDS.values(), *WEIGHTS.values()):
     _model.model_rebuild()  # now that AnyRange and AnyWeights are there
@@ -311,7 +301,7 @@ class PlanKeys(Record):
 PLAN: TypeAdapter[PlanKeys] = TypeAdapter(PlanKeys)
 
 
-def write_part(value: Any, what: str, kinds: Mapping[str, type[Named]]) -> dict[str, Any]:
+def write_part(value: Any, what: str, kinds: Kinds) -> dict[str, Any]:
     """The record of a range, a standard or weights; only those that a plan knows can be written."""
     kind = next((name for name, model in kinds.items() if model.makes is type(value)), None)
     if kind is None:
