@@ -107,7 +107,7 @@ def _fit(prepared: Prepared) -> tuple[Synthesizer, list[str]]:
     """The fit, and the warnings it gave: passed on, and kept for the confidential files."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
-        synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+        synth = prepared.fit()
     for warning in caught:
         warnings.warn(warning.message, stacklevel=3)
     return synth, [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]

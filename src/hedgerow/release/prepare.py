@@ -37,6 +37,10 @@ class Prepared:
         """The plan's synthesizer, not fitted; changes replace settings of the plan."""
         return synthesizer(self.plan, **changes)
 
+    def fit(self, **changes: object) -> Synthesizer:
+        """The plan's synthesizer, fitted to its data."""
+        return self.synthesizer(**changes).fit(self.table, left_out=self.withheld)
+
     def __repr__(self) -> str:
         return f"Prepared({self.table.num_rows} rows, confidential)"
 
@@ -50,37 +54,31 @@ def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
-    how = plan.read
-    source = formats.read(
-        plan.data,
-        format=how.format,
-        encoding=how.encoding,
-        delimiter=how.delimiter,
-        decimal=how.decimal,
-        missing=how.missing,
-        text=how.text,
-    )
+    source = formats.read(plan.data, **vars(plan.read))
     whole = Table.of(source.frame)
     outcome, predictors = reads(plan.formula, whole)
-    ranged = plan.standard.range.columns
-    weighed = plan.weights.columns if plan.weights is not None else ()
-    used = (outcome, *predictors, *ranged, *weighed)
-    whole.require(list(used))
-    _check_columns(plan, whole, outcome, ranged)
-    source, dropped = _complete(plan, source, (outcome, *predictors))
+    of_range = plan.standard.range.columns
+    of_weights = plan.weights.columns if plan.weights is not None else ()
+    used = (outcome, *predictors, *of_range, *of_weights)
+    whole.require([*used, *plan.outputs.drop])
+    if outcome in plan.outputs.drop:
+        raise SettingError(
+            f"Column '{outcome}' is the protected column; without it there is nothing to release."
+        )
+    if outcome in of_range:
+        raise SettingError(
+            f"The range reads the protected column '{outcome}'. A range must come from public columns."
+        )
+    source, dropped = _drop_incomplete(plan, source, (outcome, *predictors))
     columns = source.frame.column_names
-    released = tuple(name for name in columns if name not in set(plan.outputs.drop))
-    kept = {*released, *used}
-    formats.check(
-        source.frame.select(released),
-        source,
-        format=plan.outputs.format,
-        formulas=plan.outputs.formulas,
-    )
+    outputs, dropped_columns = plan.outputs, set(plan.outputs.drop)
+    released = tuple(name for name in columns if name not in dropped_columns)
+    fitted = {*released, *used}
+    formats.check(source.frame.select(released), source, format=outputs.format, formulas=outputs.formulas)
     return Prepared(
         plan=plan,
         source=source,
-        table=source.frame.select([name for name in columns if name in kept]),
+        table=source.frame.select([name for name in columns if name in fitted]),
         outcome=outcome,
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name not in released),
@@ -88,19 +86,7 @@ def prepare(plan: Plan) -> Prepared:
     )
 
 
-def _check_columns(plan: Plan, table: Table, outcome: str, ranged: tuple[str, ...]) -> None:
-    table.require(list(plan.outputs.drop))
-    if outcome in plan.outputs.drop:
-        raise SettingError(
-            f"Column '{outcome}' is the protected column; without it there is nothing to release."
-        )
-    if outcome in ranged:
-        raise SettingError(
-            f"The range reads the protected column '{outcome}'. A range must come from public columns."
-        )
-
-
-def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
+def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
     """The source without rows that lack a value in a column of the formula, if the plan says so."""
     gaps = {name: pc.is_null(source.frame.column(name), nan_is_null=True) for name in dict.fromkeys(names)}
     counts = {name: int(pc.sum(gap).as_py() or 0) for name, gap in gaps.items()}

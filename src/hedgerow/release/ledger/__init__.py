@@ -45,9 +45,8 @@ class Ledger:
 
     def fingerprint(self, frame: Any, columns: Sequence[str] | None = None) -> str:
         """What the ledger knows the confidential columns by; reveals nothing without its key."""
-        from hedgerow.release.ledger.fingerprint import (
-            fingerprint,
-        )  # with it comes pyarrow, which listing does not need
+        # With it comes pyarrow, which listing does not need.
+        from hedgerow.release.ledger.fingerprint import fingerprint
 
         return fingerprint(frame, columns, key=self._store.data_key)
 
