@@ -14,7 +14,7 @@ from hedgerow.errors import PlanError, SettingError
 from hedgerow.privacy.weights import as_weights
 from hedgerow.release import text
 from hedgerow.release.plan import Outputs, Plan, Read
-from hedgerow.release.plan.commented import commented
+from hedgerow.release.plan.commented import commented_text
 from hedgerow.release.plan.flags import from_flags, to_flags
 from hedgerow.release.plan.parts import schema
 
@@ -58,7 +58,7 @@ def parsed(arguments: list[str]) -> Plan:
 
 
 def everywhere_the_same(plan: Plan) -> None:
-    for again in (Plan.loads(plan.text()), Plan.loads(commented(plan)), parsed(to_flags(plan))):
+    for again in (Plan.loads(plan.text()), Plan.loads(commented_text(plan)), parsed(to_flags(plan))):
         assert again.mapping() == plan.mapping()
         assert (again.relation, again.digest) == (plan.relation, plan.digest)
     jsonschema.validate(plan.mapping(), schema())
@@ -193,10 +193,10 @@ def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
     plan = Plan(**SMALL, standard=standard)
     everywhere_the_same(plan)
     assert not {"weights", "bound"} & set(plan.mapping())
-    for written in (plan.text(), commented(plan), *to_flags(plan)):
+    for written in (plan.text(), commented_text(plan), *to_flags(plan)):
         assert "linear" not in written
         assert "lipschitz" not in written
-    again = Plan.loads(commented(plan))
+    again = Plan.loads(commented_text(plan))
     assert (again.standard, again.weights, again.bound) == (standard, None, None)
     # What would be ignored is refused, in the words of the synthesizer.
     flag = {"standard": to_flags(plan)[-1].removeprefix("--standard=")}

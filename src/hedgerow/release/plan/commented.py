@@ -17,7 +17,7 @@ _EXAMPLES = {
 }
 
 
-def commented(plan: Plan) -> str:
+def commented_text(plan: Plan) -> str:
     """The plan as YAML with comments; reads back as the same plan."""
     plain = plan.mapping()
     blocks = [
