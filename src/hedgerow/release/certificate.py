@@ -1,7 +1,8 @@
 """The certificate: what may be claimed about a release, for machines (JSON) and for people (Markdown).
 
 Both are written from one value, and its statements are those of `Guarantee`, so that nothing is said twice in
-different words. A certificate holds public facts only: targets and settings, never what a fit achieved.
+different words. A certificate holds public facts only: targets and settings, never what a fit achieved. Its
+dataclasses are its form as well: `Certificate.loads` refuses whatever their annotations do not allow.
 `certificate.md` is a function of `certificate.json`; `verify` writes it again to see whether it was changed.
 """
 

@@ -1,5 +1,8 @@
 """Making a release: from a plan to a folder of which `public/` may leave the building.
 
+    >>> made = make_release(Plan.load("plan.yaml"), "release")
+    >>> print(made.certificate.claim)
+
 The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk; the folder
 appears whole by one rename; then the ledger is told (`confirm`). A process that dies in between leaves an
 entry without copies, which counts as spent until somebody settles it, and never copies without an entry.

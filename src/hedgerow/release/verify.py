@@ -1,5 +1,9 @@
 """Does a release match its certificate? Every file of `public/` is accounted for, byte by byte.
 
+    >>> verify_release("release").problems
+    ()
+
+A receiver needs nothing of the engine for it: digests are compared, and plan.yaml is read as plain values.
 What this finds: a file changed, added, missing, replaced by a link, or a certificate whose text and figures
 disagree. What it cannot find alone: somebody who writes copies and certificate anew. The ledger keeps the
 digest of the certificate for that; pass it, and the confidential part is compared too where it is present.

@@ -1,5 +1,10 @@
 """The ledger: what has been spent on which data.
 
+    >>> with Ledger.open("ledger.sqlite") as ledger:
+    ...     _ = ledger.set_budget(10, relation="withheld", dataset="payroll")
+    ...     ledger.balance(dataset="payroll")[0].remaining
+    10.0
+
 A release is paid in two steps. `reserve` checks the budget and records the spend, in one transaction that no
 other process can interleave, before anything becomes visible; `confirm` records that the copies are out. A
 crash between the two leaves a reservation that counts as spent until it is settled: as spent, or as void by

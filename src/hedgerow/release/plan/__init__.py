@@ -1,11 +1,10 @@
 """A plan: everything a release is told before it sees the data, in one file that can be read and signed.
 
     >>> plan = Plan(formula="payroll ~ employees", epsilon=5.7, data="payroll.csv")
-    >>> print(plan.public().text())
-    version: 1
-    formula: payroll ~ employees
-    family: lognormal
-    ...
+    >>> Plan.loads(plan.text()) == plan
+    True
+    >>> plan.relation
+    'withheld'
 
 A plan is a frozen value. It is written as YAML (`Plan.text`), read back (`Plan.load`), and turned into the
 flags of a command line and back (`hedgerow.release.plan.flags`); all three go through one description of its
