@@ -198,13 +198,13 @@ def test_public_outside_and_radius_are_named_in_the_guarantee(small):
 
 
 def test_claims_are_rounded_up():
-    from hedgerow.privacy.wording import rounded_up
+    from hedgerow.numerics.rounding import format_rounded_up
 
-    assert rounded_up(10 / 3, 6) == "3.33334"
-    assert rounded_up(0.004603, 2) == "0.0047"
-    assert rounded_up(2.0, 6) == "2"
-    assert rounded_up(150.0, 2) == "150"
-    assert rounded_up(5.7 / 3, 6) == "1.9"
+    assert format_rounded_up(10 / 3, 6) == "3.33334"
+    assert format_rounded_up(0.004603, 2) == "0.0047"
+    assert format_rounded_up(2.0, 6) == "2"
+    assert format_rounded_up(150.0, 2) == "150"
+    assert format_rounded_up(5.7 / 3, 6) == "1.9"
 
 
 def test_unknown_ways_of_making_copies_are_refused_plainly():

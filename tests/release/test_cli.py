@@ -130,7 +130,17 @@ def test_pending_entries_are_listed_and_settled(hedgerow, table, monkeypatch, tm
     assert hedgerow("ledger", "settle", release, "void").code == 2
     assert hedgerow("ledger", "settle", release, "released").code == 2
     assert hedgerow("ledger", "settle", "0" * 16, "spent").code == 3
-    assert hedgerow("ledger", "settle", release, "released", "--release", "release").code == 0
+    settled = (
+        "ledger",
+        "settle",
+        release,
+        "released",
+        "--release",
+        "release",
+        "--note",
+        "the folder was complete",
+    )
+    assert hedgerow(*settled).code == 0
     assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
     assert hedgerow("ledger", "settle", release, "spent").code == 3
     assert hedgerow("ledger", "export", "--out", "ledger.json").code == 0

@@ -5,7 +5,10 @@ import json
 import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import numpy as np
@@ -15,9 +18,10 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import DataError, FileError, ReleaseError, SettingError
+from hedgerow.mechanism.price import BOUNDS, SUPREMA
 from hedgerow.release import certificate as certificates
 from hedgerow.release.ledger import Ledger
-from hedgerow.release.make import _assumed
+from hedgerow.release.make import list_assumptions
 from hedgerow.release.prepare import prepare
 
 AVERAGED = hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)))
@@ -209,7 +213,7 @@ def test_what_a_family_and_a_censored_likelihood_rest_on_is_in_the_certificate(t
         family=family,
         standard=hr.Censored(reason="printed medians"),
     )
-    found = {item.what: item.because for item in _assumed(prepare(plan))}
+    found = {item.what: item.because for item in list_assumptions(prepare(plan))}
     assert found["the model with its prior, which place the windows of the censored likelihood"] == (
         "printed medians"
     )
@@ -347,6 +351,58 @@ def test_verify_finds_every_change(original, tmp_path, how, alone):
         except ReleaseError:
             continue
         assert problems
+
+
+def loaded(script: str, *arguments: object) -> set[str]:
+    """The modules that a fresh interpreter has loaded after a script."""
+    command = [sys.executable, "-c", f"import sys\n{script}\nprint(*sys.modules)", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_a_receiver_verifies_without_the_engine(original):
+    script = "import hedgerow as hr\nassert hr.verify_release(sys.argv[1]).problems == ()"
+    modules = loaded(script, original)
+    assert len([name for name in modules if name.partition(".")[0] == "hedgerow"]) <= 15
+    assert not {"numpy", "pandas", "pyarrow", "numba", "scipy", "sqlite3"} & modules
+    # The plan is there for whoever has the engine, from the very bytes that were verified.
+    plan = hr.verify_release(original).plan
+    assert (plan.formula, plan.data, plan.seed) == ("x ~ z", None, None)
+
+
+def test_importing_the_package_loads_no_schemas():
+    modules = loaded("import hedgerow")
+    assert not {"pydantic", "yaml", "numpy"} & modules
+
+
+def test_certificates_and_the_engine_know_the_same_bounds():
+    assert get_args(certificates.Bound) == (*BOUNDS, *SUPREMA)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"bond": "exact", "bound": None}, "bond is not known. Did you mean bound?"),
+        ({"records": 0}, "records must be at least 1, got 0."),
+        ({"records": True}, "records must be a whole number, got True."),
+        ({"seeded": 1}, "seeded must be true or false, got 1."),
+        ({"plan": "ab"}, "plan does not have the form ^[0-9a-f]{64}$, got 'ab'."),
+        ({"claim": " "}, "claim is blank."),
+        ({"epsilon": {"per_copy": -1.0, "total": 2.0}}, "epsilon.per_copy must be above 0, got -1.0."),
+        ({"copies": []}, "copies must have at least 1 entries, got 0."),
+        ({"bound": "exakt"}, "Did you mean exact?"),
+        ({"assumed_public": [{"what": "x"}]}, "assumed_public[0].because is missing."),
+        ({"certificate": 2}, "another version"),
+    ],
+)
+def test_a_certificate_is_refused_with_its_place(original, change, told):
+    content = json.loads((original / "public" / "certificate.json").read_text()) | change
+    content = {name: value for name, value in content.items() if name != "bound" or value is not None}
+    with pytest.raises(ReleaseError) as caught:
+        certificates.Certificate.loads(json.dumps(content).encode())
+    assert told in str(caught.value)
+    assert not jsonschema.Draft202012Validator(certificates.schema()).is_valid(content)
 
 
 def test_verify_notices_open_doors_links_and_other_folders(original, tmp_path):

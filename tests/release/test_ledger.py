@@ -497,3 +497,58 @@ def test_a_long_ledger_stays_quick(ledger: Ledger) -> None:
             )
     assert in_order(lambda: reserve(ledger, 0.1)) < 2
     assert ledger.balance()[0].spent == 500.1
+
+
+RECORDED = "c" * 64
+
+
+@pytest.fixture
+def old_ledger(path: Path) -> Path:
+    """A ledger as hedgerow wrote it when digests stood in notes: version 1, six rows."""
+    content = (Path(__file__).parent / "ledger_version_1.sql").read_text()
+    _, key, head = next(line for line in content.splitlines() if line.startswith("-- beside it:")).split("|")
+    connection = sqlite3.connect(path)
+    connection.executescript(content)
+    connection.close()
+    for ending, text in ((".key", key), (".head", head)):
+        file = path.with_name(path.name + ending)
+        file.write_text(text.strip() + "\n")
+        file.chmod(0o600)
+    return path
+
+
+def test_a_ledger_written_before_is_opened_verified_and_continued(old_ledger: Path) -> None:
+    with Ledger.open(old_ledger) as ledger:
+        assert ledger.verify() == ()
+        before = ledger.entries()
+        assert len(before) == 6
+        assert {entry.certificate for entry in before} == {None}
+        released = [entry.certificate_digest for entry in before if entry.event == "released"]
+        assert released == [RECORDED, RECORDED]
+        ledger.confirm("3" * 16, certificate="e" * 64, note="certificate " + RECORDED)
+        assert ledger.entries()[-1].certificate_digest == "e" * 64
+    with Ledger.open(old_ledger) as ledger:
+        assert ledger.verify() == ()
+        assert ledger.entries()[:6] == before
+        assert ledger.balance()[0].remaining == 4.0
+
+
+def test_the_chain_covers_the_digest_of_the_certificate(old_ledger: Path) -> None:
+    with Ledger.open(old_ledger) as ledger:
+        ledger.confirm("3" * 16, certificate="e" * 64)
+    for row, digest in ((7, None), (7, "d" * 64), (3, RECORDED), (3, "d" * 64)):
+        changed = shutil.copytree(old_ledger.parent, old_ledger.parent.parent / f"changed-{row}-{digest}")
+        connection = sqlite3.connect(changed / old_ledger.name)
+        connection.execute("DROP TRIGGER entries_update")
+        connection.execute("UPDATE entries SET certificate = ? WHERE id = ?", (digest, row))
+        connection.commit()
+        connection.close()
+        with Ledger.open(changed / old_ledger.name) as ledger:
+            assert f"row {row} was changed." in ledger.verify(), (row, digest)
+
+
+def test_a_digest_is_a_digest(ledger: Ledger) -> None:
+    release = reserve(ledger).release
+    with pytest.raises(SettingError, match="64 hex digits"):
+        ledger.confirm(str(release), certificate="settled by hand")
+    assert len(ledger.pending()) == 1

@@ -41,7 +41,7 @@ def box(
     """
     from hedgerow.advice.elicit import box_cost, box_from_medians
     from hedgerow.privacy.strict import Strict
-    from hedgerow.release.plan import text
+    from hedgerow.release import text
     from hedgerow.tables import files as formats
 
     table = formats.read(predictors).frame
@@ -72,7 +72,7 @@ def box(
 
 
 def _parse_mapping(given: str, flag: str) -> dict[str, Any]:
-    from hedgerow.release.plan import text
+    from hedgerow.release import text
 
     parts = text.load(given, flag)
     if not isinstance(parts, dict):

@@ -158,17 +158,15 @@ def settle(
     """
     with open_existing(ledger) as opened:
         if outcome == "released":
-            note = _confirmation(release, folder, note)
-            entry = opened.confirm(release, note=note)
+            entry = opened.confirm(release, certificate=_certificate_digest(release, folder), note=note)
         else:
             entry = opened.settle(release, outcome, note=note)
     screen.say(f"Release {release} is settled as {entry.event}.")
     screen.result({"release": release, "state": entry.event})
 
 
-def _confirmation(release: str, folder: Path | None, note: str) -> str:
-    """The note of a confirmed release: the digest of its certificate, as a release writes it itself."""
-    from hedgerow.release.make import digest_of
+def _certificate_digest(release: str, folder: Path | None) -> str:
+    """The digest of the certificate in a folder, if the folder verifies and is that release."""
     from hedgerow.release.verify import verify_release
 
     if folder is None:
@@ -176,7 +174,7 @@ def _confirmation(release: str, folder: Path | None, note: str) -> str:
     verified = verify_release(folder)
     if verified.problems or verified.certificate.release != release:
         raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
-    return f"certificate {digest_of(verified.certificate)}" + (f"; {note}" if note else "")
+    return verified.certificate.digest
 
 
 @app.command()

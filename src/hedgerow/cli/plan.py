@@ -49,7 +49,7 @@ def init(
     """
     from dataclasses import replace
 
-    from hedgerow.release.plan.commented import commented
+    from hedgerow.release.plan.commented import commented_text
     from hedgerow.release.plan.flags import command as as_command
 
     if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
@@ -62,11 +62,11 @@ def init(
         screen.result({"command": as_command(plan)})
         return
     if out is None:
-        screen.say(commented(plan).rstrip())
+        screen.say(commented_text(plan).rstrip())
         screen.result(plan.mapping())
         return
     paths: dict[str, Any] = {name: _relative_to(out, getattr(plan, name)) for name in ("data", "ledger")}
-    write_new(out, commented(replace(plan, **paths)).encode())
+    write_new(out, commented_text(replace(plan, **paths)).encode())
     screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
     screen.result({"plan": str(out)})
 

@@ -27,8 +27,8 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
+from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.wording import rounded_up
 
 if TYPE_CHECKING:
     from hedgerow.privacy.guarantee import Guarantee
@@ -157,7 +157,7 @@ class _OverDraws(Bound):
         stated, terms = given.statement, given.terms
         return (
             f"With {sureness(stated)}, on a set of parameters that holds all but at most δ = "
-            f"{rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table and the "
+            f"{format_rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table and the "
             f"posterior given the table in which {given.neighbour} have densities that differ by a factor of "
             f"at most e^ε, both restricted to that set; {price_in_words(epsilon, terms.copies)}. How much of "
             "the second posterior lies in the set is not covered."
@@ -209,7 +209,7 @@ class Exact(Bound):
         stated = given.statement
         return (
             f"With {sureness(stated)}, a released parameter draw has probability at most δ = "
-            f"{rounded_up(stated.delta, 2)} of a privacy loss above "
+            f"{format_rounded_up(stated.delta, 2)} of a privacy loss above "
             f"{price_in_words(epsilon, given.terms.copies)} about any record, compared with the table in "
             f"which {given.neighbour}. The probability is over draws given the table; the reverse direction "
             "is not covered."
@@ -234,7 +234,9 @@ class Supremum(Bound):
         return Statement(draws, 0.0, 1.0, health.independent)
 
     def _private(self, epsilon: float, copies: int, composed: str) -> str:
-        one, whole, twice = (rounded_up(value, 6) for value in (epsilon / copies, epsilon, 2 * epsilon))
+        one, whole, twice = (
+            format_rounded_up(value, 6) for value in (epsilon / copies, epsilon, 2 * epsilon)
+        )
         total = f"; {copies} {composed} compose to {whole} and {twice}" if copies > 1 else ""
         return (
             f"ε-differentially private with ε = {one} for one outcome withheld, and with 2ε for one outcome "
@@ -323,7 +325,9 @@ def sureness(stated: Statement) -> str:
 
 def price_in_words(epsilon: float, copies: int) -> str:
     """ε for one copy, and for all of them."""
-    one = f"ε = {rounded_up(epsilon / copies, 6)} for one copy"
+    one = f"ε = {format_rounded_up(epsilon / copies, 6)} for one copy"
     return (
-        one if copies == 1 else f"{one} (in total {rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
+        one
+        if copies == 1
+        else f"{one} (in total {format_rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
     )

@@ -2,5 +2,5 @@
 
 Read in this order: `plan` (what is to be done), `prepare` (the table it speaks of), `make` (the order that is
 the guarantee), `folder`, `certificate`, `confidential`, `ledger` (what was spent), `verify`, `trial` (what a
-plan would cost, without a release).
+plan would cost, without a release). `text` and `document` are how plans and certificates are read.
 """

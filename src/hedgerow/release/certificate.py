@@ -1,138 +1,103 @@
 """The certificate: what may be claimed about a release, for machines (JSON) and for people (Markdown).
 
 Both are written from one value, and its statements are those of `Guarantee`, so that nothing is said twice in
-different words. A certificate holds public facts only: targets and settings, never what a fit achieved.
+different words. A certificate holds public facts only: targets and settings, never what a fit achieved. Its
+dataclasses are its form as well: `Certificate.loads` refuses whatever their annotations do not allow.
 `certificate.md` is a function of `certificate.json`; `verify` writes it again to see whether it was changed.
 """
 
+import hashlib
 import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError
-from hedgerow.privacy.bounds import BOUNDS
-from hedgerow.privacy.guarantee import Guarantee
-from hedgerow.privacy.wording import Assumption, rounded_up
-from hedgerow.release.fields import (
-    Choice,
-    Either,
-    Flag,
-    Key,
-    Named,
-    Nothing,
-    Number,
-    Record,
-    Several,
-    Text,
-    Whole,
-)
+from hedgerow.numerics.rounding import format_rounded_up
+from hedgerow.release.document import AnyText, Digest, Flag, Number, Text, Whole, describe, read
+
+if TYPE_CHECKING:  # a receiver verifies without the engine
+    from hedgerow.privacy.guarantee import Guarantee
 
 VERSION = 1
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
-_DIGEST = Text("[0-9a-f]{64}")
-_TEXTS = Several(Text())
-_COLUMNS = Several(Text(blank=True))  # a Parquet column may have any name
+# The words of the format, not of the engine, which a receiver need not have.
+Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
+Above0 = Annotated[Number, Field(gt=0)]
+From1 = Annotated[Whole, Field(ge=1)]
 
 
-def _keys(**of: Any) -> dict[str, Key]:
-    return {name: Key(field, "it belongs to every certificate.", required=True) for name, field in of.items()}
+class _Strict:
+    """Keys that a part of a certificate does not know are refused."""
 
-
-FIELDS = Record(
-    _keys(
-        certificate=Whole(least=1),
-        release=Text("[0-9a-f]{16}"),
-        date=Text("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
-        standard=Text(),
-        neighbour=Text(),
-        bound=Choice(tuple(bound.name for bound in BOUNDS)),
-        family=Text(),
-        epsilon=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
-        delta=Either((Record(_keys(per_copy=Number(above=0), total=Number(above=0))), Nothing())),
-        confidence=Either((Number(above=0), Nothing())),
-        draws=Whole(least=1),
-        independent_draws=Flag(),
-        claim=Text(),
-        processing=_TEXTS,
-        not_covered=_TEXTS,
-        left_open=Either((Text(), Nothing())),
-        protected=Text(),
-        unchanged=_COLUMNS,
-        used_not_released=_COLUMNS,
-        records=Whole(least=1),
-        assumed_public=Several(Record(_keys(what=Text(), because=Text()))),
-        seeded=Flag(),
-        software=Named(Text()),
-        plan=_DIGEST,
-        copies=Several(
-            Record(
-                _keys(
-                    file=Text(r"copy-[0-9]+\.[a-z]+"), format=Text(), sha256=_DIGEST, bytes=Whole(),
-                    changes=_TEXTS,
-                )
-            ),
-            least=1,
-        ),
-    )
-)  # fmt: skip
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(_Strict):
     """A synthetic table on disk."""
 
-    file: str
-    format: str
-    sha256: str
-    bytes: int
-    changes: tuple[str, ...]  # what its format could not hold as it was
+    file: Annotated[AnyText, Field(pattern=r"^(copy-[0-9]+\.[a-z]+)$")]
+    format: Text
+    sha256: Digest
+    bytes: Annotated[Whole, Field(ge=0)]
+    changes: tuple[Text, ...]  # what its format could not hold as it was
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(_Strict):
     """A figure for one copy, and for all of them together."""
 
-    per_copy: float
-    total: float
+    per_copy: Above0
+    total: Above0
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Assumption(_Strict):
+    """Something the statement takes as public knowledge, and why."""
+
+    what: Text
+    because: Text
+
+
+@dataclass(frozen=True)
+class Certificate(_Strict):
     """What a release claims and what it consists of. Public."""
 
-    release: str
-    date: str
-    standard: str
-    neighbour: str
-    bound: str
-    family: str
+    release: Annotated[AnyText, Field(pattern="^([0-9a-f]{16})$")]
+    date: Annotated[AnyText, Field(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})$")]
+    standard: Text
+    neighbour: Text
+    bound: Bound
+    family: Text
     epsilon: Price | None  # None: nothing is claimed
     delta: Price | None
-    confidence: float | None  # none where the claim does not rest on draws
-    draws: int
-    independent_draws: bool
-    claim: str
-    processing: tuple[str, ...]  # what was done to the released draws afterwards, at no price
-    not_covered: tuple[str, ...]
-    left_open: str | None
-    protected: str
-    unchanged: tuple[str, ...]
-    used_not_released: tuple[str, ...]
-    records: int
+    confidence: Above0 | None  # none where the claim does not rest on draws
+    draws: From1
+    independent_draws: Flag
+    claim: Text
+    processing: tuple[Text, ...]  # what was done to the released draws afterwards, at no price
+    not_covered: tuple[Text, ...]
+    left_open: Text | None
+    protected: Text
+    unchanged: tuple[AnyText, ...]  # a Parquet column may have any name
+    used_not_released: tuple[AnyText, ...]
+    records: From1
     assumed_public: tuple[Assumption, ...]
-    seeded: bool
-    software: dict[str, str]
-    plan: str  # digest of plan.yaml
-    copies: tuple[Copy, ...]
+    seeded: Flag
+    software: dict[str, Text]
+    plan: Digest  # of plan.yaml
+    copies: Annotated[tuple[Copy, ...], Field(min_length=1)]
 
     @classmethod
     def build(
         cls,
-        guarantee: Guarantee,
+        guarantee: "Guarantee",
         *,
         release: str,
         date: str,
@@ -186,18 +151,21 @@ class Certificate:
         if len(content) > LARGEST:
             raise ReleaseError(f"certificate.json has more than {LARGEST} bytes, which no release has.")
         try:
-            found = FIELDS.read(json.loads(content, object_pairs_hook=_once, parse_constant=_refuse), "")
+            document = json.loads(content, object_pairs_hook=_once, parse_constant=_refuse)
+            if not isinstance(document, dict) or "certificate" not in document:
+                raise FieldError("the document has no key certificate with the version of its form.")
+            if document.pop("certificate") != VERSION:
+                raise ReleaseError(f"certificate.json has another version than {VERSION}. Update hedgerow.")
+            return read(TypeAdapter(cls), document)
         except FieldError as error:
             raise ReleaseError(f"certificate.json is not a certificate: {error}") from None
         except (ValueError, RecursionError):
             raise ReleaseError("certificate.json is not JSON. It was changed, or cut short.") from None
-        if found.pop("certificate") != VERSION:
-            raise ReleaseError(f"certificate.json has another version than {VERSION}. Update hedgerow.")
-        for name in ("epsilon", "delta"):
-            found[name] = None if found[name] is None else Price(**found[name])
-        found["assumed_public"] = tuple(Assumption(**item) for item in found["assumed_public"])
-        found["copies"] = tuple(Copy(**item) for item in found["copies"])
-        return cls(**found)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of certificate.json, which the ledger keeps."""
+        return hashlib.sha256(self.json().encode()).hexdigest()
 
     def markdown(self) -> str:
         """For people."""
@@ -233,14 +201,14 @@ class Certificate:
             found += [("target ε", "none: nothing is claimed")]
         else:
             found += [
-                ("target ε for one copy", rounded_up(self.epsilon.per_copy, 6)),
-                ("target ε in total", rounded_up(self.epsilon.total, 6)),
+                ("target ε for one copy", format_rounded_up(self.epsilon.per_copy, 6)),
+                ("target ε in total", format_rounded_up(self.epsilon.total, 6)),
             ]
         if self.delta is not None:
             kind = "independent" if self.independent_draws else "effective"
             found += [
-                ("δ for one copy", rounded_up(self.delta.per_copy, 2)),
-                ("δ in total", rounded_up(self.delta.total, 2)),
+                ("δ for one copy", format_rounded_up(self.delta.per_copy, 2)),
+                ("δ in total", format_rounded_up(self.delta.total, 2)),
                 ("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws"),
             ]
         found += [
@@ -254,13 +222,9 @@ class Certificate:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a certificate."""
-    body = FIELDS.schema()
-    body["properties"]["certificate"] = {"const": VERSION}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "hedgerow certificate",
-        **body,
-    }
+    body = describe(TypeAdapter(Certificate), "hedgerow certificate")
+    body["properties"] = {"certificate": {"const": VERSION}} | body["properties"]
+    return body | {"required": ["certificate", *body["required"]]}
 
 
 def _software() -> dict[str, str]:

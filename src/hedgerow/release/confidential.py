@@ -24,18 +24,21 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
         "flagged": synth.flagged_,
         "utility": synth.utility(),
         "by-draws": synth.by_draws_,
-        "draws": _draws(synth),
+        "draws": _draws_table(synth),
     }
     for name, frame in frames.items():
         if len(frame):
             formats.write(frame, draft.place(CONFIDENTIAL, f"{name}.parquet"), "parquet")
-    draft.write_json(CONFIDENTIAL, "summary.json", _summary(prepared, synth) | facts)
+    draft.write_json(CONFIDENTIAL, "summary.json", _summarize(prepared, synth) | facts)
     draft.write(CONFIDENTIAL, "plan.yaml", prepared.plan.text())
     draft.write(CONFIDENTIAL, "README.txt", _README)
 
 
-def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
+def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
     fit = synth._need().outcome.fit
+    in_box = {}  # how well the box of a strict release fits the data
+    if isinstance(synth.settings.model, Boxed):
+        in_box = {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in BY_DRAWS}
     return {
         "confidential": True,
@@ -48,7 +51,7 @@ def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         "scale": synth.scale_,
         "mean_alpha": float(synth.alpha_.mean()),
         "flagged_records": len(synth.flagged_),
-        **_box(synth),
+        **in_box,
         "health": {
             "sampler": fit.health.sampler,
             "independent": fit.health.independent,
@@ -65,15 +68,8 @@ def _summary(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
     }
 
 
-def _box(synth: Synthesizer) -> dict[str, float]:
-    """How well the box of a strict release fits the data."""
-    if not isinstance(synth.settings.model, Boxed):
-        return {}
-    return {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
-
-
-def _draws(synth: Synthesizer) -> pa.Table:
-    """The parameter draws, a column for each coefficient."""
+def _draws_table(synth: Synthesizer) -> pa.Table:
+    """The parameter draws, one column per coefficient."""
     columns: dict[str, Any] = {}
     for name, values in synth._need().outcome.fit.parameters.items():
         flat = np.asarray(values).reshape(len(values), -1)

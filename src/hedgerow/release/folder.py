@@ -10,6 +10,7 @@ A process that dies leaves a draft or a release, never a part of one.
 """
 
 import errno
+import glob
 import json
 import os
 import shutil
@@ -38,7 +39,7 @@ def check_place(out: Path) -> None:
 
 def drafts(out: Path) -> list[Path]:
     """What earlier releases to this place left behind when they died."""
-    return sorted(out.parent.glob(f".{_literal(out.name)}.hedgerow-*.partial"))
+    return sorted(out.parent.glob(f".{glob.escape(out.name)}.hedgerow-*.partial"))
 
 
 class Draft:
@@ -56,7 +57,7 @@ class Draft:
 
     def begin(self) -> None:
         """Makes the empty draft."""
-        with _told(self.out):
+        with _explaining_errors(self.out):
             self.path.mkdir(mode=0o700)
             self._begun = True
             (self.path / PUBLIC).mkdir()
@@ -69,7 +70,7 @@ class Draft:
     def write(self, part: str, name: str, content: str) -> bytes:
         """Writes a text file to disk; returns its bytes."""
         raw = content.encode()
-        with _told(self.out), self.place(part, name).open("xb") as file:
+        with _explaining_errors(self.out), self.place(part, name).open("xb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
@@ -81,7 +82,7 @@ class Draft:
 
     def publish(self) -> None:
         """Makes the draft the release folder, by one rename."""
-        with _told(self.out):
+        with _explaining_errors(self.out):
             for file in (self.path / CONFIDENTIAL).iterdir():
                 file.chmod(0o600)
             for folder in (self.path / PUBLIC, self.path / CONFIDENTIAL, self.path):
@@ -111,7 +112,7 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def _told(out: Path) -> Iterator[None]:
+def _explaining_errors(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -119,8 +120,3 @@ def _told(out: Path) -> Iterator[None]:
             f"{out.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Free some room, or "
             "choose a folder that can be written to."
         ) from None
-
-
-def _literal(name: str) -> str:
-    """A name for glob, with its special characters taken literally."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)

@@ -1,5 +1,8 @@
 """Making a release: from a plan to a folder of which `public/` may leave the building.
 
+    >>> made = make_release(Plan.load("plan.yaml"), "release")
+    >>> print(made.certificate.claim)
+
 The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk; the folder
 appears whole by one rename; then the ledger is told (`confirm`). A process that dies in between leaves an
 entry without copies, which counts as spent until somebody settles it, and never copies without an entry.
@@ -21,8 +24,7 @@ from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
-from hedgerow.privacy.wording import NO_REASON, Assumption
-from hedgerow.release.certificate import Certificate, Copy
+from hedgerow.release.certificate import Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger
@@ -31,11 +33,11 @@ from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
-from hedgerow.tables.files import Written
 
 Progress = Callable[[str], None]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
+NO_REASON = "No reason was given."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
@@ -71,7 +73,7 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         _warn_about_budgets(ledger.check(**account, epsilon=plan.epsilon), plan)
         _warn_about_release(prepared)
         tell("fitting")
-        synth, notes = _fitted(prepared)
+        synth, notes = _fit(prepared)
         sample = synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
@@ -86,74 +88,74 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         draft = Draft(out, release)
         try:
             draft.begin()
-            certificate = _write(draft, prepared, synth, sample, notes, release, fingerprint, tell)
+            certificate = _write_public(draft, prepared, sample, release, tell)
+            tell("writing confidential files")
+            facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
+            write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
             draft.publish()
         except BaseException:
             _undo(draft, ledger, release)
             raise
-        _confirm(ledger, release, certificate)
+        try:
+            ledger.confirm(release, certificate=certificate.digest)
+        except LedgerError as error:
+            _warn(
+                f"The release is made and its spend recorded, but the ledger could not be told so: {error} "
+                f"Its entry {release} is pending; close it with: hedgerow ledger settle {release} spent"
+            )
     return Made(out, certificate, plan.relation, ledger_path(plan.ledger))
 
 
-def _fitted(prepared: Prepared) -> tuple[Synthesizer, list[str]]:
+def _fit(prepared: Prepared) -> tuple[Synthesizer, list[str]]:
     """The fit, and the warnings it gave: passed on, and kept for the confidential files."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
-        synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+        synth = prepared.fit()
     for warning in caught:
         warnings.warn(warning.message, stacklevel=3)
     return synth, [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]
 
 
-def _write(
-    draft: Draft,
-    prepared: Prepared,
-    synth: Synthesizer,
-    sample: Release,
-    notes: list[str],
-    release: str,
-    fingerprint: str,
-    tell: Progress,
+def _write_public(
+    draft: Draft, prepared: Prepared, sample: Release, release: str, tell: Progress
 ) -> Certificate:
-    plan, written = prepared.plan, []
+    """Writes the copies, the plan and the certificate of them."""
+    plan, copies = prepared.plan, []
     for number, table in enumerate(sample.tables, 1):
         tell(f"writing copy {number} of {plan.copies}")
-        file = draft.place(PUBLIC, f"copy-{number}{prepared.format.suffix}")
-        written.append(
-            formats.write(
-                table.select(prepared.released),
-                file,
-                prepared.source,
-                format=prepared.format,
-                formulas=plan.outputs.formulas,
-            )
+        written = formats.write(
+            table.select(prepared.released),
+            draft.place(PUBLIC, f"copy-{number}{prepared.format.suffix}"),
+            prepared.source,
+            format=prepared.format,
+            formulas=plan.outputs.formulas,
+        )
+        copies.append(
+            Copy(written.path.name, written.format.value, written.sha256, written.size, written.changes)
         )
     tell("writing the certificate")
+    not_covered = [
+        "The rows are in the order of the input. If that order says anything about the outcome, it is public."
+    ]
+    if prepared.withheld:
+        names = ", ".join(prepared.withheld)
+        not_covered.append(f"Columns that were used and not released ({names}) are not protected either.")
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
-    guarantee = sample.guarantee
     certificate = Certificate.build(
-        guarantee,
+        sample.guarantee,
         release=release,
         date=datetime.now(UTC).date().isoformat(),
         records=prepared.table.num_rows,
         unchanged=[name for name in prepared.released if name != prepared.outcome],
         used_not_released=prepared.withheld,
-        assumed=_assumed(prepared),
-        also_not_covered=_also_not_covered(prepared),
+        assumed=list_assumptions(prepared),
+        also_not_covered=not_covered,
         plan=hashlib.sha256(public_plan).hexdigest(),
-        copies=[_copy(file) for file in written],
+        copies=copies,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
-    tell("writing confidential files")
-    facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
-    write_confidential(draft, prepared, synth, facts | {"certificate_sha256": digest_of(certificate)})
     return certificate
-
-
-def digest_of(certificate: Certificate) -> str:
-    """SHA-256 of certificate.json, which the ledger keeps."""
-    return hashlib.sha256(certificate.json().encode()).hexdigest()
 
 
 def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
@@ -167,67 +169,32 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
     _warn(f"Entry {release} stays in the ledger as pending; remove {draft.path.name} and settle it.")
 
 
-def _confirm(ledger: Ledger, release: str, certificate: Certificate) -> None:
-    try:
-        ledger.confirm(release, note=f"certificate {digest_of(certificate)}")
-    except LedgerError as error:
-        _warn(
-            f"The release is made and its spend is recorded, but the ledger could not be told so: {error} "
-            f"Its entry {release} is pending; close it with: hedgerow ledger settle {release} spent"
-        )
-
-
-def _copy(file: Written) -> Copy:
-    return Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes)
-
-
-def _assumed(prepared: Prepared) -> list[Assumption]:
-    plan, kind = prepared.plan, prepared.table.schema.field(prepared.outcome).type
-    sentences = plan.standard.range.sentences(f"each value of '{prepared.outcome}'") if plan.ranged else ()
-    found = [
-        Assumption(words, plan.reasons.get(place) or ("As for the whole." if place else NO_REASON))
+def list_assumptions(prepared: Prepared) -> list[Assumption]:
+    """What the certificate says is taken as public knowledge, and why."""
+    plan, outcome = prepared.plan, prepared.outcome
+    kind = prepared.table.schema.field(outcome).type
+    sentences = plan.standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
+    pairs = [
+        (words, plan.reasons.get(place) or ("As for the whole." if place else NO_REASON))
         for place, words in sentences
     ]
     if isinstance(plan.standard, Strict):
-        found.append(Assumption(plan.standard.described(), plan.standard.reason or NO_REASON))
+        pairs.append((plan.standard.described(), plan.standard.reason or NO_REASON))
     if isinstance(plan.standard, Censored):
-        found.append(
-            Assumption(
-                "the model with its prior, which place the windows of the censored likelihood",
-                plan.standard.reason or NO_REASON,
-            )
-        )
+        what = "the model with its prior, which place the windows of the censored likelihood"
+        pairs.append((what, plan.standard.reason or NO_REASON))
     if isinstance(plan.family, Family) and plan.family.settings():
         declared = ", ".join(f"{name} {value!r}" for name, value in plan.family.settings().items())
-        found.append(Assumption(f"what the plan declares of '{prepared.outcome}': {declared}", _DECLARED))
-    found.append(
-        Assumption(
-            "who is in the table, in which order, how many records there are, and all columns but "
-            f"'{prepared.outcome}'",
-            _BY_DEFINITION,
-        )
+        pairs.append((f"what the plan declares of '{outcome}': {declared}", _DECLARED))
+    whole = (
+        f"who is in the table, in which order, how many records there are, and all columns but '{outcome}'"
     )
-    found.append(
-        Assumption(f"the type of '{prepared.outcome}' ({kind})", "The copies are written in the same type.")
-    )
+    pairs.append((whole, _BY_DEFINITION))
+    pairs.append((f"the type of '{outcome}' ({kind})", "The copies are written in the same type."))
     if plan.missing == "drop":
-        found.append(
-            Assumption(
-                f"which rows lack a value in '{prepared.outcome}' or in a predictor; such rows were dropped",
-                "The plan says missing: drop.",
-            )
-        )
-    return found
-
-
-def _also_not_covered(prepared: Prepared) -> list[str]:
-    found = [
-        "The rows are in the order of the input. If that order says anything about the outcome, it is public."
-    ]
-    if prepared.withheld:
-        names = ", ".join(prepared.withheld)
-        found.append(f"Columns that were used and not released ({names}) are not protected either.")
-    return found
+        what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"
+        pairs.append((what, "The plan says missing: drop."))
+    return [Assumption(what, because) for what, because in pairs]
 
 
 def _warn_about_release(prepared: Prepared) -> None:

@@ -37,63 +37,48 @@ class Prepared:
         """The plan's synthesizer, not fitted; changes replace settings of the plan."""
         return synthesizer(self.plan, **changes)
 
+    def fit(self, **changes: object) -> Synthesizer:
+        """The plan's synthesizer, fitted to its data."""
+        return self.synthesizer(**changes).fit(self.table, left_out=self.withheld)
+
     def __repr__(self) -> str:
         return f"Prepared({self.table.num_rows} rows, confidential)"
 
 
 def synthesizer(plan: Plan, **changes: object) -> Synthesizer:
     """The synthesizer of a plan, not fitted; changes replace settings of the plan."""
-    settings: dict[str, object] = {
-        "standard": plan.standard,
-        "epsilon": plan.epsilon,
-        "copies": plan.copies,
-        "draws": plan.draws,
-        "known": plan.known,
-        "sampling": plan.sampling,
-        "debias": plan.debias,
-        "prior": plan.prior,
-        "seed": plan.seed,
-    }
-    if plan.weights is not None:  # None: the standard brings its own weights and bound
-        settings |= {"weights": plan.weights, "bound": plan.bound}
-    return Synthesizer(plan.formula, plan.family, **(settings | changes))  # type: ignore[arg-type]
+    return Synthesizer(**(plan.settings() | {"seed": plan.seed} | changes))
 
 
 def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
-    how = plan.read
-    source = formats.read(
-        plan.data,
-        format=how.format,
-        encoding=how.encoding,
-        delimiter=how.delimiter,
-        decimal=how.decimal,
-        missing=how.missing,
-        text=how.text,
-    )
+    source = formats.read(plan.data, **vars(plan.read))
     whole = Table.of(source.frame)
     outcome, predictors = reads(plan.formula, whole)
-    ranged = plan.standard.range.columns
-    weighed = plan.weights.columns if plan.weights is not None else ()
-    used = (outcome, *predictors, *ranged, *weighed)
-    whole.require(list(used))
-    _check_columns(plan, whole, outcome, ranged)
-    source, dropped = _complete(plan, source, (outcome, *predictors))
+    of_range = plan.standard.range.columns
+    of_weights = plan.weights.columns if plan.weights is not None else ()
+    used = (outcome, *predictors, *of_range, *of_weights)
+    whole.require([*used, *plan.outputs.drop])
+    if outcome in plan.outputs.drop:
+        raise SettingError(
+            f"Column '{outcome}' is the protected column; without it there is nothing to release."
+        )
+    if outcome in of_range:
+        raise SettingError(
+            f"The range reads the protected column '{outcome}'. A range must come from public columns."
+        )
+    source, dropped = _drop_incomplete(plan, source, (outcome, *predictors))
     columns = source.frame.column_names
-    released = tuple(name for name in columns if name not in set(plan.outputs.drop))
-    kept = {*released, *used}
-    formats.check(
-        source.frame.select(released),
-        source,
-        format=plan.outputs.format,
-        formulas=plan.outputs.formulas,
-    )
+    outputs, dropped_columns = plan.outputs, set(plan.outputs.drop)
+    released = tuple(name for name in columns if name not in dropped_columns)
+    fitted = {*released, *used}
+    formats.check(source.frame.select(released), source, format=outputs.format, formulas=outputs.formulas)
     return Prepared(
         plan=plan,
         source=source,
-        table=source.frame.select([name for name in columns if name in kept]),
+        table=source.frame.select([name for name in columns if name in fitted]),
         outcome=outcome,
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name not in released),
@@ -101,19 +86,7 @@ def prepare(plan: Plan) -> Prepared:
     )
 
 
-def _check_columns(plan: Plan, table: Table, outcome: str, ranged: tuple[str, ...]) -> None:
-    table.require(list(plan.outputs.drop))
-    if outcome in plan.outputs.drop:
-        raise SettingError(
-            f"Column '{outcome}' is the protected column; without it there is nothing to release."
-        )
-    if outcome in ranged:
-        raise SettingError(
-            f"The range reads the protected column '{outcome}'. A range must come from public columns."
-        )
-
-
-def _complete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
+def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
     """The source without rows that lack a value in a column of the formula, if the plan says so."""
     gaps = {name: pc.is_null(source.frame.column(name), nan_is_null=True) for name in dict.fromkeys(names)}
     counts = {name: int(pc.sum(gap).as_py() or 0) for name, gap in gaps.items()}

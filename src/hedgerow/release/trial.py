@@ -1,6 +1,7 @@
 """Trials: what a plan would cost and lose, fitted and thrown away. Confidential; nothing is written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from hedgerow.privacy.strict import Boxed, Strict
 from hedgerow.release.ledger import Balance, Ledger
 from hedgerow.release.ledger.place import ledger_path
 from hedgerow.release.plan import Plan
-from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.release.prepare import prepare
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.table import Table
 
@@ -50,24 +51,22 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         if getattr(plan.standard, "public_weight", "alpha") == "one":
             standards["range-truncated, as printed"] = plan.standard
     progress("fitting")
-    given = {name: getattr(plan, name) for name in _SETTINGS}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    found = compare(plan.formula, prepared.table, standards=standards, left_out=prepared.withheld, **settings)
-    rows = _rows(found.table)
-    lost = [_largest_gap(synth) for synth in found.synthesizers.values()]
+    settings = plan.settings() | {"seed": plan.seed}
+    del settings["standard"]
+    comparison = compare(
+        settings.pop("formula"), prepared.table, standards=standards, left_out=prepared.withheld, **settings
+    )
+    table = Table.of(comparison.table)
+    rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
+    lost = [_largest_gap(synth) for synth in comparison.synthesizers.values()]
     return [
         row | {"withheld": row[f"withheld_{plan.bound or LIPSCHITZ.name}"], "ecdf_max": gap}
         for row, gap in zip(rows, lost, strict=True)
     ]
 
 
-_SETTINGS = (
-    "family", "prior", "weights", "bound", "epsilon", "copies", "draws", "known", "debias", "sampling", "seed"
-)  # fmt: skip
-
-
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
-    """A row a target: the scale it needs, what one copy costs then, what is lost."""
+    """One row per target: the scale it needs, what one copy costs then, what is lost."""
     progress("reading")
     prepared = prepare(plan)
     rows = []
@@ -75,43 +74,39 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
         progress(f"calibrating to {target:g}")
         row: Row = {"epsilon": float(target), "per_copy": target / plan.copies, "met": "no"}
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
-        try:
-            synth = prepared.synthesizer(epsilon=float(target)).fit(
-                prepared.table, left_out=prepared.withheld
-            )
-        except CalibrationError:
-            rows.append(row)
-            continue
-        row |= {
-            "met": "yes",
-            "scale": synth.scale_,
-            "mean_alpha": float(synth.alpha_.mean()),
-            "achieved": synth.epsilon_,
-            "withheld": synth.withheld_epsilon_.get(plan.bound or LIPSCHITZ.name, np.nan),
-            "ecdf_max": _largest_gap(synth),
-        }
+        with suppress(CalibrationError):
+            synth = prepared.fit(epsilon=float(target))
+            row |= {
+                "met": "yes",
+                "scale": synth.scale_,
+                "mean_alpha": float(synth.alpha_.mean()),
+                "achieved": synth.epsilon_,
+                "withheld": synth.withheld_epsilon_.get(plan.bound or LIPSCHITZ.name, np.nan),
+                "ecdf_max": _largest_gap(synth),
+            }
         rows.append(row)
     return rows
 
 
 def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
     """Fit the plan, then withhold outcomes one by one and see what changes."""
-    progress("reading")
-    prepared = prepare(plan)
-    progress("fitting")
-    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    synth = _fit(plan, progress)
     progress("withholding outcomes")
     return synth.audit(riskiest=riskiest, sample=sample)
 
 
 def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
     """Fit the plan, then try to tell from copies whether one outcome was used."""
+    synth = _fit(plan, progress)
+    progress("attacking")
+    return synth.attack(record, trials=trials)
+
+
+def _fit(plan: Plan, progress: Progress) -> Synthesizer:
     progress("reading")
     prepared = prepare(plan)
     progress("fitting")
-    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
-    progress("attacking")
-    return synth.attack(record, trials=trials)
+    return prepared.fit()
 
 
 def contract(plan: Plan, *, progress: Progress) -> list[Row]:
@@ -119,9 +114,9 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
     progress("reading")
     prepared = prepare(plan)
     progress("refitting on subsamples")
-    columns = contraction(prepared.synthesizer, prepared.table, left_out=prepared.withheld, seed=plan.seed)
-    names = list(columns)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return _rows(
+        contraction(prepared.synthesizer, prepared.table, left_out=prepared.withheld, seed=plan.seed)
+    )
 
 
 def cost_of(plan: Plan, *, progress: Progress) -> Cost:
@@ -136,9 +131,9 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
             balances = ledger.check(
                 fingerprint=fingerprint, relation=plan.relation, epsilon=plan.epsilon, dataset=plan.dataset
             )
-        balance = next((found for found in balances if found.relation == plan.relation), None)
+        balance = next((each for each in balances if each.relation == plan.relation), None)
     progress("fitting")
-    synth = prepared.synthesizer().fit(prepared.table, left_out=prepared.withheld)
+    synth = prepared.fit()
     withheld = synth.withheld_epsilon_
     prices = [
         {
@@ -151,30 +146,23 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
     bound = synth.settings.bound
     if not bound.over_draws:  # what it is really charged for: a supremum over parameters, not over draws
         prices.insert(0, {"bound": bound.name, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
-    if isinstance(synth.settings.model, Boxed):
-        advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
-        return Cost(account, balance, prices, advice, _wider(prepared))
-    return Cost(account, balance, prices, synth.outlook().advice(), [])
-
-
-def _wider(prepared: Prepared) -> list[Row]:
-    """What wider boxes would cost the plan, on a simulated outcome: public."""
-    plan = prepared.plan
-    if not isinstance(plan.standard, Strict) or plan.epsilon is None or not isinstance(plan.family, str):
-        return []
-    target = plan.epsilon / plan.copies
-    columns = box_cost(plan.formula, prepared.table, plan.standard.box, epsilon=target, family=plan.family)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if not isinstance(synth.settings.model, Boxed):
+        return Cost(account, balance, prices, synth.outlook().advice(), [])
+    advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
+    wider: list[Row] = []
+    if isinstance(plan.standard, Strict) and plan.epsilon is not None and isinstance(plan.family, str):
+        # On a simulated outcome: public.
+        target, box = plan.epsilon / plan.copies, plan.standard.box
+        wider = _rows(box_cost(plan.formula, prepared.table, box, epsilon=target, family=plan.family))
+    return Cost(account, balance, prices, advice, wider)
 
 
 def _largest_gap(synth: Synthesizer) -> float:
     """The ECDF distance, averaged over copies."""
-    tidy = synth.utility_columns()
-    rows = zip(tidy["copy"], tidy["statistic"], tidy["synthetic"], strict=True)
-    return next(float(str(value)) for copy, name, value in rows if (copy, name) == ("pooled", "ecdf_max"))
+    rows = _rows(synth.utility_columns())
+    pooled = (row for row in rows if (row["copy"], row["statistic"]) == ("pooled", "ecdf_max"))
+    return float(str(next(pooled)["synthetic"]))
 
 
-def _rows(frame: Any) -> list[Row]:
-    table = Table.of(frame)
-    names = table.columns
-    return [dict(zip(names, values, strict=True)) for values in table.frame.iter_rows()]
+def _rows(columns: Mapping[str, Any]) -> list[Row]:
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -1,5 +1,10 @@
 """The ledger: what has been spent on which data.
 
+    >>> with Ledger.open("ledger.sqlite") as ledger:
+    ...     _ = ledger.set_budget(10, relation="withheld", dataset="payroll")
+    ...     ledger.balance(dataset="payroll")[0].remaining
+    10.0
+
 A release is paid in two steps. `reserve` checks the budget and records the spend, in one transaction that no
 other process can interleave, before anything becomes visible; `confirm` records that the copies are out. A
 crash between the two leaves a reservation that counts as spent until it is settled: as spent, or as void by
@@ -45,9 +50,8 @@ class Ledger:
 
     def fingerprint(self, frame: Any, columns: Sequence[str] | None = None) -> str:
         """What the ledger knows the confidential columns by; reveals nothing without its key."""
-        from hedgerow.release.ledger.fingerprint import (
-            fingerprint,
-        )  # with it comes pyarrow, which listing does not need
+        # With it comes pyarrow, which listing does not need.
+        from hedgerow.release.ledger.fingerprint import fingerprint
 
         return fingerprint(frame, columns, key=self._store.data_key)
 
@@ -127,9 +131,13 @@ class Ledger:
         kinds = dict.fromkeys(entry.relation for entry in holder.rows if entry.relation is not None)
         return [holder.balance(kind) for kind in kinds]
 
-    def confirm(self, release: str, *, note: str = "") -> Entry:
-        """Records that the copies of a reserved release are visible."""
-        return self._close(release, "released", note)
+    def confirm(self, release: str, *, certificate: str | None = None, note: str = "") -> Entry:
+        """Records that the copies of a reserved release are visible, and the digest of their certificate."""
+        if certificate is not None and not re.fullmatch(r"[0-9a-f]{64}", certificate):
+            raise SettingError(
+                f"certificate {certificate!r} is no SHA-256 of certificate.json (64 hex digits)."
+            )
+        return self._close(release, "released", note, certificate)
 
     def settle(self, release: str, outcome: str, *, note: str = "") -> Entry:
         """Closes a reservation without copies: "spent" keeps its price, "void" gives it back.
@@ -206,7 +214,7 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.path.name!r})"
 
-    def _close(self, release: str, event: str, note: str) -> Entry:
+    def _close(self, release: str, event: str, note: str, certificate: str | None = None) -> Entry:
         with self._store.transaction() as rows:
             states = [entry for entry in rows if entry.release == release]
             if not states:
@@ -217,8 +225,8 @@ class Ledger:
                 )
             first = states[0]
             same = {name: getattr(first, name) for name in ("dataset", "fingerprint", "relation", "epsilon")}
-            same |= {"copies": first.copies, "plan": first.plan, "release": release, "note": note}
-            return self._store.add(rows, event, **same)
+            same |= {"copies": first.copies, "plan": first.plan, "release": release}
+            return self._store.add(rows, event, **same, certificate=certificate, note=note)
 
 
 def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:

@@ -13,16 +13,23 @@ SQLite's write-ahead log needs a local disk; do not keep a ledger on a network s
 import hmac
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, fields, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from hedgerow.errors import LedgerError
-from hedgerow.release.ledger.files import beside, ledger_key, place, read_optional, told
+from hedgerow.release.ledger.files import (
+    explaining_errors,
+    ledger_key,
+    read_optional,
+    sidecar_path,
+    write_whole,
+)
 from hedgerow.release.ledger.schema import prepare
 
 _FIRST = "0" * 64
@@ -42,9 +49,16 @@ class Entry:
     copies: int | None
     plan: str | None  # digest
     release: str | None
+    certificate: str | None  # digest, where copies are out; rows of version 1 have it in their note
     note: str
     previous: str
     hash: str
+
+    @property
+    def certificate_digest(self) -> str | None:
+        """SHA-256 of the certificate that went out with the copies, wherever this row keeps it."""
+        in_note = re.match(r"certificate ([0-9a-f]{64})(?:; |$)", self.note)
+        return self.certificate or (in_note[1] if in_note and self.event == "released" else None)
 
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
@@ -64,11 +78,11 @@ class Store:
     @classmethod
     def open(cls, path: Path, timeout: float) -> Self:
         """Opens a ledger, or begins one with a new key where there is none."""
-        try:
-            sidecar = read_optional(beside(path, ".head"))  # before the rows, which can only be newer
+        with explaining_errors(path, timeout), ExitStack() as undo:
+            head = read_optional(sidecar_path(path, ".head"))  # before the rows, which can only be newer
             if not path.parent.is_dir():
                 raise LedgerError(f"{path.name}: the folder of the ledger does not exist. Create it first.")
-            if not path.exists() and not (sidecar or "0 ").startswith("0 "):
+            if not path.exists() and not (head or "0 ").startswith("0 "):
                 raise LedgerError(
                     f"{path.name}: the ledger is gone, but its .head file is here. Restore the ledger; begin "
                     "a new one under another name only if nothing of this one was ever released."
@@ -76,28 +90,21 @@ class Store:
             # The file is made before SQLite opens it, so that its log files take over the same mode.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
-            raise told(path, error, timeout) from None
-        try:
+            undo.callback(connection.close)
             rows = prepare(connection, path, timeout)
             store = cls(path, connection, ledger_key(path, rows=rows), timeout)
-            store._check_head(sidecar)
-        except (OSError, sqlite3.Error) as error:
-            connection.close()
-            raise told(path, error, timeout) from None
-        except LedgerError:
-            connection.close()
-            raise
+            store._check_head(head)
+            undo.pop_all()
         return store
 
     @contextmanager
     def transaction(self) -> Iterator[list[Entry]]:
         """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
-        try:
+        with self._explaining_errors():
             self._lock()
             try:
                 rows = self.rows()
-                wrong = self.problems(rows, read_optional(beside(self.path, ".head")))
+                wrong = self.problems(rows, read_optional(self._head_path))
                 if wrong:
                     raise LedgerError(
                         f"{self.path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
@@ -109,9 +116,7 @@ class Store:
                 with suppress(sqlite3.Error):
                     self.connection.execute("ROLLBACK")
                 raise
-        except (OSError, sqlite3.Error) as error:
-            raise told(self.path, error, self.timeout) from None
-        self._write_sidecar()
+        self._write_head()
 
     def _lock(self) -> None:
         """Begins to write, after waiting for others.
@@ -140,7 +145,7 @@ class Store:
         now = time.time_ns() // 1000
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1_000_000)) + f".{now % 1_000_000:06d}Z"
         optional = dict.fromkeys(
-            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release", "certificate")
         )
         open_entry = Entry(
             id=len(rows) + 1,
@@ -162,25 +167,21 @@ class Store:
 
     def rows(self) -> list[Entry]:
         """Every row in its order."""
-        try:
-            found = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
-            return [Entry(*row) for row in found]
-        except sqlite3.Error as error:
-            raise told(self.path, error, self.timeout) from None
+        with self._explaining_errors():
+            rows = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
+            return [Entry(*row) for row in rows]
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger as it is now."""
-        try:
-            sidecar = read_optional(beside(self.path, ".head"))  # before the rows, which can only be newer
+        with self._explaining_errors():
+            head = read_optional(self._head_path)  # before the rows, which can only be newer
             self.connection.execute("BEGIN")
             try:
-                return self.problems(self.rows(), sidecar)
+                return self.problems(self.rows(), head)
             finally:
                 self.connection.execute("COMMIT")
-        except (OSError, sqlite3.Error) as error:
-            raise told(self.path, error, self.timeout) from None
 
-    def problems(self, rows: list[Entry], sidecar: str | None) -> tuple[str, ...]:
+    def problems(self, rows: list[Entry], head: str | None) -> tuple[str, ...]:
         """What is wrong with the rows; nothing if they are all there, in order and unchanged."""
         wrong = []
         last = _FIRST
@@ -200,35 +201,49 @@ class Store:
         count, seen = self.head()
         if (count, seen) != (len(rows), last):
             wrong.append(f"the ledger ends at row {len(rows)}, its sealed head says row {count}.")
-        return (*wrong, *self._sidecar_problems(rows, sidecar))
+        if head is None:
+            wrong += ["the .head file beside the ledger is gone."] if rows else []
+            return tuple(wrong)
+        count, seen = self._parse_head(head)
+        # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
+        if count > len(rows) or (count and rows[count - 1].hash != seen):
+            wrong.append(
+                f"{count} rows were recorded beside the ledger, and row {count} is missing or another."
+            )
+        return tuple(wrong)
 
     def head(self) -> tuple[int, str]:
         """How many rows there are, and the last hash: keep it elsewhere to detect an older copy put back."""
-        try:
-            found = self.connection.execute("SELECT count, hash, seal FROM head").fetchone()
-        except sqlite3.Error as error:
-            raise told(self.path, error, self.timeout) from None
-        if found is None:
+        with self._explaining_errors():
+            head = self.connection.execute("SELECT count, hash, seal FROM head").fetchone()
+        if head is None:
             return 0, _FIRST
-        if not hmac.compare_digest(self._seal(found[0], found[1]), found[2]):
+        if not hmac.compare_digest(self._seal(head[0], head[1]), head[2]):
             raise LedgerError(
                 f"{self.path.name}: the key beside it is not this ledger's key, or its head was changed. "
                 "Restore both."
             )
-        return found[0], found[1]
+        return head[0], head[1]
 
-    def _check_head(self, sidecar: str | None) -> None:
+    @property
+    def _head_path(self) -> Path:
+        return sidecar_path(self.path, ".head")
+
+    def _explaining_errors(self) -> AbstractContextManager[None]:
+        return explaining_errors(self.path, self.timeout)
+
+    def _check_head(self, content: str | None) -> None:
         count, _ = self.head()
-        if sidecar is None and count == 0:
+        if content is None and count == 0:
             # It exists before the first row does, so that rows without it are always a sign of trouble.
-            place(beside(self.path, ".head"), self._sealed(0, _FIRST), replace=False)
-        if sidecar is not None and self._sidecar(sidecar)[0] > count:
+            write_whole(self._head_path, self._format_head(0, _FIRST), replace=False)
+        if content is not None and self._parse_head(content)[0] > count:
             raise LedgerError(
-                f"{self.path.name}: {count} rows, but {self._sidecar(sidecar)[0]} were recorded. Rows are "
+                f"{self.path.name}: {count} rows, but {self._parse_head(content)[0]} were recorded. Rows are "
                 "missing, or an older copy was put back. Restore the newest copy."
             )
 
-    def _sidecar(self, content: str) -> tuple[int, str]:
+    def _parse_head(self, content: str) -> tuple[int, str]:
         try:
             count, last, seal = content.split()
             if hmac.compare_digest(self._seal(int(count), last), seal):
@@ -237,30 +252,24 @@ class Store:
             pass
         raise LedgerError(f"{self.path.name}.head was changed or belongs to another ledger. Restore it.")
 
-    def _sidecar_problems(self, rows: list[Entry], sidecar: str | None) -> tuple[str, ...]:
-        if sidecar is None:
-            return ("the .head file beside the ledger is gone.",) if rows else ()
-        count, last = self._sidecar(sidecar)
-        # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
-        if count > len(rows) or (count and rows[count - 1].hash != last):
-            return (f"{count} rows were recorded beside the ledger, and row {count} is missing or another.",)
-        return ()
-
-    def _write_sidecar(self) -> None:
-        path = beside(self.path, ".head")
-        try:
+    def _write_head(self) -> None:
+        with suppress(OSError):  # the spend is recorded; a head that lags behind is sound
             count, last = self.head()
-            before = read_optional(path)
-            if count and (before is None or self._sidecar(before)[0] < count):
-                place(path, self._sealed(count, last), replace=True)
-        except OSError:
-            return  # the spend is recorded; a head that lags behind is sound
+            before = read_optional(self._head_path)
+            if count and (before is None or self._parse_head(before)[0] < count):
+                write_whole(self._head_path, self._format_head(count, last), replace=True)
 
-    def _sealed(self, count: int, last: str) -> str:
+    def _format_head(self, count: int, last: str) -> str:
         return f"{count} {last} {self._seal(count, last)}\n"
 
     def _hash(self, entry: Entry) -> str:
-        content = json.dumps(astuple(entry)[:-1], ensure_ascii=True, allow_nan=False)
+        values = asdict(entry)
+        del values["hash"]
+        if entry.certificate is None:
+            # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
+            # so that a digest added to a row or taken from one changes its hash all the same.
+            del values["certificate"]
+        content = json.dumps(list(values.values()), ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()
 
     def _seal(self, count: int, last: str) -> str:

@@ -1,14 +1,20 @@
 """A plan: everything a release is told before it sees the data, in one file that can be read and signed.
 
+    >>> plan = Plan(formula="payroll ~ employees", epsilon=5.7, data="payroll.csv")
+    >>> Plan.loads(plan.text()) == plan
+    True
+    >>> plan.relation
+    'withheld'
+
 A plan is a frozen value. It is written as YAML (`Plan.text`), read back (`Plan.load`), and turned into the
-flags of a command line and back (`hedgerow.release.plan.flags`); all three go through one table of fields
-(`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
+flags of a command line and back (`hedgerow.release.plan.flags`); all three go through one description of its
+keys (`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
 """
 
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -20,46 +26,30 @@ from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.privacy.weights import LinearWeights, Weights
-from hedgerow.release.plan import text
+from hedgerow.release import text
+from hedgerow.release.document import read
 from hedgerow.release.plan.parts import (
     NO_TARGET,
-    OUTPUTS,
     PLAN,
-    PRIOR,
-    RANGE,
-    READ,
-    STANDARD,
+    STANDARDS,
     VERSION,
     WEIGHTS,
+    Outputs,
+    Read,
+    build,
     put_reasons,
     take_reasons,
+    write_changes,
+    write_part,
 )
-from hedgerow.tables.files import MISSING_WORDS
 
 __all__ = ["Outputs", "Plan", "Read"]
 
-_NAMES = ("kind", "outside", "because")
-
-
-@dataclass(frozen=True)
-class Read:
-    """How to read the data; see `hedgerow.tables.files.read`."""
-
-    format: str | None = None
-    encoding: str | None = None
-    delimiter: str | None = None
-    decimal: str = "."
-    missing: tuple[str, ...] = MISSING_WORDS
-    text: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The files of the copies: their format (None: the input's), columns to leave out, formula cells."""
-
-    format: str | None = None
-    drop: tuple[str, ...] = ()
-    formulas: str = "refuse"
+# What a synthesizer is told. The other fields of a plan are about files.
+SETTINGS = (
+    "formula", "family", "prior", "standard", "weights", "bound", "epsilon", "copies", "draws", "known",
+    "sampling", "debias",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,38 +58,30 @@ class Plan:
 
     formula: str
     epsilon: float | None
-    data: str | None = None
-    read: Read = field(default_factory=Read)
-    missing: str = "refuse"
     family: str | Family = "lognormal"
     prior: Prior | None = None
     standard: Standard = field(default_factory=ADP)
-    reasons: Mapping[str, str | None] = field(default_factory=dict)  # place of a range: why it is public
     weights: Weights | None = None  # linear unless given; None where the standard brings its own
     bound: str | None = None  # lipschitz unless given; None where the standard brings its own
     copies: int = 1
     draws: int = 1000
     known: str = "exact"
-    debias: bool = False
     sampling: str = "independent"
+    debias: bool = False
+
+    data: str | None = None
+    read: Read = field(default_factory=Read)
+    missing: str = "refuse"
+    reasons: Mapping[str, str | None] = field(default_factory=dict)  # place of a range: why it is public
     dataset: str | None = None
     ledger: str | None = None
     outputs: Outputs = field(default_factory=Outputs)
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        STANDARD.write(self.standard)  # refuses what is no standard, before its range is asked for
-        self._settle_weights()
-        for name in ("data", "ledger"):
-            given = getattr(self, name)
-            object.__setattr__(self, name, None if given is None else os.fspath(given))
-        object.__setattr__(
-            self, "reasons", MappingProxyType({"": None, **self.reasons} if self.ranged else {})
-        )
-        PLAN.read(self.mapping(), "")  # a plan that exists can be written
-
-    def _settle_weights(self) -> None:
-        """Fill in weights and bound, or refuse them where the standard brings its own."""
+        write_part(
+            self.standard, "a standard", STANDARDS
+        )  # refuses what is none, before it is asked anything
         given = [name for name in ("bound", "weights") if getattr(self, name) is not None]
         if not isinstance(self.standard, Bounded):
             for name, default in (("weights", LinearWeights()), ("bound", "lipschitz")):
@@ -107,42 +89,42 @@ class Plan:
         elif given:
             label = self.standard.label
             raise FieldError(f"{label} has its own bound and weights; leave out {', '.join(given)}.")
+        for name in ("data", "ledger"):
+            path = getattr(self, name)
+            object.__setattr__(self, name, None if path is None else os.fspath(path))
+        reasons = {"": None, **self.reasons} if self.ranged else {}
+        object.__setattr__(self, "reasons", MappingProxyType(reasons))
+        self.mapping()  # a plan that exists can be written
 
     @property
     def ranged(self) -> bool:
         """Whether the standard assumes that the public knows a range."""
-        return not isinstance(self.standard.range, Everywhere) or "range" in STANDARD.write(self.standard)
+        return "range" in write_part(self.standard, "a standard", STANDARDS)
 
     @property
     def because(self) -> str | None:
         """Why the public knows the range; None: no reason was given."""
         return self.reasons.get("")
 
+    def settings(self) -> dict[str, Any]:
+        """The keywords of the plan's synthesizer, its seed apart; what is None is left to its default."""
+        given = {name: getattr(self, name) for name in SETTINGS}
+        return {name: value for name, value in given.items() if value is not None}
+
     @classmethod
     def of(cls, given: Any) -> Self:
         """A plan from a mapping, as a file or a command line gives it."""
-        found = PLAN.read(given, "")
-        version = found.pop("version")
-        if version != VERSION:
+        keys = read(PLAN, given)
+        if keys.version != VERSION:
             raise FieldError(
-                f"version {version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
+                f"version {keys.version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
             )
+        found = {name: build(getattr(keys, name)) for name in keys.model_fields_set - {"version"}}
         if found["epsilon"] == NO_TARGET:
             found["epsilon"] = None
         written = given.get("standard")
         if isinstance(written, Mapping) and "range" in written:
             found["reasons"] = take_reasons(written["range"])
-            if "" not in found["reasons"]:
-                raise FieldError(
-                    "standard.range.because is missing: why does the public know this range? Give the reason "
-                    "for the certificate, or null to have it say that none was given."
-                )
-        for name, make in (("read", Read), ("outputs", Outputs), ("prior", Prior)):
-            if name in found:
-                found[name] = make(**found[name])
-        if isinstance(found.get("family"), Mapping):
-            settings = dict(found["family"])
-            found["family"] = Family(settings.pop("kind"), **settings)
         return cls(**found)
 
     @classmethod
@@ -169,32 +151,22 @@ class Plan:
 
     def mapping(self) -> dict[str, Any]:
         """The plan as a file holds it; what has its default value is left out."""
-        plain: dict[str, Any] = {"version": VERSION}
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if entry.name == "epsilon":
-                plain["epsilon"] = NO_TARGET if value is None else PLAN.keys["epsilon"].of.write(value)
-            elif entry.name == "standard":
-                plain["standard"] = self._standard()
-            elif entry.name == "weights":
-                plain |= {"weights": WEIGHTS.write(value)} if value is not None else {}
-            elif entry.name in ("read", "outputs"):
-                changed = _changed(value, READ if entry.name == "read" else OUTPUTS)
-                plain |= {entry.name: changed} if changed else {}
-            elif entry.name == "family":
-                plain["family"] = _family(value)
-            elif entry.name == "prior":
-                plain |= {"prior": _changed(value, PRIOR)} if value is not None else {}
-            elif entry.name != "reasons" and value is not None:
-                plain[entry.name] = value
-        return {name: plain[name] for name in PLAN.keys if name in plain}
-
-    def _standard(self) -> dict[str, Any]:
-        written: dict[str, Any] = STANDARD.write(self.standard)
-        if "range" in written:
-            written["range"] = RANGE.write(self.standard.range)
-            put_reasons(written["range"], self.reasons)
-        return written
+        standard = write_part(self.standard, "a standard", STANDARDS)
+        if "range" in standard:
+            put_reasons(standard["range"], self.reasons)
+        files = ("data", "missing", "dataset", "ledger", "seed")
+        plain = {"version": VERSION} | self.settings() | {name: getattr(self, name) for name in files}
+        plain |= {
+            "epsilon": NO_TARGET if self.epsilon is None else self.epsilon,
+            "family": _write_family(self.family),
+            "standard": standard,
+            "weights": None if self.weights is None else write_part(self.weights, "weights", WEIGHTS),
+            "prior": None if self.prior is None else write_changes(self.prior),
+            "read": write_changes(self.read) or None,
+            "outputs": write_changes(self.outputs) or None,
+        }
+        keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
+        return keys.model_dump(exclude_unset=True)
 
     def text(self) -> str:
         """The plan as YAML."""
@@ -215,15 +187,15 @@ class Plan:
 
         Two releases pay from one account only if their prices bound the same comparison.
         """
-        written: dict[str, Any] = STANDARD.write(self.standard)
+        written = self.mapping()["standard"]
         if "range" not in written or isinstance(self.standard.range, Everywhere):
             # Where nothing is known the range standards compare with x_i withheld: no second account for it.
             return "withheld"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
-        return f"{written['kind']} {_brief(written['range'])}{weight}"
+        return f"{written['kind']} {_range_line(written['range'])}{weight}"
 
 
-def _family(value: str | Family) -> Any:
+def _write_family(value: str | Family) -> Any:
     """A family as a file holds it: its name, or a mapping with what was declared."""
     if not isinstance(value, Family):
         return value
@@ -232,22 +204,14 @@ def _family(value: str | Family) -> Any:
             "family: a plan holds a family's name and public settings; give its prior as the plan's own, and "
             "leave the sampler's settings as they are."
         )
-    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in value.settings().items()}
-    return {"kind": value.name, **settings} if settings else value.name
+    return {"kind": value.name, **value.settings()} if value.settings() else value.name
 
 
-def _brief(written: Mapping[str, Any]) -> str:
+def _range_line(written: Mapping[str, Any]) -> str:
     """A range in one line: two ranges have the same line only if they are the same."""
-    parts = [_brief(v) if isinstance(v, Mapping) else repr(v) for k, v in written.items() if k not in _NAMES]
+    names = ("kind", "outside", "because")
+    parts = [
+        _range_line(v) if isinstance(v, Mapping) else repr(v) for k, v in written.items() if k not in names
+    ]
     parts += ["outside=public"] if written["outside"] == "public" else []
     return f"{written['kind']}({', '.join(parts)})"
-
-
-def _changed(value: Any, record: Any) -> dict[str, Any]:
-    """The fields of a record that differ from their defaults."""
-    default = type(value)()
-    return {
-        name: key.of.write(getattr(value, name))
-        for name, key in record.keys.items()
-        if getattr(value, name) != getattr(default, name)
-    }

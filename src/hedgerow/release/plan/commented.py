@@ -2,8 +2,9 @@
 
 import textwrap
 
-from hedgerow.release.plan import Plan, text
-from hedgerow.release.plan.parts import PLAN
+from hedgerow.release import text
+from hedgerow.release.plan import Plan
+from hedgerow.release.plan.parts import PlanKeys
 
 _EXAMPLES = {
     "data": "payroll.csv",
@@ -16,17 +17,19 @@ _EXAMPLES = {
 }
 
 
-def commented(plan: Plan) -> str:
+def commented_text(plan: Plan) -> str:
     """The plan as YAML with comments; reads back as the same plan."""
     plain = plan.mapping()
     blocks = [
         "# A hedgerow plan. Check it, sign it, run it:\n"
         "#   hedgerow synthesize --plan plan.yaml --out release"
     ]
-    for name, key in PLAN.keys.items():
+    for name, key in PlanKeys.model_fields.items():
         if name not in plain and name not in _EXAMPLES:
             continue  # weights and bound of a standard that brings its own
-        about = textwrap.fill(key.about.rstrip("."), 96, initial_indent="# ", subsequent_indent="# ")
+        about = textwrap.fill(
+            str(key.description).rstrip("."), 96, initial_indent="# ", subsequent_indent="# "
+        )
         body = text.dump({name: plain[name]}).rstrip() if name in plain else f"# {name}: {_EXAMPLES[name]}"
         blocks.append(f"{about}\n{body}")
     return "\n\n".join(blocks) + "\n"

@@ -1,234 +1,340 @@
-"""The parts of a plan that go by a name: ranges, standards, weights, priors, and how they are written."""
+"""The keys of a plan file: what each may hold, what it is for, and what is built from it.
 
-from collections.abc import Mapping
-from typing import Any, get_args
+A range, a standard or weights is a record that names its `kind`; a bare word stands for the thing with its
+defaults. `Part.build` makes the Python object of a record, `write_part` the record of an object. A new kind
+is one more row of its table: its keys are the attributes of its class.
+"""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from inspect import signature
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, create_model, model_validator
+
+from hedgerow.errors import FieldError
 from hedgerow.models.families import FAMILIES
+from hedgerow.models.families.family import Family
+from hedgerow.models.prior import Prior
+from hedgerow.privacy import ranges, standards, weights
 from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow.privacy.censored import Censored
-from hedgerow.privacy.ranges import Bounds, Brackets, Everywhere, Radius, Tail, Where
 from hedgerow.privacy.settings import Sampling
-from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Strict
-from hedgerow.privacy.weights import (
-    CapWeights,
-    IdentificationWeights,
-    InverseWeights,
-    LinearWeights,
-    LogisticWeights,
-    Reweighted,
-    ScalarWeights,
-    SoftmaxWeights,
-)
-from hedgerow.release.fields import (
-    Choice,
-    Either,
+from hedgerow.release.document import (
+    AnyText,
+    ByKind,
+    Finite,
     Flag,
-    Key,
-    Kind,
-    Kinds,
-    Later,
-    Named,
-    Nothing,
     Number,
+    OneOf,
+    Pair,
     Record,
-    Several,
     Text,
     Whole,
+    describe,
+    needed,
+    optional,
+    refusal,
 )
-from hedgerow.tables.files import Format
+from hedgerow.tables.files import MISSING_WORDS, Format
 from hedgerow.tables.files.csv_writer import FORMULAS
 
 VERSION = 1
 NO_TARGET = "no-target"
-
-_NUMBER, _TEXT = Number(), Text()
-_PAIR = Several(Number(finite=True), exactly=2)
-_BECAUSE = Key(
-    Either((_TEXT, Nothing())), "why the public knows this range; null: no reason was given", aside=True
-)
-_OUTSIDE = {
-    "outside": Key(Choice(("error", "public")), "a value outside its range: refuse it, or take it as public"),
-    "because": _BECAUSE,
-}
-_RANGE = Later("range", lambda: RANGE)
-_WEIGHTS = Later("weights", lambda: WEIGHTS)
-_END = Either((_NUMBER, _TEXT))
-
-
-def _needed(of: Any, about: str = "") -> Key:
-    return Key(of, about or "it has no default.", required=True)
-
-
-RANGE: Kinds = Kinds(
-    "a range",
-    {
-        "everywhere": Kind(Everywhere, _OUTSIDE),
-        "radius": Kind(
-            Radius,
-            {"a": _needed(Number(), "lower factor."), "b": _needed(Number(), "upper factor.")} | _OUTSIDE,
-        ),
-        "brackets": Kind(Brackets, {"edges": _needed(Several(_NUMBER, least=2))} | _OUTSIDE),
-        "bounds": Kind(
-            Bounds,
-            {"lower": _needed(_END, "a column or a number."), "upper": _needed(_END, "a column or a number.")}
-            | _OUTSIDE,
-        ),
-        "tail": Kind(
-            Tail, {"top": _needed(_NUMBER), "wider": _needed(_RANGE), "otherwise": _needed(_RANGE)} | _OUTSIDE
-        ),
-        "where": Kind(
-            Where,
-            {"column": _needed(_TEXT), "then": _needed(_RANGE), "otherwise": _needed(_RANGE)} | _OUTSIDE,
-        ),
-    },
-)
 INNER = ("wider", "then", "otherwise")  # keys of a range that hold ranges
 
-_WITH_RANGE = {"range": _needed(_RANGE, "a range standard says what is public: radius, brackets, bounds, …")}
-STANDARD = Kinds(
-    "a standard",
+Keys = dict[str, Any]  # key: its type and its Field
+
+
+class Part(Record):
+    """A record from which an object is made: the class `makes`, with the keys that were given."""
+
+    makes: ClassVar[Any]
+
+    def build(self) -> Any:
+        """The object; what was left out has the default of its class."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return self.makes(**{k: build(v) for k, v in given.items() if k not in ("kind", "because")})
+
+
+class Named(Part):
+    """A part that is one of several kinds."""
+
+    kind: str
+
+    @model_validator(mode="after")
+    def _check_reason(self) -> Self:
+        known = getattr(self, "range", None)
+        if known is not None and "because" not in known.model_fields_set:
+            why = (
+                "is missing: why does the public know this range? Give the reason for the certificate, or "
+                "null to have it say that none was given."
+            )
+            raise refusal(why, "range.because")
+        return self
+
+
+Kinds = dict[str, type[Named]]
+
+
+def build(value: Any) -> Any:
+    """What a value of a record is in Python: objects for records, tuples for lists."""
+    if isinstance(value, Part):
+        return value.build()
+    if isinstance(value, dict):
+        return {name: build(item) for name, item in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+# The type of a key by that of the attribute it stands for. Words (Literal) stand for themselves.
+_TYPES: dict[Any, Any] = {
+    float: Number, str: Text, bool: Flag, Sequence[float]: list[Number], Sequence[str]: list[Text],
+    ranges.Range: "AnyRange", weights.Weights: "AnyWeights",
+}  # fmt: skip
+
+
+def _kinds(classes: Mapping[str, Any], told: Mapping[str, Keys], **also: Any) -> tuple[Kinds, Any]:
+    """The record of each kind, and the type of a value that is one of them.
+
+    The keys are what the class of a kind is made from, a few of them `told` where they need more words or
+    another type, and those that all kinds have `also`.
+    """
+    kinds: Kinds = {}
+    for name, makes in classes.items():
+        keys: Keys = {"kind": (Literal[name], needed())}
+        for key, given in signature(makes).parameters.items():
+            usual = (_TYPES.get(given.annotation, given.annotation), optional())
+            keys[key] = usual if given.default is not given.empty else (usual[0], needed())
+        keys |= told.get(name, {}) | also
+        kinds[name] = create_model(name, __base__=Named, __module__=__name__, **keys)
+        kinds[name].makes = makes
+    return kinds, Annotated[Union[tuple(kinds.values())], *ByKind]  # noqa: UP007 - made at run time
+
+
+def _check_end(end: float | str) -> float | str:
+    if end != end:  # no file can hold it
+        raise refusal("must be a number or the name of a column, got nan.")
+    return end
+
+
+_END = (Annotated[Number | Text, AfterValidator(_check_end)], needed("a column or a number."))
+_OUTSIDE = "a value outside its range: refuse it, or take it as public"
+_BECAUSE = "why the public knows this range; null: no reason was given"
+RANGES, AnyRange = _kinds(
     {
-        "unweighted": Kind(Unweighted),
-        "adp": Kind(ADP),
-        "range-averaged": Kind(RangeAveraged, _WITH_RANGE),
-        "range-truncated": Kind(
-            RangeTruncated, _WITH_RANGE | {"public_weight": Key(Choice(("alpha", "one")), "docs/maths.md")}
-        ),
-        "strict": Kind(
-            Strict,
-            {
-                "box": _needed(Named(_PAIR), "a lower and an upper end for every coefficient and for sigma."),
-                "reason": Key(Text(blank=True), "why the box may be known without the data"),
-            },
-        ),
-        "censored": Kind(
-            Censored,
-            {
-                "keep": Key(Number(above=0), "share of the prior's draws whose log density a window holds"),
-                "reason": Key(Text(blank=True), "why the prior may be known without the data"),
-            },
-        ),
+        "everywhere": ranges.Everywhere,
+        "radius": ranges.Radius,
+        "brackets": ranges.Brackets,
+        "bounds": ranges.Bounds,
+        "tail": ranges.Tail,
+        "where": ranges.Where,
     },
+    told={
+        "radius": {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))},
+        "brackets": {"edges": (list[Number], needed(min_length=2))},
+        "bounds": {"lower": _END, "upper": _END},
+    },
+    outside=(Literal["error", "public"], optional(_OUTSIDE)),
+    because=(Text | None, optional(_BECAUSE)),
 )
 
+_RANGE = needed(
+    "a range standard says what is public: radius, brackets, bounds, …",
+    json_schema_extra={"type": "object", "required": ["because"]},
+)
+_BOX = "a lower and an upper end for every coefficient and for sigma."
+_KEEP = "share of the prior's draws whose log density a window holds"
+STANDARDS, AnyStandard = _kinds(
+    {
+        "unweighted": standards.Unweighted,
+        "adp": standards.ADP,
+        "range-averaged": standards.RangeAveraged,
+        "range-truncated": standards.RangeTruncated,
+        "strict": Strict,
+        "censored": Censored,
+    },
+    told={
+        "range-averaged": {"range": (AnyRange, _RANGE)},
+        "range-truncated": {"range": (AnyRange, _RANGE)},
+        "strict": {
+            "box": (dict[str, Pair], needed(_BOX)),
+            "reason": (AnyText, optional("why the box may be known without the data")),
+        },
+        "censored": {
+            "keep": (Number, optional(_KEEP, gt=0)),
+            "reason": (AnyText, optional("why the prior may be known without the data")),
+        },
+    },
+)
 # Those that bring their own weights and bound.
-BOUNDED = tuple(
-    name
-    for name, kind in STANDARD.kinds.items()
-    if isinstance(kind.make, type) and issubclass(kind.make, Bounded)
-)
+BOUNDED = tuple(name for name, model in STANDARDS.items() if issubclass(model.makes, Bounded))
 
-_RISK = {"risk": Key(Choice(("lipschitz", "oscillation")))}
-_AFFINE = {"scale": Key(_NUMBER), "shift": Key(_NUMBER)}
-WEIGHTS: Kinds = Kinds(
-    "weights",
+WEIGHTS, AnyWeights = _kinds(
     {
-        "linear": Kind(LinearWeights, _AFFINE | _RISK),
-        "softmax": Kind(SoftmaxWeights, _AFFINE | _RISK),
-        "logistic": Kind(LogisticWeights, _AFFINE | _RISK),
-        "inverse": Kind(InverseWeights, _AFFINE | _RISK),
-        "cap": Kind(CapWeights, {"cap": _needed(_NUMBER)} | _RISK),
-        "scalar": Kind(ScalarWeights, {"alpha": Key(_NUMBER)}, {"alpha": "value"}),
-        "identification": Kind(
-            IdentificationWeights,
-            {"radius": _needed(_NUMBER), "known": Key(Several(_TEXT)), "pairwise": Key(Flag())} | _AFFINE,
-        ),
-        "reweighted": Kind(Reweighted, {"base": _needed(_WEIGHTS), "k": Key(_NUMBER)}),
+        "linear": weights.LinearWeights,
+        "softmax": weights.SoftmaxWeights,
+        "logistic": weights.LogisticWeights,
+        "inverse": weights.InverseWeights,
+        "cap": weights.CapWeights,
+        "scalar": weights.ScalarWeights,
+        "identification": weights.IdentificationWeights,
+        "reweighted": weights.Reweighted,
     },
+    told={},
 )
+for _model in (*RANGES.values(), *STANDARDS.values(), *WEIGHTS.values()):
+    _model.model_rebuild()  # now that AnyRange and AnyWeights are there
 
-FAMILY = Either(
-    (
-        Choice(tuple(FAMILIES)),
-        Record(
-            {
-                "kind": _needed(Choice(tuple(FAMILIES)), "the name of a family."),
-                "lower": Key(Number(finite=True), "public lower end of the support"),
-                "upper": Key(Number(finite=True), "public upper end of the support"),
-                "spike": Key(Number(finite=True), "where a zero_ family has its spike"),
-                "components": Key(Whole(least=2), "of a mixture"),
-                "levels": Key(Several(Either((_NUMBER, _TEXT)), least=2), "classes in order"),
-                "df": Key(Number(above=1, finite=True), "degrees of freedom of log_student"),
-            }
-        ),
+
+@dataclass(frozen=True)
+class Read:
+    """How to read the data; see `hedgerow.tables.files.read`."""
+
+    format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    missing: tuple[str, ...] = MISSING_WORDS
+    text: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files of the copies: their format (None: the input's), columns to leave out, formula cells."""
+
+    format: str | None = None
+    drop: tuple[str, ...] = ()
+    formulas: str = "refuse"
+
+
+class _Family(Part):
+    kind: Annotated[str, OneOf(FAMILIES)] = needed("the name of a family.")
+    lower: Finite = optional("public lower end of the support")
+    upper: Finite = optional("public upper end of the support")
+    spike: Finite = optional("where a zero_ family has its spike")
+    components: Whole = optional("of a mixture", ge=2)
+    levels: list[Number | Text] = optional("classes in order", min_length=2)
+    df: Finite = optional("degrees of freedom of log_student", gt=1)
+
+    def build(self) -> Family:
+        settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
+        return Family(self.kind, **settings)
+
+
+class _Prior(Part):
+    makes = Prior
+    residual: Number = optional("guess at the residual standard deviation", gt=0)
+    residual_df: Number = optional("how many records that guess is worth", gt=0)
+    intercept: Pair = optional("mean and standard deviation")
+    slope: Pair = optional("mean and standard deviation of what a predictor adds at its farthest")
+    coefficients: dict[str, Pair] = optional("mean and standard deviation by design column")
+
+
+class _Read(Part):
+    makes = Read
+    format: Annotated[str, OneOf(Format)] = optional("where the ending of the file does not say")
+    encoding: Text = optional()
+    delimiter: AnyText = optional(pattern="^(.)$")
+    decimal: Literal[".", ","] = optional()
+    missing: list[Text] = optional("words that stand for a missing value in a CSV file")
+    text: list[Text] = optional("columns to keep as text")
+
+
+class _Outputs(Part):
+    makes = Outputs
+    format: Annotated[str, OneOf(kind for kind in Format if kind.writable)] = optional(
+        "the input's by default"
     )
-)
-PRIOR = Record(
-    {
-        "residual": Key(Number(above=0), "guess at the residual standard deviation"),
-        "residual_df": Key(Number(above=0), "how many records that guess is worth"),
-        "intercept": Key(_PAIR, "mean and standard deviation"),
-        "slope": Key(_PAIR, "mean and standard deviation of what a predictor adds at its farthest"),
-        "coefficients": Key(Named(_PAIR), "mean and standard deviation by design column"),
-    }
-)
-READ = Record(
-    {
-        "format": Key(Choice(tuple(Format)), "where the ending of the file does not say"),
-        "encoding": Key(_TEXT),
-        "delimiter": Key(Text(".")),
-        "decimal": Key(Choice((".", ","))),
-        "missing": Key(Several(Text()), "words that stand for a missing value in a CSV file"),
-        "text": Key(Several(_TEXT), "columns to keep as text"),
-    }
-)
-OUTPUTS = Record(
-    {
-        "format": Key(Choice(tuple(kind for kind in Format if kind.writable)), "the input's by default"),
-        "drop": Key(Several(_TEXT), "columns that stay out of the copies"),
-        "formulas": Key(Choice(FORMULAS), "text that a spreadsheet would run"),
-    }
-)
+    drop: list[Text] = optional("columns that stay out of the copies")
+    formulas: Annotated[str, OneOf(FORMULAS)] = optional("text that a spreadsheet would run")
 
-PLAN = Record(
-    {
-        "version": _needed(Whole(least=1), f"version of the plan's language; write {VERSION}."),
-        "data": Key(_TEXT, "the confidential file, relative to the plan"),
-        "read": Key(READ, "how to read it"),
-        "missing": Key(
-            Choice(("refuse", "drop")),
-            "rows without a value in a column of the formula; dropping them "
-            "assumes that which they are is public",
-        ),
-        "formula": _needed(_TEXT, 'the protected column and its predictors: "payroll ~ employees".'),
-        "family": Key(FAMILY, "distribution of the protected column: a word, or one with what is public"),
-        "prior": Key(PRIOR, "chosen without looking at the protected column"),
-        "standard": Key(Later("standard", lambda: STANDARD), "what the release is compared with"),
-        "weights": Key(_WEIGHTS, "from risk to weight"),
-        "bound": Key(Choice(tuple(bound.name for bound in BY_DRAWS)), "how the privacy loss is bounded"),
-        "epsilon": _needed(
-            Either((Number(above=0, finite=True), Choice((NO_TARGET,)))),
-            f"the target over all copies, or {NO_TARGET} for a release that claims none.",
-        ),
-        "copies": Key(Whole(least=1), "number of synthetic tables"),
-        "draws": Key(Whole(least=100), "posterior draws kept"),
-        "known": Key(Choice(("exact", "simulated")), "how λ is found"),
-        "debias": Key(
-            Flag(),
-            "correct each released draw for the bias of the weights, from public things alone; it assumes "
-            "the model, and is decided here, before looking (docs/bias.md)",
-        ),
-        "sampling": Key(
-            Choice(get_args(Sampling)),
-            "stratified makes smoother copies; rules that combine copies assume independent",
-        ),
-        "dataset": Key(_TEXT, "name under which versions of one dataset share a budget"),
-        "ledger": Key(_TEXT, "the ledger file, relative to the plan"),
-        "outputs": Key(OUTPUTS, "the files of the copies"),
-        "seed": Key(Whole(), "discouraged: for experiments only, as confidential as the data"),
-    }
-)
+
+_OWN: Keys = {"enum": [*BOUNDED]}
+_BRINGS_OWN: list[Any] = [_OWN, {"type": "object", "properties": {"kind": _OWN}, "required": ["kind"]}]
+
+
+class PlanKeys(Record):
+    """A plan file. Its keys are written in this order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"standard": {"anyOf": _BRINGS_OWN}}, "required": ["standard"]},
+            "then": {"properties": {"weights": False, "bound": False}},
+        }
+    )
+    version: Whole = needed(
+        f"version of the plan's language; write {VERSION}.", ge=1, json_schema_extra={"const": VERSION}
+    )
+    data: Text = optional("the confidential file, relative to the plan")
+    read: _Read = optional("how to read it")
+    missing: Literal["refuse", "drop"] = optional(
+        "rows without a value in a column of the formula; dropping them assumes that which they are is public"
+    )
+    formula: Text = needed('the protected column and its predictors: "payroll ~ employees".')
+    family: Annotated[str, OneOf(FAMILIES)] | _Family = optional(
+        "distribution of the protected column: a word, or one with what is public"
+    )
+    prior: _Prior = optional("chosen without looking at the protected column")
+    standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
+    weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
+    bound: Annotated[str, OneOf(tuple(bound.name for bound in BY_DRAWS))] = optional(
+        "how the privacy loss is bounded"
+    )
+    epsilon: Annotated[Finite, Field(gt=0)] | Literal["no-target"] = needed(
+        f"the target over all copies, or {NO_TARGET} for a release that claims none."
+    )
+    copies: Whole = optional("number of synthetic tables", ge=1)
+    draws: Whole = optional("posterior draws kept", ge=100)
+    known: Literal["exact", "simulated"] = optional("how λ is found")
+    debias: Flag = optional(
+        "correct each released draw for the bias of the weights, from public things alone; it assumes "
+        "the model, and is decided here, before looking (docs/bias.md)"
+    )
+    sampling: Annotated[str, OneOf(get_args(Sampling))] = optional(
+        "stratified makes smoother copies; rules that combine copies assume independent"
+    )
+    dataset: Text = optional("name under which versions of one dataset share a budget")
+    ledger: Text = optional("the ledger file, relative to the plan")
+    outputs: _Outputs = optional("the files of the copies")
+    seed: Whole = optional("discouraged: for experiments only, as confidential as the data", ge=0)
+
+
+PLAN: TypeAdapter[PlanKeys] = TypeAdapter(PlanKeys)
+
+
+def write_part(value: Any, what: str, kinds: Kinds) -> dict[str, Any]:
+    """The record of a range, a standard or weights; only those that a plan knows can be written."""
+    kind = next((name for name, model in kinds.items() if model.makes is type(value)), None)
+    if kind is None:
+        known = ", ".join(kinds)
+        raise FieldError(f"{type(value).__name__} cannot be written in a plan; {what} may be {known}.")
+    written: dict[str, Any] = {"kind": kind}
+    for key in kinds[kind].model_fields.keys() - {"kind", "because"}:
+        item = value.value if isinstance(value, weights.ScalarWeights) else getattr(value, key)
+        if isinstance(item, ranges.Range):
+            item = write_part(item, "a range", RANGES)
+        elif isinstance(item, weights.Weights):
+            item = write_part(item, "weights", WEIGHTS)
+        written[key] = item
+    return written
+
+
+def write_changes(value: Any) -> dict[str, Any]:
+    """The attributes of a prior, of `Read` or of `Outputs` that differ from their defaults."""
+    default = type(value)()
+    given = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: item for name, item in given.items() if item != getattr(default, name)}
 
 
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:
     """The reasons in a written range, by the place of the range they belong to."""
     if not isinstance(given, Mapping):
         return {}
-    found = {path: given["because"]} if "because" in given else {}
+    reasons = {path: given["because"]} if "because" in given else {}
     for name in INNER:
-        found |= take_reasons(given.get(name), f"{path}.{name}".lstrip("."))
-    return found
+        reasons |= take_reasons(given.get(name), f"{path}.{name}".lstrip("."))
+    return reasons
 
 
 def put_reasons(written: dict[str, Any], reasons: Mapping[str, str | None], path: str = "") -> None:
@@ -242,25 +348,4 @@ def put_reasons(written: dict[str, Any], reasons: Mapping[str, str | None], path
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a plan."""
-    standard = STANDARD.schema()
-    for option in standard["anyOf"]:
-        if "range" in option.get("properties", {}):
-            option["properties"]["range"] = {
-                "allOf": [{"$ref": "#/$defs/range"}, {"type": "object", "required": ["because"]}]
-            }
-    body = PLAN.schema()
-    body["properties"]["version"] = {"const": VERSION}
-    bounded = {"type": "object", "properties": {"kind": {"enum": [*BOUNDED]}}, "required": ["kind"]}
-    body |= {
-        "if": {
-            "properties": {"standard": {"anyOf": [{"enum": [*BOUNDED]}, bounded]}},
-            "required": ["standard"],
-        },
-        "then": {"properties": {"weights": False, "bound": False}},
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "hedgerow plan",
-        **body,
-        "$defs": {"range": RANGE.schema(), "standard": standard, "weights": WEIGHTS.schema()},
-    }
+    return describe(PLAN, "hedgerow plan")
