@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hedgerow.privacy.bounds import LIPSCHITZ
 from hedgerow_studies.pages import claims
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,7 +23,7 @@ COMBINATIONS = [
     (label, bound, independent)
     for label in claims.STANDARDS
     for bound in claims.bounds_of(label)
-    for independent in KINDS[bound]
+    for independent in KINDS[bound.name]
 ]
 
 
@@ -35,6 +36,7 @@ def words(label, bound, independent):
 def test_permitted_words(label, bound, independent):
     claim, caveats = words(label, bound, independent)
     everything = f"{claim} {caveats}".lower()
+    bound = bound.name
     strict, censored = bound == "strict", bound == "censored"
     supremum = strict or censored
     assert ("differentially private" in claim) == supremum
@@ -69,10 +71,19 @@ def test_permitted_words(label, bound, independent):
 
 
 def test_two_truncated_forms_make_two_claims():
-    one, two = (words(label, "lipschitz", True)[0] for label in list(claims.STANDARDS)[1:3])
+    one, two = (words(label, LIPSCHITZ, True)[0] for label in list(claims.STANDARDS)[1:3])
     assert one != two
     assert "at the record's own weight" in one
     assert "at full weight" in two
+
+
+def test_every_caveat_that_can_appear_stands_on_the_page_once():
+    """Over all standards, bounds and kinds of draws: no sentence is missing, and none stands there twice."""
+    page = claims.page()
+    for label, bound, independent in COMBINATIONS:
+        example = claims.guarantee(claims.STANDARDS[label], bound, independent=independent, seeded=True)
+        for caveat in example.caveats():
+            assert page.count(f"| {caveat} |") == 1
 
 
 def test_the_page_is_written_by_the_same_words():

@@ -76,6 +76,8 @@ class Bound(ABC):
     brief: ClassVar[str]  # what an ε under this bound says, in one line
     over_draws: ClassVar[bool] = True  # False: over all parameters, with nothing left to chance
     sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
+    proven: ClassVar[str]  # what of the claim is mathematics
+    estimated: ClassVar[str]  # what of it rests on draws
     not_covered: ClassVar[tuple[str, ...]]  # what a claim under this bound never covers
 
     def has(self, priced: Priced) -> bool:
@@ -151,16 +153,17 @@ _LEVERAGE = (
 class _OverDraws(Bound):
     """Bounds that speak of the posterior's draws on both sides of a set of parameters."""
 
-    not_covered: ClassVar[tuple[str, ...]] = (*_LOCAL, _LEVERAGE)
+    estimated = "How much of the fitted posterior the set holds, with the stated confidence."
+    not_covered = (*_LOCAL, _LEVERAGE)
 
     def claim(self, given: "Guarantee", epsilon: float) -> str:
         stated, terms = given.statement, given.terms
         return (
             f"With {sureness(stated)}, on a set of parameters that holds all but at most δ = "
-            f"{format_rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table and the "
-            f"posterior given the table in which {given.neighbour} have densities that differ by a factor of "
-            f"at most e^ε, both restricted to that set; {price_in_words(epsilon, terms.copies)}. How much of "
-            "the second posterior lies in the set is not covered."
+            f"{format_rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table "
+            f"and the posterior given the table in which {given.neighbour} have densities that differ by a "
+            f"factor of at most e^ε, both restricted to that set; {price_in_words(epsilon, terms.copies)}. "
+            "How much of the second posterior lies in the set is not covered."
         )
 
 
@@ -169,6 +172,7 @@ class Lipschitz(_OverDraws):
 
     name = "lipschitz"
     brief = "draw-based and local, 2Δ, weights held fixed"
+    proven = "If |d| ≤ ε/2 on a set, the two posteriors restricted to it differ by at most e^ε."
     sharper = False
 
     def by_record(self, priced: Priced) -> PerRecord:
@@ -180,6 +184,7 @@ class Oscillation(_OverDraws):
 
     name = "oscillation"
     brief = "draw-based and local, oscillation, weights held fixed"
+    proven = "If |d − k| ≤ ε/2 on a set, for centres k fixed beforehand, the same follows as for lipschitz."
 
     def by_record(self, priced: Priced) -> PerRecord:
         return priced.extremes.oscillation
@@ -195,6 +200,8 @@ class Exact(Bound):
 
     name = "exact"
     brief = "draw-based and local, exact loss, weights held fixed"
+    proven = "The log ratio of the two posterior densities is known in closed form at every parameter."
+    estimated = "How often a draw exceeds ε, with the stated confidence."
     not_covered = _LOCAL
 
     def has(self, priced: Priced) -> bool:
@@ -249,6 +256,8 @@ class StrictSupremum(Supremum):
 
     name = "strict"
     brief = "ε-differential privacy over a public box"
+    proven = "Every record's factor oscillates by at most ε over the whole box, whatever the data."
+    estimated = "Nothing."
     not_covered = (
         "It rests on the box of parameters having been chosen without the confidential outcome.",
         _UNPROTECTED,
@@ -268,6 +277,11 @@ class CensoredSupremum(Supremum):
 
     name = "censored"
     brief = "ε-differential privacy up to sampler error"
+    proven = (
+        "Every record's factor oscillates by at most ε over all parameters, whatever the data: the posterior "
+        "that the sampler aims at has the property. Not that the sampler hits it."
+    )
+    estimated = "Whether the chain has reached its posterior: by its health checks, which can miss a region."
     not_covered = (
         "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, "
         "and nothing known bounds how far its draws are from the posterior the statement is about.",

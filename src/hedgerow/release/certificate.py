@@ -117,7 +117,7 @@ class Certificate(_Strict):
             date=date,
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
-            bound=terms.bound.name,
+            bound=terms.bound.name,  # type: ignore[arg-type]  # checked when the certificate is made
             family=guarantee.family,
             epsilon=None if claimed is None else Price(claimed / m, claimed),
             delta=None

@@ -3,18 +3,21 @@
 python -m hedgerow_studies.pages.claims
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import hedgerow as hr
 from hedgerow.mechanism.calibrate import TRIES
-from hedgerow.mechanism.price import CONFIDENCE, SUPREMA, Bound
+from hedgerow.models.base import Health
+from hedgerow.privacy.bounds import BOUNDS, BY_DRAWS, LIPSCHITZ, OSCILLATION, Bound
 from hedgerow.privacy.guarantee import Guarantee
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
-from hedgerow.privacy.weights import if_recomputed
 
 PAGE = Path("docs/claims.md")
-DRAWS = 1000
+DRAWS, EFFECTIVE = 1000, 400
 WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # those of the recommended preset at ε = 2
 RADIUS = hr.Radius(0.4, 1.8)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
@@ -27,56 +30,78 @@ STANDARDS: dict[str, Standard] = {
     "Strict": hr.Strict(BOX, "published tables"),
     "Censored": hr.Censored(reason="published tables"),
 }
-PROVEN: dict[Bound, str] = {
-    "lipschitz": "If |d| ≤ ε/2 on a set, the two posteriors restricted to it differ by at most e^ε.",
-    "oscillation": "If |d − k| ≤ ε/2 on a set, for centres k fixed beforehand, the same follows.",
-    "exact": "The log ratio of the two posterior densities is known in closed form at every parameter.",
-    "strict": "Every record's factor oscillates by at most ε over the whole box, whatever the data.",
-    "censored": "Every record's factor oscillates by at most ε over all parameters, whatever the data: the "
-    "posterior that the sampler aims at has the property. Not that the sampler hits it.",
-}
-ESTIMATED: dict[Bound, str] = {
-    "lipschitz": "How much of the fitted posterior the set holds, with the stated confidence.",
-    "oscillation": "How much of the fitted posterior the set holds, with the stated confidence.",
-    "exact": "How often a draw exceeds ε, with the stated confidence.",
-    "strict": "Nothing.",
-    "censored": "Whether the chain has reached its posterior: by its health checks, which can miss a region.",
+# When a caveat joins those that a bound always has: what is changed in the example, in the order of the page.
+WHEN: dict[str, dict[str, Any]] = {
+    "weights that depend on other records": {},
+    "the standard is range-truncated": {"standard": hr.RangeTruncated(hr.Brackets([0, 10, 1e6]))},
+    "the standard is range-averaged": {"standard": hr.RangeAveraged(hr.Brackets([0, 10, 1e6]))},
+    "the range is a radius or a tail": {"standard": hr.RangeAveraged(RADIUS)},
+    'outside="public"': {"standard": hr.RangeAveraged(hr.Brackets([0, 10], outside="public"))},
+    "a support, levels or a spike were declared": {"declared": "values above 0"},
+    "counts, classes or spikes with a range": {"single_values": True},
+    "copies are corrected": {"corrected": 1},
+    "a model sampled by Markov chain": {"independent": False},
+    "a seed was set": {"seeded": True},
 }
 
 
 def bounds_of(label: str) -> tuple[Bound, ...]:
     """The bounds a standard can be calibrated to."""
-    standard = STANDARDS[label]
+    return _bounds(STANDARDS[label])
+
+
+def _bounds(standard: Standard) -> tuple[Bound, ...]:
     if isinstance(standard, Bounded):
         return (standard.bound,)
-    if label.startswith("RangeTruncated"):
-        return ("lipschitz", "oscillation")
-    return ("lipschitz", "oscillation", "exact")
+    return (LIPSCHITZ, OSCILLATION) if isinstance(standard, hr.RangeTruncated) else BY_DRAWS
 
 
-def guarantee(standard: Standard, bound: Bound, *, independent: bool = True) -> Guarantee:
+def guarantee(
+    standard: Standard, bound: Bound, *, weights: Any = WEIGHTS, independent: bool = True, **changes: Any
+) -> Guarantee:
     """An example guarantee: one copy at ε = 2."""
-    supremum = bound in SUPREMA
-    return Guarantee(
-        standard=standard.label,
-        neighbour=standard.neighbour,
-        bound=bound,
-        family="lognormal" if independent else "program",
-        epsilon=2.0,
-        copies=1,
-        draws=DRAWS if independent else 400,
-        delta=0.0 if supremum else 1 - ((1 - CONFIDENCE) / TRIES) ** (1 / (DRAWS if independent else 400)),
-        confidence=1.0 if supremum else CONFIDENCE,
-        independent=independent,
-        protected="x",
-        passed_through=("z",),
-        known=standard.assumption(),
-        averaged=standard.uses_known,
-        follows_outcome=standard.range.follows_outcome,
-        outside_public=False,
-        seeded=False,
-        if_recomputed=if_recomputed(WEIGHTS) if standard.weighted else "",
+    own = {} if isinstance(standard, Bounded) else {"bound": bound, "weights": weights}
+    family = (
+        hr.Family("gamma", prior=hr.Prior(intercept=(0.0, 1.0))) if bound.name == "censored" else "lognormal"
     )
+    asked = Settings.of("x ~ z", family, standard=standard, epsilon=2.0, **own)
+    health = Health(
+        "example", independent, float(DRAWS), assured_draws=None if independent else float(EFFECTIVE)
+    )
+    made = Guarantee.of(
+        asked, bound.statement(DRAWS, health, tries=TRIES), protected="x", passed_through=("z",)
+    )
+    return replace(made, **changes)
+
+
+def standard_of(bound: Bound) -> Standard:
+    """The standard that a bound comes with, or ADP."""
+    return next(
+        (one for one in STANDARDS.values() if isinstance(one, Bounded) and one.bound == bound), hr.ADP()
+    )
+
+
+def caveats() -> dict[str, dict[str, str]]:
+    """Every sentence about what is not covered, with when it applies under which bound."""
+    table: dict[str, dict[str, str]] = {}
+    for bound in BOUNDS:
+        plain = hr.ScalarWeights(0.5)  # each record's own: recomputing them changes nothing
+        always = guarantee(standard_of(bound), bound, weights=plain, independent=bound.name != "censored")
+        for sentence in always.caveats():
+            table.setdefault(sentence, {})[bound.name] = "always"
+        for when, changes in WHEN.items():
+            given: dict[str, Any] = {
+                "standard": standard_of(bound),
+                "bound": bound,
+                "weights": plain,
+            } | changes
+            if "standard" in changes and bound not in _bounds(changes["standard"]):
+                continue
+            if not changes:
+                given["weights"] = WEIGHTS
+            for sentence in guarantee(**given).caveats():
+                table.setdefault(sentence, {}).setdefault(bound.name, when)
+    return table
 
 
 def page() -> str:
@@ -84,34 +109,46 @@ def page() -> str:
     lines = [
         "# What you may claim",
         "",
-        "One section per standard and bound, in the words that certificates use: this page is written by",
-        "`hedgerow_studies.pages.claims` from the same source. The examples are one copy at ε = 2 from",
-        "1000 draws, with the weights of the recommended preset.",
-        "Without a target no ε may be claimed at all.",
+        "In the words that certificates use: this page is written by `hedgerow_studies.pages.claims` from",
+        "the same source. Without a target no ε may be claimed at all. What a release of yours may say, and",
+        "what it does not cover, is printed by `print(synth.sample().guarantee)` and is in its certificate.",
         "",
+        "## What a release is compared with",
+        "",
+        "| standard | the table in which … | bounds |",
+        "| --- | --- | --- |",
     ]
     for label, standard in STANDARDS.items():
-        lines += [f"## {label}", "", f"The neighbour: {standard.neighbour}.", ""]
-        for bound in bounds_of(label):
-            example = guarantee(standard, bound, independent=bound != "censored")
-            lines += [f"### {label}, {bound}", ""]
-            lines += [f"- Proven: {PROVEN[bound]}", f"- Estimated: {ESTIMATED[bound]}", ""]
-            lines += ["You may write:", "", f"> {example.claim()}", "", "It does not cover:", ""]
-            lines += [f"- {caveat}" for caveat in example.caveats()]
-            lines += [""]
+        bounds = ", ".join(bound.name for bound in bounds_of(label))
+        lines.append(f"| {label} | {standard.neighbour} | {bounds} |")
     lines += [
-        "## Models sampled by Markov chains",
         "",
-        "Under every standard but Strict and Censored, the same claims with the draws that the health gate",
-        "demands of every fit, called approximate. The exact bound and Strict need a closed form, which such",
-        "models do not have; what their audit says is an estimate and can never certify.",
+        "## What each bound lets you write",
         "",
-        f"> {guarantee(hr.ADP(), 'lipschitz', independent=False).claim()}",
-        "",
-        f"- {guarantee(hr.ADP(), 'lipschitz', independent=False).caveats()[-1]}",
+        f"One copy at ε = 2 from {DRAWS} draws. For models sampled by Markov chains the number of draws is",
+        f"the {EFFECTIVE} effective ones that the health gate demands of every fit, and the claim is called",
+        "approximate. The exact bound and Strict need a closed form, which such models do not have; what",
+        "their audit says is an estimate and can never certify.",
         "",
     ]
-    return "\n".join(lines)
+    for bound in BOUNDS:
+        example = guarantee(standard_of(bound), bound, independent=bound.name != "censored")
+        lines += [f"### {bound}", "", f"> {example.claim()}", ""]
+        lines += [f"- Proven: {bound.proven}", f"- Estimated: {bound.estimated}", ""]
+    names = [bound.name for bound in BOUNDS]
+    lines += [
+        "## What a claim does not cover",
+        "",
+        "Each sentence once, with the bounds it belongs to: always (●), or where the second column says (○).",
+        "",
+        f"| sentence | where | {' | '.join(names)} |",
+        f"| --- | --- |{' --- |' * len(names)}",
+    ]
+    for sentence, under in caveats().items():
+        reasons = ", or ".join(dict.fromkeys(when for when in under.values() if when != "always"))
+        marks = ["●" if under.get(name) == "always" else "○" if name in under else "" for name in names]
+        lines.append(f"| {sentence} | {reasons} | {' | '.join(marks)} |")
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":
