@@ -105,16 +105,28 @@ class Synthesizer(Results):
             debias=debias,
             preset=preset,
         )
+        self._check(seed, asked_to_correct=debias is not UNSET)
+
+    @classmethod
+    def of(cls, settings: Settings, *, seed: int | None = None) -> "Synthesizer":
+        """A synthesizer of settings that are at hand, such as a plan's."""
+        made = cls.__new__(cls)
+        made.settings = settings
+        made._check(seed)
+        return made
+
+    def _check(self, seed: int | None, *, asked_to_correct: bool = True) -> None:
+        """Refuse what cannot be corrected, and a bad seed, before any data are seen."""
         if self.settings.debias:
             try:
                 check_debias(self.settings)
             except SettingError as error:
-                if debias is not UNSET:
+                if asked_to_correct:
                     raise
                 raise SettingError(
                     f"{error} It was the preset that asked for it: say debias=False."
                 ) from None
-        Key.from_seed(seed)  # refuse a bad seed now
+        Key.from_seed(seed)
         self._seed = seed
         self._fitted: Fitted | None = None
 

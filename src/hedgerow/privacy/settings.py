@@ -8,7 +8,7 @@ terms. To add a setting, add a field and its check here, a keyword to `Synthesiz
     (2.0, 'lipschitz')
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal, get_args
 
@@ -53,8 +53,8 @@ class Terms:
     def __post_init__(self) -> None:
         for name, kind in (("sampling", Sampling), ("known", Known)):
             if getattr(self, name) not in get_args(kind):
-                words = ", ".join(get_args(kind))
-                raise SettingError(f"{name} must be one of {words}, got {getattr(self, name)!r}.")
+                words = " or ".join(map(repr, get_args(kind)))
+                raise SettingError(f"{name} must be {words}, got {getattr(self, name)!r}.")
         if not isinstance(self.debias, bool):
             raise SettingError(f"debias must be True or False, got {self.debias!r}.")
         if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
@@ -80,12 +80,39 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Terms):
-    """The terms, and the parts that the procedure is made of. Public, unless a caller's own part is not."""
+    """The terms, and the parts that the procedure is made of. Public, unless a caller's own part is not.
+
+    A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets the weights.
+    """
 
     formula: str
-    model: Model
-    standard: Standard
-    weights: Weights
+    family: str | Model = "lognormal"
+    prior: Prior | None = None
+    standard: Standard = field(default_factory=ADP)
+    weights: Weights = field(default_factory=LinearWeights)
+    model: Model = UNSET  # made from family, prior and standard
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        standard = self.standard
+        if not isinstance(standard, Standard):
+            raise SettingError(
+                f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
+                f"Standard of your own, got {type(standard).__name__}."
+            )
+        made: dict[str, Any] = {}
+        if self.model is UNSET:
+            made["model"] = model_named(self.family, self.prior)
+        if isinstance(standard, Bounded):
+            if self.epsilon is None:
+                raise SettingError(
+                    f"{standard.label} needs a target: its weights are min(1, ε/oscillation). Give epsilon."
+                )
+            if "model" in made:
+                made["model"] = standard.restrict(made["model"], default_prior=self.prior is None)
+            made |= {"bound": standard.bound, "weights": StrictWeights(per_copy(self.epsilon, self.copies))}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @property
     def terms(self) -> Terms:
@@ -99,54 +126,27 @@ class Settings(Terms):
         family: str | Model = "lognormal",
         *,
         standard: Standard | None = None,
-        weights: Any = UNSET,
-        bound: Any = UNSET,
-        prior: Prior | None = None,
         preset: str | None = None,
         epsilon: float | None = None,
         copies: int = 1,
-        **others: Any,
+        **asked: Any,
     ) -> "Settings":
-        """Settings from what a caller said; keywords left out (`UNSET`) take a preset's value or the default.
-
-        A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets the weights.
-        """
-        said = {"weights": weights, "bound": bound, **others}
-        said = {name: value for name, value in said.items() if value is not UNSET}
-        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, copies=copies, given=said)
-        chosen: dict[str, Any] = {"epsilon": epsilon, "copies": copies} | filled | said
-        model = model_named(family, prior)
-        standard = ADP() if standard is None else standard
-        if not isinstance(standard, Standard):
-            raise SettingError(
-                f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
-                f"Standard of your own, got {type(standard).__name__}."
-            )
-        weights, bound = chosen.pop("weights", None), chosen.pop("bound", LIPSCHITZ)
-        if not isinstance(standard, Bounded):
-            return cls(
-                formula=formula,
-                model=model,
-                standard=standard,
-                weights=as_weights(LinearWeights() if weights is None else weights),
-                bound=bound_named(bound),
-                **chosen,
-            )
-        if epsilon is None:
-            raise SettingError(
-                f"{standard.label} needs a target: its weights are min(1, ε/oscillation). Give epsilon."
-            )
+        """What a caller said; keywords left out (`UNSET`) take a preset's value, or the default."""
+        said = {name: value for name, value in asked.items() if value is not UNSET}
         own = sorted({"bound", "weights"} & set(said))
-        if own:
+        if isinstance(standard, Bounded) and own:
             raise SettingError(f"{standard.label} has its own bound and weights; leave out {', '.join(own)}.")
-        terms = Terms(bound=standard.bound, **chosen)  # refuses a bad target before weights are made from it
-        return cls(
-            formula=formula,
-            model=standard.restrict(model, default_prior=prior is None),
-            standard=standard,
-            weights=StrictWeights(per_copy(epsilon, copies)),
-            **{entry.name: getattr(terms, entry.name) for entry in fields(Terms)},
-        )
+        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, copies=copies, given=said)
+        chosen: dict[str, Any] = filled | said
+        if "bound" in chosen:
+            chosen["bound"] = bound_named(chosen["bound"])
+        if "weights" in chosen:
+            chosen["weights"] = as_weights(
+                LinearWeights() if chosen["weights"] is None else chosen["weights"]
+            )
+        if standard is not None:
+            chosen["standard"] = standard
+        return cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
 
     def __repr__(self) -> str:
         return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"
