@@ -245,7 +245,7 @@ class Synthesizer(Results):
         design, table = fitted.start.design, fitted.start.table
         support = fitted.recipe.model.support
         tables = [
-            table.without(fitted.left_out, table.with_column(design.outcome, values, design.levels, support))
+            table.drop(fitted.left_out, table.with_column(design.outcome, values, design.levels, support))
             for values in fitted.predicted()
         ]
         return Release(tables, self._guarantee())

@@ -119,7 +119,7 @@ def public_inputs(recipe: Recipe, design: Design, table: Table) -> tuple[Recipe,
     names = dict.fromkeys((*recipe.standard.range.columns, *recipe.weights.columns))
     if design.outcome in names:
         raise SettingError("debias: the range or the weights read the outcome's column. Leave debias out.")
-    return recipe, design.blank(), table.apart(list(names))
+    return recipe, design.blank(), table.copy_columns(list(names))
 
 
 def public_draw(parameters: Parameters, draw: int) -> Parameters:
