@@ -36,11 +36,12 @@ class Table:
     @classmethod
     def of(cls, data: object) -> "Table":
         """Wrap a pandas, polars or Arrow table."""
-        is_lazy = hasattr(data, "collect_schema") and hasattr(data, "collect")
         # Arrow's `columns` are cells, and so is `column_names` of a pandas table with a column of that name.
-        names = getattr(data, "column_names" if is_pyarrow_table(data) else "columns", [])
         # A lazy frame is refused below, without making it resolve its schema.
-        names = [] if is_lazy or callable(names) else list(names)
+        is_lazy = hasattr(data, "collect_schema") and hasattr(data, "collect")
+        attribute = "column_names" if is_pyarrow_table(data) else "columns"
+        names = [] if is_lazy else getattr(data, attribute, [])
+        names = [] if callable(names) else list(names)
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataError(
