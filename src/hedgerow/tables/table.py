@@ -112,14 +112,18 @@ class Table:
                     "Drop or correct them."
                 )
 
+    def _require_numeric(self, name: str, use: str = "") -> None:
+        self.require([name])
+        dtype = self.frame[name].dtype
+        if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
+            raise DataError(
+                f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
+                "type."
+            )
+
     def numbers(self, name: str) -> PerRecord:
         """A numeric column without missing or infinite values, as float64."""
-        self.require([name])
-        if not self.frame[name].dtype.is_numeric() or self.frame[name].dtype in (nw.Int128, nw.UInt128):
-            raise DataError(
-                f"Column '{name}' must hold numbers, but its type is {self.frame[name].dtype}. "
-                "Convert it to a numeric type."
-            )
+        self._require_numeric(name)
         self.require_complete([name])
         return self._decimals(name)
 
@@ -163,12 +167,7 @@ class Table:
 
     def bounds(self, name: str) -> PerRecord:
         """A numeric column in which ±inf may stand for "no bound"."""
-        self.require([name])
-        if not self.frame[name].dtype.is_numeric():
-            raise DataError(
-                f"Column '{name}' must hold numbers to serve as a bound, but its type is "
-                f"{self.frame[name].dtype}. Convert it to a numeric type."
-            )
+        self._require_numeric(name, " to serve as a bound")
         values = self._decimals(name)
         missing = int(np.isnan(values).sum())
         if missing:
