@@ -70,7 +70,7 @@ class Fitted:
         design, table = self.start.design, self.start.table
         support = self.settings.model.domain.support
         tables = [
-            table.without(self.left_out, table.with_column(design.outcome, values, design.levels, support))
+            table.drop(self.left_out, table.with_column(design.outcome, values, design.levels, support))
             for values in self.predict()
         ]
         return Release(tables, self._guarantee())

@@ -58,6 +58,13 @@ def test_columnar_formats_keep_every_value_and_type(tmp_path: Path, kind: str) -
     assert again.changes == ()
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+def test_views_of_strings_are_text(tmp_path: Path, kind: str) -> None:
+    table = pa.table({"s": pa.array(["a longer word than fits", None, "b"], pa.string_view())})
+    formats.write(table, tmp_path / "t", kind)
+    assert formats.read(tmp_path / "t", format=kind).frame["s"].to_pylist() == table["s"].to_pylist()
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(

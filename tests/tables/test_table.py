@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hedgerow.errors import SettingError
+from hedgerow.errors import DataError, SettingError
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Support
 
@@ -92,3 +92,18 @@ def test_numbers_in_32_bits_are_what_they_are_written_as():
     np.testing.assert_array_equal(Table.of(frame).numbers("x"), written)
     copy = Table.of(frame).with_column("x", np.array(written))
     pd.testing.assert_frame_equal(copy, frame)
+
+
+@pytest.mark.parametrize("name", ["column_names", "columns", "schema", "index", "replace_schema_metadata"])
+def test_a_column_called_like_an_attribute_is_a_column(name):
+    """The cells of a column `column_names` were taken for names, and the message listed them."""
+    frame = pd.DataFrame({name: ["s3cr3t", "s3cr3t"], "x": [1.0, 2.0]})
+    table = Table.of(frame)
+    assert table.columns == [name, "x"]
+    assert list(table.with_column("x", np.array([3.0, 4.0]))["x"]) == [3.0, 4.0]
+
+
+def test_repeated_names_are_refused():
+    frame = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
+    with pytest.raises(DataError, match="unique; 'x' occur more than once"):
+        Table.of(frame)

@@ -139,7 +139,7 @@ def public_view(settings: Settings, start: Start, draw: Parameters, key: Key) ->
     names = dict.fromkeys((*settings.standard.range.columns, *settings.weights.columns))
     if start.design.outcome in names:
         raise SettingError("debias: the range or the weights read the outcome's column. Leave debias out.")
-    return Public(draw, start.design.blank(), start.table.apart(list(names)), settings, key)
+    return Public(draw, start.design.blank(), start.table.copy_columns(list(names)), settings, key)
 
 
 def public_draw(parameters: Parameters, draw: int) -> Parameters:

@@ -102,7 +102,7 @@ def build(
         )
     levels = classes(table, parsed.outcome) if classes is not None else None
     values = table.outcome(parsed.outcome, levels)
-    table.complete(parsed.predictors)
+    table.require_complete(parsed.predictors)
     matrix, columns, spec = _encode(parsed, table)
     _check_rank(matrix, columns)
     public = {}
@@ -128,7 +128,7 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.renamed(formula.aliases).native,
+                table.rename(formula.aliases).native,
                 context=context,
                 output="numpy",
                 na_action="ignore",

@@ -1,5 +1,12 @@
 """Any dataframe in (pandas, polars, Arrow), the same kind out.
 
+    >>> import polars as pl
+    >>> table = Table.of(pl.DataFrame({"pay": [9, 11], "region": ["north", "south"]}))
+    >>> table
+    Table(2 rows, 2 columns, confidential)
+    >>> table.with_column("pay", np.array([9.6, 11.2]))["pay"].to_list()
+    [10, 11]
+
 The only module that knows dataframes. Checks name columns and counts, never values.
 """
 
@@ -10,6 +17,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
@@ -28,7 +36,12 @@ class Table:
     @classmethod
     def of(cls, data: object) -> "Table":
         """Wrap a pandas, polars or Arrow table."""
-        names = _native_names(data)
+        # Arrow's `columns` are cells, and so is `column_names` of a pandas table with a column of that name.
+        # A lazy frame is refused below, without making it resolve its schema.
+        is_lazy = hasattr(data, "collect_schema") and hasattr(data, "collect")
+        attribute = "column_names" if is_pyarrow_table(data) else "columns"
+        names = [] if is_lazy else getattr(data, attribute, [])
+        names = [] if callable(names) else list(names)
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataError(
@@ -77,7 +90,7 @@ class Table:
                 f"{list_some(self.columns, 12, quoted=True)}."
             )
 
-    def complete(self, names: Sequence[str]) -> None:
+    def require_complete(self, names: Sequence[str]) -> None:
         """Refuse missing or infinite values in the named columns."""
         self.require(names)
         for name in names:
@@ -99,15 +112,19 @@ class Table:
                     "Drop or correct them."
                 )
 
+    def _require_numeric(self, name: str, use: str = "") -> None:
+        self.require([name])
+        dtype = self.frame[name].dtype
+        if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
+            raise DataError(
+                f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
+                "type."
+            )
+
     def numbers(self, name: str) -> PerRecord:
         """A numeric column without missing or infinite values, as float64."""
-        self.require([name])
-        if not self.frame[name].dtype.is_numeric() or self.frame[name].dtype in (nw.Int128, nw.UInt128):
-            raise DataError(
-                f"Column '{name}' must hold numbers, but its type is {self.frame[name].dtype}. "
-                "Convert it to a numeric type."
-            )
-        self.complete([name])
+        self._require_numeric(name)
+        self.require_complete([name])
         return self._decimals(name)
 
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
@@ -116,20 +133,20 @@ class Table:
 
     def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
         """A column of labels as their places among the levels, from 0 up."""
-        self.complete([name])
+        self.require_complete([name])
         series = self.frame[name]
         if series.dtype == nw.Boolean and tuple(levels) == (False, True):
             return series.to_numpy().astype(np.float64)
         words = series.cast(nw.String).to_numpy().astype(str)
         order = {str(level): place for place, level in enumerate(levels)}
-        found = np.array([order.get(word, -1) for word in words.tolist()], dtype=np.float64)
-        missed = int((found < 0).sum())
+        places = np.array([order.get(word, -1) for word in words.tolist()], dtype=np.float64)
+        missed = int((places < 0).sum())
         if missed:
             raise DataError(
                 f"Column '{name}' has {missed} values in {self.rows} rows that are none of the "
                 f"{len(levels)} declared levels. Declare every level that may occur, in order."
             )
-        return found
+        return places
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The levels of an ordered category, in order, as its type has them; empty for other columns."""
@@ -150,12 +167,7 @@ class Table:
 
     def bounds(self, name: str) -> PerRecord:
         """A numeric column in which ±inf may stand for "no bound"."""
-        self.require([name])
-        if not self.frame[name].dtype.is_numeric():
-            raise DataError(
-                f"Column '{name}' must hold numbers to serve as a bound, but its type is "
-                f"{self.frame[name].dtype}. Convert it to a numeric type."
-            )
+        self._require_numeric(name, " to serve as a bound")
         values = self._decimals(name)
         missing = int(np.isnan(values).sum())
         if missing:
@@ -187,7 +199,7 @@ class Table:
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], int]:
         """A column as numbers from 0 up, its levels in sorted order, and how many levels there are."""
-        self.complete([name])
+        self.require_complete([name])
         series = self.frame[name]
         # Numbers sort as numbers: as text, level 10 would come before level 2.
         values = (
@@ -201,7 +213,7 @@ class Table:
         self.require([name])
         return bool(self.frame[name].dtype.is_numeric())
 
-    def renamed(self, names: Mapping[str, str]) -> "Table":
+    def rename(self, names: Mapping[str, str]) -> "Table":
         """The table with some columns under other names."""
         return Table(self.frame.rename(dict(names))) if names else self
 
@@ -213,21 +225,23 @@ class Table:
         if self.rows < _FEW_ROWS or np.ptp(values) == 0:
             return []
         order = np.argsort(values, kind="stable")
-        others = [name for name in self.columns if name not in apart_from]
-        found = [f"'{name}'" for name in others if _follows(self._ranked(self.frame[name]), order)]
+        telling = [
+            f"'{name}'"
+            for name in self.columns
+            if name not in apart_from
+            and self.frame[name].dtype.is_numeric()
+            and _follows(self.frame[name].to_numpy(), order)
+        ]
         index = getattr(self.native, "index", None)
         if index is not None and not callable(index):
-            levels = [_ranks(np.asarray(index.get_level_values(k))) for k in range(index.nlevels)]
+            levels = [np.asarray(index.get_level_values(k)) for k in range(index.nlevels)]
             if any(_follows(level, order) for level in levels):
-                found.append("the index")
-        if _monotone(values) and "the index" not in found:
-            found.append("the order of the rows")
-        return found
+                telling.append("the index")
+        if _is_monotone(values) and "the index" not in telling:
+            telling.append("the order of the rows")
+        return telling
 
-    def _ranked(self, series: Any) -> Array | None:
-        return _ranks(series.to_numpy()) if series.dtype.is_numeric() else None
-
-    def apart(self, names: Sequence[str]) -> "Table":
+    def copy_columns(self, names: Sequence[str]) -> "Table":
         """A table of the named columns alone, in memory of its own, with a column of row numbers before them.
 
         What is no number and no flag becomes text, and so does a column with missing values: patterns stay.
@@ -260,26 +274,28 @@ class Table:
         as its classes: those of the table may be the ones that happen to occur in it.
         """
         dtype = self.frame[name].dtype
+        # Pandas has several types for one narwhals type (Int64 and int64): the very one is kept.
+        own = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
         if levels is None:
-            kept: NDArray[Any] = support.within(values, Grid.of(dtype))
+            cells: NDArray[Any] = support.within(values, Grid.of(dtype))
             if dtype.is_integer():
-                kept = kept.astype(str(dtype).lower())
+                cells = cells.astype(str(dtype).lower())
+        elif hasattr(own, "categories"):
+            native = self.native.copy()
+            native[name] = _categorical(own, levels, values.astype(np.int64))
+            return _detach(native)
         else:
-            places = values.astype(np.int64)
-            category = _pandas_category(self.native, name)
-            if category is not None:
-                native = self.native.copy()
-                native[name] = _categorical(category, levels, places)
-                return _apart(native)
             words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
-            kept = words[places]
+            cells = words[values.astype(np.int64)]
             if isinstance(dtype, nw.Enum):
                 dtype = nw.Enum([str(level) for level in levels])  # the public classes, not those of the data
-        fresh = nw.new_series(name, kept, backend=self.frame.implementation)
+        fresh = nw.new_series(name, cells, backend=self.frame.implementation)
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
-        return _apart(_keep_pandas_dtype(native, self.native, name))
+        if own is not None and native.dtypes[name] != own:
+            native = native.astype({name: own})
+        return _detach(native)
 
-    def without(self, names: Sequence[str], native: Any) -> Any:
+    def drop(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""
         return nw.from_native(native, eager_only=True).drop(*names).to_native() if names else native
 
@@ -308,49 +324,21 @@ class Table:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
 
 
-def _ranks(values: Any) -> Array | None:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return numbers if np.isfinite(numbers).all() else None
-
-
-def _follows(column: Array | None, order: NDArray[np.int64]) -> bool:
+def _follows(column: Any, order: NDArray[np.int64]) -> bool:
     """Whether a column rises or falls with the values that this order sorts, mostly without ties."""
-    return column is not None and _monotone(column[order]) and len(np.unique(column)) > len(column) / 2
+    try:
+        numbers = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    if not np.isfinite(numbers).all():
+        return False
+    return _is_monotone(numbers[order]) and len(np.unique(numbers)) > len(numbers) / 2
 
 
-def _monotone(values: Array) -> bool:
+def _is_monotone(values: Array) -> bool:
     """Whether values only rise or only fall; equal ones all along do neither."""
     steps = np.diff(values)
     return bool((steps > 0).any()) != bool((steps < 0).any())
-
-
-def _native_names(data: object) -> list[Any]:
-    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        return []  # a lazy frame: refused below, without making it resolve its schema
-    names = getattr(data, "column_names", None)
-    if names is None:
-        names = getattr(data, "columns", [])
-    return list(names) if not callable(names) else []
-
-
-def _keep_pandas_dtype(native: Any, original: Any, name: str) -> Any:
-    """Pandas has several types for one narwhals type (Int64 and int64); keep the very one."""
-    if hasattr(original, "dtypes") and hasattr(native, "astype") and hasattr(original, "index"):
-        wanted = original.dtypes[name]
-        if native.dtypes[name] != wanted:
-            native = native.astype({name: wanted})
-    return native
-
-
-def _pandas_category(original: Any, name: str) -> Any:
-    """The category type of a pandas column; None for other columns and tables."""
-    if not (hasattr(original, "dtypes") and hasattr(original, "index")):
-        return None
-    found = original.dtypes[name]
-    return found if hasattr(found, "categories") else None
 
 
 def _categorical(category: Any, levels: Sequence[Any], places: NDArray[np.int64]) -> Any:
@@ -360,12 +348,12 @@ def _categorical(category: Any, levels: Sequence[Any], places: NDArray[np.int64]
     return category.construct_array_type().from_codes(places, dtype=category)
 
 
-def _apart(native: Any) -> Any:
+def _detach(native: Any) -> Any:
     """A table that shares neither memory nor notes with the confidential one."""
-    if hasattr(native, "replace_schema_metadata"):
-        kept = {key: value for key, value in (native.schema.metadata or {}).items() if key == b"pandas"}
-        return native.replace_schema_metadata(kept or None)
-    if hasattr(native, "index") and hasattr(native, "copy"):
+    if is_pyarrow_table(native):
+        notes = {key: note for key, note in (native.schema.metadata or {}).items() if key == b"pandas"}
+        return native.replace_schema_metadata(notes or None)
+    if is_pandas_like_dataframe(native):
         native = native.copy(deep=True)
         native.attrs = {}
     return native

@@ -1,5 +1,9 @@
 """Where a model's outcome may lie, and the values of a column's type that keep to it.
 
+    >>> positive, whole = Support(0.0, above=True), Grid.of(nw.Int16())
+    >>> positive.within(np.array([0.3, 2.6]), whole).tolist()
+    [1.0, 3.0]
+
 A copy is written in the type of the confidential column. Rounding into that type must not leave the support:
 a duration of 0.3 becomes 1 in a column of whole numbers, not a zero that its family rules out.
 """
@@ -85,7 +89,7 @@ class Support:
         first = max(grid.first(self.lower, above=self.above), grid.least)
         last = min(-grid.first(-self.upper, above=self.below), grid.most)
         if self.spike is None:
-            self._need(first <= last)
+            self._require_value(first <= last)
             return np.clip(grid.nearest(values), first, last)
         spike = grid.first(self.spike, above=False)
         if grid.step is not None and not np.isclose(spike, self.spike, rtol=1e-12, atol=0):
@@ -95,13 +99,13 @@ class Support:
             )
         under, over = -grid.after(-spike), grid.after(spike)
         sides = [side for side in ((first, min(last, under)), (max(first, over), last)) if side[0] <= side[1]]
-        self._need(bool(sides))
+        self._require_value(bool(sides))
         near = grid.nearest(values)
         apart = np.where(values < self.spike, np.clip(near, *sides[0]), np.clip(near, *sides[-1]))
         return np.where(values == self.spike, spike, apart)
 
-    def _need(self, found: bool) -> None:
-        if not found:
+    def _require_value(self, exists: bool) -> None:
+        if not exists:
             raise SettingError(
                 f"The type of the outcome's column has no value {'above' if self.above else 'from'} "
                 f"{self.lower!r} {'and below' if self.below else 'to'} {self.upper!r}. Convert the column to "

@@ -42,12 +42,10 @@ from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
 from hedgerow.tables.files.source import (
-    Dialect,
     Dictionary,
     Format,
     Missing,
     Source,
-    Stamp,
     Written,
     as_format,
     format_of,
@@ -55,12 +53,9 @@ from hedgerow.tables.files.source import (
 
 __all__ = [
     "MISSING_WORDS",
-    "Dialect",
-    "Dictionary",
     "Format",
     "Missing",
     "Source",
-    "Stamp",
     "Written",
     "check",
     "format_of",

@@ -77,8 +77,6 @@ def _canonical(column: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(
             indices, _canonical(column.dictionary), ordered=column.type.ordered
         )
-    if pa.types.is_string_view(column.type):
-        return _canonical(column.cast(pa.large_string()))
     valid = None
     if column.null_count:
         # A boolean array's values are a bitmap: exactly what a validity buffer is.

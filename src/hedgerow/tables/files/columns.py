@@ -82,7 +82,7 @@ def check_unique(names: list[str], where: str) -> None:
 
 
 def check_flat(table: pa.Table, name: str) -> pa.Table:
-    """The table with metadata removed; refuses what is no flat table of named columns with rows."""
+    """The table without metadata and views; refuses what is no flat table of named columns with rows."""
     names = table.column_names
     check_unique(names, name)
     if not names or table.num_rows == 0:
@@ -95,9 +95,12 @@ def check_flat(table: pa.Table, name: str) -> pa.Table:
             f"{name}: {len(nested)} columns are neither numbers, text, booleans, dates nor categories: "
             f"{list_some(nested)}. Unnest, convert or drop them first."
         )
-    # Schema and field metadata can carry anything, a path or a pandas index included.
-    fields = [pa.field(f.name, f.type, f.nullable) for f in table.schema]
-    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields))
+    # Schema and field metadata can carry anything, a path or a pandas index included. Arrow computes too
+    # little with views of strings.
+    plain = [pa.large_string() if pa.types.is_string_view(f.type) else f.type for f in table.schema]
+    fields = [pa.field(f.name, kind, f.nullable) for f, kind in zip(table.schema, plain, strict=True)]
+    columns = [column.cast(kind) for column, kind in zip(table.columns, plain, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def join_chunks(column: pa.ChunkedArray) -> pa.Array:

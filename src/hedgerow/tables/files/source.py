@@ -1,4 +1,4 @@
-"""What a file was when it was read: its table, and what is needed to write one like it."""
+"""The file formats, and what a file was when it was read: its table, and all that a copy like it needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

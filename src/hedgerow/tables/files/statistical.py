@@ -5,6 +5,7 @@ and a copy must hold the same codes. An empty text cell is how these formats say
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,23 +46,27 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
             "short, damaged or has another format: copy or export it again. Text in another encoding can "
             "look like this too."
         ) from None
-    reading = _Reading(kind, meta)
-    columns = [reading.column(name, list(cells[name])) for name in meta.column_names]
-    table = check_flat(pa.Table.from_arrays(columns, names=meta.column_names), path.name)
+    columns = _Columns(kind, meta)
+    arrays = [columns.convert(name, list(cells[name])) for name in meta.column_names]
+    table = check_flat(pa.Table.from_arrays(arrays, names=meta.column_names), path.name)
+    value_labels = {name: freeze(labels) for name, labels in meta.variable_value_labels.items() if labels}
+    measures = {name: m for name, m in meta.variable_measure.items() if m and m != "unknown"}
     dictionary = Dictionary(
-        labels=freeze({name: label for name, label in meta.column_names_to_labels.items() if label}),
-        value_labels=freeze(
-            {n: freeze(labels) for n, labels in meta.variable_value_labels.items() if labels}
-        ),
-        formats=freeze({name: shown for name, shown in meta.original_variable_types.items() if shown}),
-        measures=freeze({n: m for n, m in meta.variable_measure.items() if m and m != "unknown"}),
-        widths=freeze({name: width for name, width in meta.variable_display_width.items() if width}),
+        labels=_filled(meta.column_names_to_labels),
+        value_labels=freeze(value_labels),
+        formats=_filled(meta.original_variable_types),
+        measures=freeze(measures),
+        widths=_filled(meta.variable_display_width),
         missing_ranges=freeze(meta.missing_ranges),
     )
-    return Source(table, kind, freeze(reading.missing), dictionary=dictionary, codes=freeze(reading.codes))
+    return Source(table, kind, freeze(columns.missing), dictionary=dictionary, codes=freeze(columns.codes))
 
 
-class _Reading:
+def _filled(entries: dict[str, Any]) -> Mapping[str, Any]:
+    return freeze({name: entry for name, entry in entries.items() if entry})
+
+
+class _Columns:
     """Types each column and collects what was missing and how."""
 
     def __init__(self, kind: Format, meta: Any) -> None:
@@ -69,7 +74,7 @@ class _Reading:
         self.missing: dict[str, Missing] = {}
         self.codes: dict[str, pa.ChunkedArray] = {}
 
-    def column(self, name: str, cells: list[Any]) -> pa.ChunkedArray:
+    def convert(self, name: str, cells: list[Any]) -> pa.ChunkedArray:
         """The column in its Arrow type, declared missing values as nulls."""
         declared = self.meta.missing_ranges.get(name, []) if self.kind is Format.SPSS else []
         if self.meta.readstat_variable_types[name] in ("string", "string_ref"):
@@ -81,39 +86,36 @@ class _Reading:
             # Stata and SAS: a letter in place of a number says why it is missing.
             letters = np.array([cell if isinstance(cell, str) else "" for cell in cells], dtype=object)
             marks = {f".{letter}": letters == letter for letter in sorted(set(letters) - {""})}
-            numbers = np.array(
-                [np.nan if cell is None or isinstance(cell, str) else cell for cell in cells], float
-            )
-            array = self._typed(name, numbers)
+            numbers = [np.nan if cell is None or isinstance(cell, str) else cell for cell in cells]
+            array = self._to_type(name, np.array(numbers, float))
             codes = pa.array(letters, pa.string(), mask=letters == "")
         else:
-            numbers = np.array([np.nan if cell is None else cell for cell in cells], float)
-            marks = _in_ranges(numbers, declared)
-            array = self._typed(name, np.where(_any(marks, len(cells)), np.nan, numbers))
-            codes = pa.array(numbers, mask=~_any(marks, len(cells)))
-        found = {label: int(mask.sum()) for label, mask in marks.items() if mask.any()}
-        if found:
+            values = np.array([np.nan if cell is None else cell for cell in cells], float)
+            marks = _in_ranges(values, declared)
+            array = self._to_type(name, np.where(_any(marks, len(cells)), np.nan, values))
+            codes = pa.array(values, mask=~_any(marks, len(cells)))
+        counts = {label: int(mask.sum()) for label, mask in marks.items() if mask.any()}
+        if counts:
             self.codes[name] = pa.chunked_array([codes])
         if array.null_count:
-            self.missing[name] = Missing(array.null_count - sum(found.values()), freeze(found))
+            self.missing[name] = Missing(array.null_count - sum(counts.values()), freeze(counts))
         return pa.chunked_array([array])
 
-    def _typed(self, name: str, numbers: Array) -> pa.Array:
-        shown = self.meta.original_variable_types.get(name)
-        clock = clock_of_display(self.kind, shown)
+    def _to_type(self, name: str, numbers: Array) -> pa.Array:
+        display = self.meta.original_variable_types.get(name)
+        clock = clock_of_display(self.kind, display)
         moments = to_moments(numbers, clock) if clock else None
         if moments is not None:
             return moments
         kind = _STORAGE.get(self.meta.readstat_variable_types[name], pa.float64())
         gone = np.isnan(numbers)
         # SPSS and SAS keep doubles only; a format without decimals over whole numbers means integers.
-        if self.kind is not Format.STATA and re.match(r"^(F|N|COMMA)?[0-9]+(\.0?)?$", shown or ""):
+        if self.kind is not Format.STATA and re.match(r"^(F|N|COMMA)?[0-9]+(\.0?)?$", display or ""):
             known = numbers[~gone]
             if np.array_equal(known, np.rint(known)) and np.abs(known).max(initial=0.0) <= EXACT:
                 kind = pa.int64()
-        if pa.types.is_integer(kind):
-            return pa.array(np.where(gone, 0.0, numbers).astype(kind.to_pandas_dtype()), kind, mask=gone)
-        return pa.array(numbers.astype(kind.to_pandas_dtype()), kind, mask=gone)
+        cells = np.where(gone, 0.0, numbers) if pa.types.is_integer(kind) else numbers
+        return pa.array(cells.astype(kind.to_pandas_dtype()), kind, mask=gone)
 
 
 def _in_ranges(values: Any, declared: list[Any]) -> dict[str, Mask]:
