@@ -1,5 +1,6 @@
 """Plans: one value, written as YAML and as flags, read back the same; anything else is refused."""
 
+import functools
 import json
 import math
 
@@ -322,3 +323,49 @@ def test_the_schema_refuses_what_the_reader_refuses():
         assert not checker.is_valid(good | change), change
         with pytest.raises(SettingError):
             Plan.of(good | change)
+
+
+def places(document, path=()):
+    """Every place in a document."""
+    inner = document.items() if isinstance(document, dict) else enumerate(document)
+    for step, value in inner:
+        yield (*path, step)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, step))
+
+
+def test_what_the_reader_accepts_the_schema_accepts_and_every_refusal_is_ours():
+    """Any value put anywhere: no pydantic error gets out, and the schema is never the stricter one."""
+    checker = jsonschema.Draft202012Validator(schema())
+    standard = hr.RangeTruncated(RANGES["where"])
+    plans = [
+        Plan(**SMALL, standard=standard, weights=WEIGHTS["reweighted"], prior=hr.Prior(2.0), read=Read("csv"))
+    ]
+    plans += [Plan(**SMALL, standard=hr.Strict({"z": (0, 2), "sigma": (0.6, 1.6)}), family="normal")]
+    odd = (
+        None,
+        True,
+        "x",
+        " ",
+        -1,
+        0.5,
+        10**400,
+        [1, "a"],
+        {},
+        {"kind": "cap", "cap": 1, "foo": 2},
+        {"kind": 5},
+    )
+    accepted = 0
+    for plan in plans:
+        for place in places(plan.mapping()):
+            for value in odd:
+                changed = plan.mapping()
+                holder = functools.reduce(lambda inner, step: inner[step], place[:-1], changed)
+                holder[place[-1]] = value
+                try:
+                    Plan.of(changed)
+                except SettingError:
+                    continue
+                accepted += 1
+                assert checker.is_valid(changed), (place, value)
+    assert accepted > 20
