@@ -11,7 +11,6 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.models.families import FAMILIES
-from hedgerow.models.families.family import Family
 from hedgerow.release.plan.flags import from_flags
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +65,7 @@ def test_the_command_is_a_plan_for_this_family(name):
         flag.removeprefix("--"): value for flag, value in flags.items() if flag not in ("--out", "--drop")
     }
     plan = from_flags(given | {"data": words[2], "epsilon": float(given["epsilon"])})
-    assert plan.formula in text.split("```sh")[0]
-    assert (plan.family.name if isinstance(plan.family, Family) else plan.family) == name
-    assert plan.bound == "oscillation"
-    assert plan.weights == hr.CapWeights(1.0, risk="oscillation")
+    assert plan.settings.formula in text.split("```sh")[0]
+    assert plan.settings.model.name == name
+    assert plan.settings.bound.name == "oscillation"
+    assert plan.settings.weights == hr.CapWeights(1.0, risk="oscillation")

@@ -93,11 +93,15 @@ def flags(**given):
 
 def test_a_command_line_writes_a_preset_out_into_its_plan():
     plan = flags(preset="recommended", copies=3)
-    assert plan.weights == CapWeights(1.0, risk="oscillation")
-    assert (plan.bound, plan.debias, plan.sampling) == ("oscillation", True, "stratified")
-    assert flags(preset="recommended", sampling="independent").sampling == "independent"
-    assert flags(preset="recommended", weights="linear").bound == "lipschitz"
-    assert flags(preset="paper").known == "simulated"
+    assert plan.settings.weights == CapWeights(1.0, risk="oscillation")
+    assert (plan.settings.bound.name, plan.settings.debias, plan.settings.sampling) == (
+        "oscillation",
+        True,
+        "stratified",
+    )
+    assert flags(preset="recommended", sampling="independent").settings.sampling == "independent"
+    assert flags(preset="recommended", weights="linear").settings.bound.name == "lipschitz"
+    assert flags(preset="paper").settings.known == "simulated"
 
 
 def test_a_preset_beside_a_plan_or_without_a_target_is_refused():
@@ -119,7 +123,7 @@ def test_what_a_preset_cannot_correct_is_refused_alike_in_python_and_on_a_comman
     )
     assert same + "debias=False." in str(python.value)
     assert same + "--no-debias." in str(line.value)
-    assert not flags(preset="recommended", standard="unweighted", debias=False).debias
+    assert not flags(preset="recommended", standard="unweighted", debias=False).settings.debias
     by_record = {"standard": "range-truncated", "bounds": "low,high", "preset": "recommended"}
     with pytest.raises(SettingError, match=r"given by record.*the preset that asked for it: say --no-debias"):
         flags(**by_record)

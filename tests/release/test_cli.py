@@ -310,7 +310,12 @@ def test_questions_on_a_terminal(hedgerow, table, monkeypatch):
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert hedgerow("init", table, "--out", "plan.yaml").code == 0
     plan = hr.Plan.load("plan.yaml")
-    assert (plan.formula, plan.epsilon, plan.copies, plan.because) == ("x ~ z", 5.7, 3, "printed")
+    assert (plan.settings.formula, plan.settings.epsilon, plan.settings.copies, plan.because) == (
+        "x ~ z",
+        5.7,
+        3,
+        "printed",
+    )
 
 
 def test_an_unforeseen_error_shows_no_data(hedgerow, table, monkeypatch):

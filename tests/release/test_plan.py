@@ -77,7 +77,7 @@ def test_every_range_is_written_and_read(name):
 def test_every_weight_is_written_and_read(name):
     plan = Plan(**SMALL, weights=WEIGHTS[name])
     everywhere_the_same(plan)
-    assert Plan.loads(plan.text()).weights == WEIGHTS[name]
+    assert Plan.loads(plan.text()).settings.weights == WEIGHTS[name]
 
 
 def test_everything_at_once():
@@ -191,14 +191,19 @@ def test_what_is_refused_and_how(content, told):
     ids=["strict", "censored", "censored without a reason"],
 )
 def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
-    plan = Plan(**SMALL, standard=standard)
+    own = (
+        {"family": "gamma", "prior": hr.Prior(intercept=(0.0, 1.0))}
+        if isinstance(standard, hr.Censored)
+        else {}
+    )
+    plan = Plan(**SMALL, standard=standard, **own)
     everywhere_the_same(plan)
     assert not {"weights", "bound"} & set(plan.mapping())
     for written in (plan.text(), commented_text(plan), *to_flags(plan)):
         assert "linear" not in written
         assert "lipschitz" not in written
     again = Plan.loads(commented_text(plan))
-    assert (again.standard, again.weights, again.bound) == (standard, None, None)
+    assert (again.settings.standard, again.settings.bound) == (standard, standard.bound)
     # What would be ignored is refused, in the words of the synthesizer.
     flag = {"standard": to_flags(plan)[-1].removeprefix("--standard=")}
     for more in ({"weights": "linear"}, {"bound": "lipschitz"}, {"bound": "exact", "weights": "softmax"}):
@@ -220,19 +225,19 @@ def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
     strict = from_flags(flag, base=capped)
     assert strict.mapping() == plan.mapping()
     back = from_flags({"standard": "adp"}, base=strict)
-    assert (back.weights, back.bound) == (hr.LinearWeights(), "lipschitz")
+    assert (back.settings.weights, back.settings.bound.name) == (hr.LinearWeights(), "lipschitz")
 
 
 def test_a_correction_can_be_switched_off_again():
     base = Plan(**SMALL, debias=True)
-    assert from_flags({}, base=base).debias
-    assert not from_flags({"debias": False}, base=base).debias
+    assert from_flags({}, base=base).settings.debias
+    assert not from_flags({"debias": False}, base=base).settings.debias
     asked = ["--formula=x ~ z", "--epsilon=3"]
-    assert parsed([*asked, "--debias"]).debias
-    assert not parsed(asked).debias
-    assert parsed([*asked, "--preset=recommended"]).debias
+    assert parsed([*asked, "--debias"]).settings.debias
+    assert not parsed(asked).settings.debias
+    assert parsed([*asked, "--preset=recommended"]).settings.debias
     off = parsed([*asked, "--preset=recommended", "--no-debias"])
-    assert (off.debias, off.sampling) == (False, "stratified")
+    assert (off.settings.debias, off.settings.sampling) == (False, "stratified")
 
 
 def test_a_plan_holds_nothing_that_no_file_can_hold():
@@ -278,11 +283,11 @@ def test_paths_in_a_plan_file_are_relative_to_it(tmp_path):
 def test_flags_on_top_of_a_plan_replace_what_it_says():
     base = Plan(**SMALL, standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), reasons={"": "printed"}, copies=3)
     changed = from_flags({"epsilon": 2.0, "because": "known"}, base=base)
-    assert (changed.epsilon, changed.because, changed.copies) == (2.0, "known", 3)
+    assert (changed.settings.epsilon, changed.because, changed.settings.copies) == (2.0, "known", 3)
     averaged = from_flags({"standard": "range-averaged"}, base=base)
     assert averaged.relation == "range-averaged radius(0.4, 1.8)"
     assert averaged.because == "printed"
-    assert from_flags({"no_target": True}, base=base).epsilon is None
+    assert from_flags({"no_target": True}, base=base).settings.epsilon is None
     for bad in (
         {"radius": "1,2,3"},
         {"radius": "a,b"},

@@ -33,7 +33,7 @@ def synthesize(
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
-    with screen.progress(5 + plan.copies) as tell:
+    with screen.progress(5 + plan.settings.copies) as tell:
         made = make_release(plan, out, progress=tell)
     certificate = made.certificate
     for change in certificate.copies[0].changes:

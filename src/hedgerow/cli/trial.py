@@ -54,12 +54,12 @@ def calibrate(
     from hedgerow.release.trial import try_targets
 
     plan = plan_from(flags, target_needed=False)
-    targets = [*(at or []), *([plan.epsilon] if plan.epsilon is not None else [])]
+    targets = [*(at or []), *([plan.settings.epsilon] if plan.settings.epsilon is not None else [])]
     if not targets:
         raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
     with screen.progress(1 + len(targets)) as tell:
         rows = try_targets(plan, targets, progress=tell)
-    screen.table(f"Targets over {plan.copies} copies. {_CONFIDENTIAL}", rows)
+    screen.table(f"Targets over {plan.settings.copies} copies. {_CONFIDENTIAL}", rows)
     screen.result({"confidential": True, "targets": rows})
     if not any(row["met"] == "yes" for row in rows):
         raise CalibrationError(
@@ -160,7 +160,11 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
         estimate = cost_of(plan, progress=tell)
-    charge = "no ε is claimed" if plan.epsilon is None else f"{plan.epsilon:g} for {plan.copies} copies"
+    charge = (
+        "no ε is claimed"
+        if plan.settings.epsilon is None
+        else f"{plan.settings.epsilon:g} for {plan.settings.copies} copies"
+    )
     facts = [("would spend", charge), ("account", estimate.account), ("relation", plan.relation)]
     spent = "nothing yet" if estimate.balance is None else f"{estimate.balance.spent:g}"
     facts += [("spent so far", spent)]

@@ -70,7 +70,7 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
             "relation": plan.relation,
             "dataset": plan.dataset,
         }
-        _warn_about_budgets(ledger.check(**account, epsilon=plan.epsilon), plan)
+        _warn_about_budgets(ledger.check(**account, epsilon=plan.settings.epsilon), plan)
         _warn_about_release(prepared)
         tell("fitting")
         synth, notes = _fit(prepared)
@@ -79,8 +79,8 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         release = secrets.token_hex(8)
         ledger.reserve(
             **account,
-            epsilon=plan.epsilon,
-            copies=plan.copies,
+            epsilon=plan.settings.epsilon,
+            copies=plan.settings.copies,
             plan=plan.digest,
             release=release,
             note=f"folder {out.name}",
@@ -122,7 +122,7 @@ def _write_public(
     """Writes the copies, the plan and the certificate of them."""
     plan, copies = prepared.plan, []
     for number, table in enumerate(sample.tables, 1):
-        tell(f"writing copy {number} of {plan.copies}")
+        tell(f"writing copy {number} of {plan.settings.copies}")
         written = formats.write(
             table.select(prepared.released),
             draft.place(PUBLIC, f"copy-{number}{prepared.format.suffix}"),
@@ -173,18 +173,18 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, outcome = prepared.plan, prepared.outcome
     kind = prepared.table.schema.field(outcome).type
-    sentences = plan.standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
+    sentences = plan.settings.standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
     pairs = [
         (words, plan.reasons.get(place) or ("As for the whole." if place else NO_REASON))
         for place, words in sentences
     ]
-    if isinstance(plan.standard, Strict):
-        pairs.append((plan.standard.described(), plan.standard.reason or NO_REASON))
-    if isinstance(plan.standard, Censored):
+    if isinstance(plan.settings.standard, Strict):
+        pairs.append((plan.settings.standard.described(), plan.settings.standard.reason or NO_REASON))
+    if isinstance(plan.settings.standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
-        pairs.append((what, plan.standard.reason or NO_REASON))
-    if isinstance(plan.family, Family) and plan.family.settings():
-        declared = ", ".join(f"{name} {value!r}" for name, value in plan.family.settings().items())
+        pairs.append((what, plan.settings.standard.reason or NO_REASON))
+    if isinstance(plan.settings.family, Family) and plan.settings.family.settings():
+        declared = ", ".join(f"{name} {value!r}" for name, value in plan.settings.family.settings().items())
         pairs.append((f"what the plan declares of '{outcome}': {declared}", _DECLARED))
     whole = (
         f"who is in the table, in which order, how many records there are, and all columns but '{outcome}'"

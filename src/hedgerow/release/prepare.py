@@ -1,6 +1,7 @@
 """From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,21 +34,16 @@ class Prepared:
         chosen = self.plan.outputs.format
         return Format(chosen) if chosen is not None else self.source.format.written_as
 
-    def synthesizer(self, **changes: object) -> Synthesizer:
+    def synthesizer(self, **changes: Any) -> Synthesizer:
         """The plan's synthesizer, not fitted; changes replace settings of the plan."""
-        return synthesizer(self.plan, **changes)
+        return Synthesizer.of(replace(self.plan.settings, **changes), seed=self.plan.seed)
 
-    def fit(self, **changes: object) -> Synthesizer:
+    def fit(self, **changes: Any) -> Synthesizer:
         """The plan's synthesizer, fitted to its data."""
         return self.synthesizer(**changes).fit(self.table, left_out=self.withheld)
 
     def __repr__(self) -> str:
         return f"Prepared({self.table.num_rows} rows, confidential)"
-
-
-def synthesizer(plan: Plan, **changes: object) -> Synthesizer:
-    """The synthesizer of a plan, not fitted; changes replace settings of the plan."""
-    return Synthesizer(**(plan.settings() | {"seed": plan.seed} | changes))
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -56,9 +52,9 @@ def prepare(plan: Plan) -> Prepared:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     source = formats.read(plan.data, **vars(plan.read))
     whole = Table.of(source.frame)
-    outcome, predictors = reads(plan.formula, whole)
-    of_range = plan.standard.range.columns
-    of_weights = plan.weights.columns if plan.weights is not None else ()
+    outcome, predictors = reads(plan.settings.formula, whole)
+    of_range = plan.settings.standard.range.columns
+    of_weights = plan.settings.weights.columns
     used = (outcome, *predictors, *of_range, *of_weights)
     whole.require([*used, *plan.outputs.drop])
     if outcome in plan.outputs.drop:

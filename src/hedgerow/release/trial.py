@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
 from hedgerow.privacy.bounds import BY_DRAWS, LIPSCHITZ
+from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
-from hedgerow.privacy.strict import Boxed, Strict
+from hedgerow.privacy.strict import Bounded, Boxed, Strict
 from hedgerow.release.ledger import Balance, Ledger
 from hedgerow.release.ledger.place import ledger_path
 from hedgerow.release.plan import Plan
@@ -38,29 +39,37 @@ class Cost:
     wider: list[Row]  # what wider boxes would cost, for a strict plan
 
 
+def _draw_bound(plan: Plan) -> str:
+    """The bound over draws to show beside others: the plan's own, if it is one."""
+    bound = plan.settings.bound
+    return bound.name if bound.over_draws else LIPSCHITZ.name
+
+
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     """The standards side by side; those with a range if the plan has one."""
     progress("reading")
     prepared = prepare(plan)
     # Unweighted has no weights to scale down, so that it meets no target.
-    standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.epsilon is None else {}
+    standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.settings.epsilon is None else {}
     standards["adp"] = ADP()
     if plan.ranged:
-        standards["range-averaged"] = RangeAveraged(plan.standard.range)
-        standards["range-truncated"] = RangeTruncated(plan.standard.range)
-        if getattr(plan.standard, "public_weight", "alpha") == "one":
-            standards["range-truncated, as printed"] = plan.standard
+        standards["range-averaged"] = RangeAveraged(plan.settings.standard.range)
+        standards["range-truncated"] = RangeTruncated(plan.settings.standard.range)
+        if getattr(plan.settings.standard, "public_weight", "alpha") == "one":
+            standards["range-truncated, as printed"] = plan.settings.standard
     progress("fitting")
-    settings = plan.settings() | {"seed": plan.seed}
-    del settings["standard"]
+    asked = plan.settings
+    own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
+    terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name != "bound"}
     comparison = compare(
-        settings.pop("formula"), prepared.table, standards=standards, left_out=prepared.withheld, **settings
-    )
+        asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
+        left_out=prepared.withheld, seed=plan.seed, **own, **terms,
+    )  # fmt: skip
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
     lost = [_largest_gap(synth) for synth in comparison.synthesizers.values()]
     return [
-        row | {"withheld": row[f"withheld_{plan.bound or LIPSCHITZ.name}"], "ecdf_max": gap}
+        row | {"withheld": row[f"withheld_{_draw_bound(plan)}"], "ecdf_max": gap}
         for row, gap in zip(rows, lost, strict=True)
     ]
 
@@ -72,7 +81,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
     rows = []
     for target in sorted(set(targets)):
         progress(f"calibrating to {target:g}")
-        row: Row = {"epsilon": float(target), "per_copy": target / plan.copies, "met": "no"}
+        row: Row = {"epsilon": float(target), "per_copy": target / plan.settings.copies, "met": "no"}
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
         with suppress(CalibrationError):
             synth = prepared.fit(epsilon=float(target))
@@ -81,7 +90,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
                 "scale": synth.scale_,
                 "mean_alpha": float(synth.alpha_.mean()),
                 "achieved": synth.epsilon_,
-                "withheld": synth.withheld_epsilon_.get(plan.bound or LIPSCHITZ.name, np.nan),
+                "withheld": synth.withheld_epsilon_.get(_draw_bound(plan), np.nan),
                 "ecdf_max": _largest_gap(synth),
             }
         rows.append(row)
@@ -129,7 +138,10 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
         with Ledger.open(place) as ledger:
             fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
             balances = ledger.check(
-                fingerprint=fingerprint, relation=plan.relation, epsilon=plan.epsilon, dataset=plan.dataset
+                fingerprint=fingerprint,
+                relation=plan.relation,
+                epsilon=plan.settings.epsilon,
+                dataset=plan.dataset,
             )
         balance = next((each for each in balances if each.relation == plan.relation), None)
     progress("fitting")
@@ -150,10 +162,16 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
         return Cost(account, balance, prices, synth.outlook().advice(), [])
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
-    if isinstance(plan.standard, Strict) and plan.epsilon is not None and isinstance(plan.family, str):
+    if (
+        isinstance(plan.settings.standard, Strict)
+        and plan.settings.epsilon is not None
+        and isinstance(plan.settings.family, str)
+    ):
         # On a simulated outcome: public.
-        target, box = plan.epsilon / plan.copies, plan.standard.box
-        wider = _rows(box_cost(plan.formula, prepared.table, box, epsilon=target, family=plan.family))
+        target, box = plan.settings.epsilon / plan.settings.copies, plan.settings.standard.box
+        wider = _rows(
+            box_cost(plan.settings.formula, prepared.table, box, epsilon=target, family=plan.settings.family)
+        )
     return Cost(account, balance, prices, advice, wider)
 
 

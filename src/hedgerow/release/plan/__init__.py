@@ -14,18 +14,18 @@ keys (`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from hedgerow.errors import FieldError, PlanError
+from hedgerow.errors import FieldError, PlanError, SettingError
+from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
-from hedgerow.models.prior import Prior
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.standards import ADP, Standard
+from hedgerow.privacy.settings import Settings, Terms
+from hedgerow.privacy.standards import ADP
 from hedgerow.privacy.strict import Bounded
-from hedgerow.privacy.weights import LinearWeights, Weights
 from hedgerow.release import text
 from hedgerow.release.document import read
 from hedgerow.release.plan.parts import (
@@ -45,71 +45,67 @@ from hedgerow.release.plan.parts import (
 
 __all__ = ["Outputs", "Plan", "Read"]
 
-# What a synthesizer is told. The other fields of a plan are about files.
-SETTINGS = (
-    "formula", "family", "prior", "standard", "weights", "bound", "epsilon", "copies", "draws", "known",
-    "sampling", "debias",
-)  # fmt: skip
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, init=False)
 class Plan:
-    """What to release, under which standard, at what price. `epsilon=None` claims nothing."""
+    """What to release, under which settings, from and to which files.
 
-    formula: str
-    epsilon: float | None
-    family: str | Family = "lognormal"
-    prior: Prior | None = None
-    standard: Standard = field(default_factory=ADP)
-    weights: Weights | None = None  # linear unless given; None where the standard brings its own
-    bound: str | None = None  # lipschitz unless given; None where the standard brings its own
-    copies: int = 1
-    draws: int = 1000
-    known: str = "exact"
-    sampling: str = "independent"
-    debias: bool = False
+    Keywords that are not about files are those of `Settings`: Plan(formula="x ~ z", epsilon=6.0, copies=3).
+    """
 
-    data: str | None = None
-    read: Read = field(default_factory=Read)
-    missing: str = "refuse"
-    reasons: Mapping[str, str | None] = field(default_factory=dict)  # place of a range: why it is public
-    dataset: str | None = None
-    ledger: str | None = None
-    outputs: Outputs = field(default_factory=Outputs)
-    seed: int | None = None
+    settings: Settings
+    data: str | None
+    read: Read
+    missing: str
+    reasons: Mapping[str, str | None]  # place of a range: why it is public
+    dataset: str | None
+    ledger: str | None
+    outputs: Outputs
+    seed: int | None
 
-    def __post_init__(self) -> None:
-        write_part(
-            self.standard, "a standard", STANDARDS
-        )  # refuses what is none, before it is asked anything
-        given = [name for name in ("bound", "weights") if getattr(self, name) is not None]
-        if not isinstance(self.standard, Bounded):
-            for name, default in (("weights", LinearWeights()), ("bound", "lipschitz")):
-                object.__setattr__(self, name, getattr(self, name) if name in given else default)
-        elif given:
-            label = self.standard.label
-            raise FieldError(f"{label} has its own bound and weights; leave out {', '.join(given)}.")
-        for name in ("data", "ledger"):
-            path = getattr(self, name)
-            object.__setattr__(self, name, None if path is None else os.fspath(path))
-        reasons = {"": None, **self.reasons} if self.ranged else {}
-        object.__setattr__(self, "reasons", MappingProxyType(reasons))
+    def __init__(
+        self,
+        *,
+        settings: Settings | None = None,
+        data: str | os.PathLike[str] | None = None,
+        read: Read | None = None,
+        missing: str = "refuse",
+        reasons: Mapping[str, str | None] = MappingProxyType({}),
+        dataset: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        outputs: Outputs | None = None,
+        seed: int | None = None,
+        **asked: Any,
+    ) -> None:
+        if settings is None:
+            write_part(asked.get("standard", ADP()), "a standard", STANDARDS)  # before it is asked anything
+            settings = Settings.of(**{name: value for name, value in asked.items() if value is not None})
+        elif asked:
+            settings = replace(settings, **asked)
+        values = {
+            "settings": settings,
+            "data": None if data is None else os.fspath(data),
+            "read": Read() if read is None else read,
+            "missing": missing,
+            "dataset": dataset,
+            "ledger": None if ledger is None else os.fspath(ledger),
+            "outputs": Outputs() if outputs is None else outputs,
+            "seed": seed,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "reasons", MappingProxyType({"": None, **reasons} if self.ranged else {}))
         self.mapping()  # a plan that exists can be written
 
     @property
     def ranged(self) -> bool:
         """Whether the standard assumes that the public knows a range."""
-        return "range" in write_part(self.standard, "a standard", STANDARDS)
+        return "range" in write_part(self.settings.standard, "a standard", STANDARDS)
 
     @property
     def because(self) -> str | None:
         """Why the public knows the range; None: no reason was given."""
         return self.reasons.get("")
-
-    def settings(self) -> dict[str, Any]:
-        """The keywords of the plan's synthesizer, its seed apart; what is None is left to its default."""
-        given = {name: getattr(self, name) for name in SETTINGS}
-        return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def of(cls, given: Any) -> Self:
@@ -130,9 +126,10 @@ class Plan:
     @classmethod
     def loads(cls, content: str | bytes, name: str = "plan") -> Self:
         """A plan from the text of a plan file."""
+        given = text.load(content, name)
         try:
-            return cls.of(text.load(content, name))
-        except FieldError as error:
+            return cls.of(given)
+        except SettingError as error:
             raise PlanError(f"{name}: {error}") from None
 
     @classmethod
@@ -151,20 +148,26 @@ class Plan:
 
     def mapping(self) -> dict[str, Any]:
         """The plan as a file holds it; what has its default value is left out."""
-        standard = write_part(self.standard, "a standard", STANDARDS)
+        asked, given = self.settings, ("data", "missing", "dataset", "ledger", "seed")
+        standard = write_part(asked.standard, "a standard", STANDARDS)
         if "range" in standard:
             put_reasons(standard["range"], self.reasons)
-        files = ("data", "missing", "dataset", "ledger", "seed")
-        plain = {"version": VERSION} | self.settings() | {name: getattr(self, name) for name in files}
+        plain = {name: getattr(self, name) for name in given}
+        plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {
-            "epsilon": NO_TARGET if self.epsilon is None else self.epsilon,
-            "family": _write_family(self.family),
+            "version": VERSION,
+            "formula": asked.formula,
+            "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
+            "family": _write_family(asked.family),
+            "prior": None if asked.prior is None else write_changes(asked.prior),
             "standard": standard,
-            "weights": None if self.weights is None else write_part(self.weights, "weights", WEIGHTS),
-            "prior": None if self.prior is None else write_changes(self.prior),
+            "weights": None,
+            "bound": None,
             "read": write_changes(self.read) or None,
             "outputs": write_changes(self.outputs) or None,
         }
+        if not isinstance(asked.standard, Bounded):  # which brings its own
+            plain |= {"weights": write_part(asked.weights, "weights", WEIGHTS), "bound": asked.bound.name}
         keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
         return keys.model_dump(exclude_unset=True)
 
@@ -188,18 +191,18 @@ class Plan:
         Two releases pay from one account only if their prices bound the same comparison.
         """
         written = self.mapping()["standard"]
-        if "range" not in written or isinstance(self.standard.range, Everywhere):
+        if "range" not in written or isinstance(self.settings.standard.range, Everywhere):
             # Where nothing is known the range standards compare with x_i withheld: no second account for it.
             return "withheld"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
         return f"{written['kind']} {_range_line(written['range'])}{weight}"
 
 
-def _write_family(value: str | Family) -> Any:
+def _write_family(value: str | Model) -> Any:
     """A family as a file holds it: its name, or a mapping with what was declared."""
-    if not isinstance(value, Family):
+    if isinstance(value, str):
         return value
-    if value != Family(value.name, **value.settings()):
+    if not isinstance(value, Family) or value != Family(value.name, **value.settings()):
         raise FieldError(
             "family: a plan holds a family's name and public settings; give its prior as the plan's own, and "
             "leave the sampler's settings as they are."

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
+from hedgerow.privacy.bounds import LIPSCHITZ
 from hedgerow.privacy.presets import preset_settings
+from hedgerow.privacy.settings import Terms
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
 from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, WEIGHTS, write_part
@@ -60,7 +62,7 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
             '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
         )
     plan = Plan.of(plain)
-    if plan.debias and "preset" in flags and "debias" not in flags:
+    if plan.settings.debias and "preset" in flags and "debias" not in flags:
         _check_preset(plan)
     return plan
 
@@ -68,11 +70,9 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
 def _check_preset(plan: Plan) -> None:
     """Refuse what cannot be corrected, and say that it was the preset that asked for it."""
     from hedgerow.mechanism.debias import check
-    from hedgerow.release.prepare import synthesizer
 
-    settings = synthesizer(plan, debias=False).settings
     try:
-        check(settings)
+        check(plan.settings)
     except SettingError as error:
         raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
 
@@ -84,7 +84,7 @@ def _put_preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | No
             "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
         )
     own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
-    copies = plain.get("copies", Plan.copies)
+    copies = plain.get("copies", Terms.copies)
     settings = preset_settings(
         flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own]
     )
@@ -152,12 +152,12 @@ def to_flags(plan: Plan) -> list[str]:
     plain = plan.mapping()
     arguments = [plan.data] if plan.data is not None else []
     for name in _PLAIN[1:]:
-        default = getattr(Plan, name, None)
+        default = LIPSCHITZ.name if name == "bound" else getattr(Terms, name, None)
         if name in plain and plain[name] not in (default, NO_TARGET):
             arguments.append(f"--{name}={plain[name]}")
-    arguments += ["--no-target"] if plan.epsilon is None else []
+    arguments += ["--no-target"] if plan.settings.epsilon is None else []
     arguments += ["--drop-missing"] if plan.missing == "drop" else []
-    arguments += ["--debias"] if plan.debias else []
+    arguments += ["--debias"] if plan.settings.debias else []
     arguments += [f"--{name}={text.dump_line(plain[name])}" for name in _WRITTEN if name in plain]
     for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
         for name, short in names.items():
