@@ -191,12 +191,9 @@ def test_what_is_refused_and_how(content, told):
     ids=["strict", "censored", "censored without a reason"],
 )
 def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
-    own = (
-        {"family": "gamma", "prior": hr.Prior(intercept=(0.0, 1.0))}
-        if isinstance(standard, hr.Censored)
-        else {}
-    )
-    plan = Plan(**SMALL, standard=standard, **own)
+    sampled = {"family": "gamma", "prior": hr.Prior(intercept=(0.0, 1.0))}
+    small = SMALL | (sampled if isinstance(standard, hr.Censored) else {})
+    plan = Plan(**small, standard=standard)
     everywhere_the_same(plan)
     assert not {"weights", "bound"} & set(plan.mapping())
     for written in (plan.text(), commented_text(plan), *to_flags(plan)):
@@ -212,16 +209,16 @@ def test_a_standard_with_its_own_weights_has_none_in_its_plan(standard):
         for make, settings in (
             (Plan.of, {"given": plan.mapping() | more}),
             (from_flags, {"given": more, "base": plan}),
-            (from_flags, {"given": more | flag, "base": Plan(**SMALL)}),
-            (hr.Synthesizer, SMALL | {"standard": standard} | {k: of_python[k] for k in more}),
+            (from_flags, {"given": more | flag, "base": Plan(**small)}),
+            (hr.Synthesizer, small | {"standard": standard} | {k: of_python[k] for k in more}),
         ):
             with pytest.raises(SettingError, match=words):
                 make(**settings)
         assert not jsonschema.Draft202012Validator(schema()).is_valid(plan.mapping() | more)
     with pytest.raises(SettingError, match="leave out weights"):
-        Plan(**SMALL, standard=standard, weights=hr.LinearWeights())
+        Plan(**small, standard=standard, weights=hr.LinearWeights())
     # A plan of another standard leaves its weights behind, and gets the usual ones on the way back.
-    capped = Plan(**SMALL, weights=WEIGHTS["cap"], bound="exact")
+    capped = Plan(**small, weights=WEIGHTS["cap"], bound="exact")
     strict = from_flags(flag, base=capped)
     assert strict.mapping() == plan.mapping()
     back = from_flags({"standard": "adp"}, base=strict)
