@@ -1,6 +1,6 @@
 """The probability of an interval and the quantiles of a NumPyro distribution, one per record.
 
-A distribution of hedgerow's own (`models.families.distributions`) knows both; for the others they are found
+A `Response` of hedgerow's own (`models.programs.response`) knows both; for the others they are found
 from `cdf`, `log_prob` and a finite support.
 """
 

@@ -90,24 +90,25 @@ class Sampled(Correctable):
         window: tuple[PerRecord, PerRecord] | None = None,
     ) -> Sample:
         """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
-        from hedgerow.models.programs.nuts import Settings
-
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
+        potential = self.potential(design, power, window)
+        from hedgerow.models.programs.nuts import Settings
+
         settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(self.potential(design, power, window), settings, draws, key)
+        return self._gated(potential, settings, draws, key)
 
     def potential(
         self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
     ) -> "Potential":
         """The weighted posterior as samplers see it."""
+        traced = self._traced(design)  # first: it says so where JAX is not installed
         from hedgerow.models.programs.potential import Potential
 
-        data = self._arrays(design), self._values(design)
-        return Potential.of(self._traced(design), *data, power, window)
+        return Potential.of(traced, self._arrays(design), self._values(design), power, window)
 
     def stand_in(self, design: Design, near: Parameters) -> StandIn:
         """The normal approximation: NUTS on every simulated table would take minutes."""
