@@ -15,7 +15,7 @@ A family of continuous values has a `zero_` variant with a spike, of itself.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -190,15 +190,16 @@ class FamilyDefinition:
     """
 
     name: str
-    domain: type[Numbers] = field(kw_only=True)
-    prior: Prior = field(kw_only=True)
-    response: "Callable[[FamilyProgram, Any], Response]" = field(kw_only=True)
-    simulate: Callable[[np.random.Generator, Array], Any] = field(kw_only=True)
-    options: tuple[str, ...] = field(default=("lower", "upper"), kw_only=True)
-    checks: Mapping[str, Callable[[str, Any], None]] = field(default_factory=dict, kw_only=True)
-    own_level: bool = field(default=False, kw_only=True)  # its locations or cut points replace the intercept
-    uniform_level: bool = field(default=False, kw_only=True)  # ... and no prior of it can be given
-    exact: type[Regression] | None = field(default=None, kw_only=True)  # closed form, without settings
+    _: KW_ONLY
+    domain: type[Numbers]
+    prior: Prior
+    response: "Callable[[FamilyProgram, Any], Response]"
+    simulate: Callable[[np.random.Generator, Array], Any]
+    options: tuple[str, ...] = ("lower", "upper")
+    checks: Mapping[str, Callable[[str, Any], None]] = field(default_factory=dict)
+    own_level: bool = False  # its locations or cut points stand in for the intercept
+    uniform_level: bool = False  # ... and have a uniform prior, so that none can be given
+    exact: type[Regression] | None = None  # its closed form, which it has without settings
 
 
 _DEFINITIONS: dict[str, FamilyDefinition] = {}
