@@ -6,7 +6,7 @@ from jaxtyping import install_import_hook
 # own errors.
 CHECKED = (
     "mechanism.calibrate mechanism.fit mechanism.steps mechanism.price models.base models.exact "
-    "models.scored models.reductions models.correctable models.wrapped privacy.sensitive"
+    "models.scored models.reductions privacy.sensitive"
 )
 install_import_hook([f"hedgerow.{name}" for name in CHECKED.split()], "beartype.beartype")
 
