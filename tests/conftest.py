@@ -5,8 +5,8 @@ from jaxtyping import install_import_hook
 # Not the doors (synthesizer, standards, ranges, weights, table …): there, wrong types must meet hedgerow's
 # own errors.
 CHECKED = (
-    "mechanism.calibrate mechanism.fit mechanism.steps mechanism.price models.base models.exact models.risk "
-    "privacy.sensitive"
+    "mechanism.calibrate mechanism.fit mechanism.steps mechanism.price models.base models.exact "
+    "models.scored models.reductions privacy.sensitive"
 )
 install_import_hook([f"hedgerow.{name}" for name in CHECKED.split()], "beartype.beartype")
 

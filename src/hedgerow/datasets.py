@@ -1,15 +1,11 @@
 """Small tables to try things on; none is confidential."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.families.kinds import KINDS, NAMES
+from hedgerow.models.families.definition import find_definition
 
 # Stress and number of cycles to failure of 22 specimens, as published by Upadhyay and Peshwani (2008).
 _FATIGUE = (
@@ -83,31 +79,12 @@ def family(name: str, n: int = 1000, seed: int = 1) -> pd.DataFrame:
 
     A `zero_` family has a spike at zero of about a quarter of the records. Classes of "ordinal" are 1 to 4.
     """
-    if name not in NAMES:
-        raise SettingError(f"family must be one of {', '.join(NAMES)}, got {name!r}.")
+    definition = find_definition(name)
     if n < 1:
         raise SettingError(f"n must be at least 1, got {n}.")
     random = np.random.default_rng(seed)
     z = random.normal(2.0, 1.0, n)
-    x = np.asarray(_DRAWN[name.removeprefix("zero_")](random, z), dtype=np.float64)
-    if name.startswith("zero_"):
+    x = np.asarray(definition.simulate(random, z), dtype=np.float64)
+    if name != definition.name:
         x = np.where(random.uniform(size=n) < expit(-1.0 + 0.3 * (z - 2)), 0.0, x)
-    whole = KINDS[name].whole if name in KINDS else False
-    return pd.DataFrame({"x": x.astype(np.int64) if whole else x, "z": z})
-
-
-_DRAWN: dict[str, Callable[[np.random.Generator, Array], Any]] = {
-    "normal": lambda random, z: 0.5 + 0.8 * z + random.normal(size=len(z)),
-    "lognormal": lambda random, z: np.exp(0.5 + 0.8 * z + random.normal(size=len(z))),
-    "gamma": lambda random, z: random.gamma(2.0, np.exp(0.5 + 0.8 * z) / 2),
-    "weibull": lambda random, z: np.exp(0.5 + 0.8 * z) * random.weibull(1.5, len(z)),
-    "log_student": lambda random, z: np.exp(0.5 + 0.8 * z + 0.5 * random.standard_t(3, len(z))),
-    "lognormal_mixture": lambda random, z: np.exp(
-        0.8 * z + 2.0 * (random.uniform(size=len(z)) < 0.7) + 0.5 * random.normal(size=len(z))
-    ),
-    "beta": lambda random, z: random.beta(5 * expit(z - 2), 5 * expit(2 - z)),
-    "poisson": lambda random, z: random.poisson(np.exp(0.5 + 0.4 * z)),
-    "negative_binomial": lambda random, z: random.negative_binomial(2.0, 2 / (2 + np.exp(0.5 + 0.4 * z))),
-    "bernoulli": lambda random, z: random.uniform(size=len(z)) < expit(z - 2.5),
-    "ordinal": lambda random, z: 1 + np.digitize(z - 2 + random.logistic(size=len(z)), [-1.0, 0.5, 2.0]),
-}
+    return pd.DataFrame({"x": x.astype(np.int64) if definition.domain.whole else x, "z": z})

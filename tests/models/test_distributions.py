@@ -9,9 +9,9 @@ from hypothesis import strategies as some
 from scipy import special, stats
 
 from hedgerow.models.families import counts
-from hedgerow.models.families import distributions as shapes
 from hedgerow.models.programs import masses as masses_of
 from hedgerow.models.programs.potential import x64
+from hedgerow.models.programs.response import Spiked, Truncated
 
 
 class LogOf:
@@ -50,20 +50,23 @@ class Mixed:
 
 def mixture():
     places, sigma = jnp.array([0.2, 1.5]), jnp.array([0.4, 0.9])
-    return shapes.Lognormal(places[None, :], sigma, jnp.log(jnp.array([0.3, 0.7])))
+    return LognormalResponse(places[None, :], sigma, jnp.log(jnp.array([0.3, 0.7])))
 
 
 CONTINUOUS = {
-    "normal": (lambda: shapes.Normal(0.3, 1.1), stats.norm(0.3, 1.1)),
-    "lognormal": (lambda: shapes.Lognormal(0.3, 1.1), stats.lognorm(1.1, scale=np.exp(0.3))),
-    "gamma": (lambda: shapes.Gamma(jnp.log(2.0), 1.7), stats.gamma(1.7, scale=2 / 1.7)),
-    "gamma, small shape": (lambda: shapes.Gamma(jnp.log(2.0), 0.2), stats.gamma(0.2, scale=10)),
-    "weibull": (lambda: shapes.Weibull(jnp.log(2.0), 1.7), stats.weibull_min(1.7, scale=2)),
-    "log_student": (lambda: shapes.LogStudent(0.3, 0.5, 3.0), LogOf(stats.t(3, 0.3, 0.5))),
-    "log_student, df 1.5": (lambda: shapes.LogStudent(0.3, 0.5, 1.5), LogOf(stats.t(1.5, 0.3, 0.5))),
-    "log_student, df 80": (lambda: shapes.LogStudent(0.3, 0.5, 80.0), LogOf(stats.t(80, 0.3, 0.5))),
+    "normal": (lambda: NormalResponse(0.3, 1.1), stats.norm(0.3, 1.1)),
+    "lognormal": (lambda: LognormalResponse(0.3, 1.1), stats.lognorm(1.1, scale=np.exp(0.3))),
+    "gamma": (lambda: GammaResponse(jnp.log(2.0), 1.7), stats.gamma(1.7, scale=2 / 1.7)),
+    "gamma, small shape": (lambda: GammaResponse(jnp.log(2.0), 0.2), stats.gamma(0.2, scale=10)),
+    "weibull": (lambda: WeibullResponse(jnp.log(2.0), 1.7), stats.weibull_min(1.7, scale=2)),
+    "log_student": (lambda: LogStudentResponse(0.3, 0.5, 3.0), LogOf(stats.t(3, 0.3, 0.5))),
+    "log_student, df 1.5": (
+        lambda: LogStudentResponse(0.3, 0.5, 1.5),
+        LogOf(stats.t(1.5, 0.3, 0.5)),
+    ),
+    "log_student, df 80": (lambda: LogStudentResponse(0.3, 0.5, 80.0), LogOf(stats.t(80, 0.3, 0.5))),
     "beta": (
-        lambda: shapes.Beta(0.5, 4.0, 0.0, 50.0),
+        lambda: BetaResponse(0.5, 4.0, 0.0, 50.0),
         stats.beta(4 / (1 + np.exp(-0.5)), 4 / (1 + np.exp(0.5)), scale=50),
     ),
     "lognormal_mixture": (
@@ -149,7 +152,7 @@ def test_count_probabilities_and_masses_match_scipy(name):
 def test_masses_hold_where_distribution_functions_underflow():
     with x64(True):
         # P(X > 5000) at mean 1 is e^-5000.
-        far = masses(lambda: shapes.Gamma(0.0, 1.0), [(5000.0, np.inf)])
+        far = masses(lambda: GammaResponse(0.0, 1.0), [(5000.0, np.inf)])
         np.testing.assert_allclose(far, [-5000], rtol=1e-12)
         rare = masses(lambda: counts.Poisson(0.0), [(400.0, 420.0)])
         wanted = np.logaddexp.reduce(stats.poisson(1).logpmf(np.arange(400, 421)))
@@ -209,7 +212,7 @@ def test_weibull_masses_hold_for_shapes_up_to_a_hundred():
     with x64(True):
 
         def mass(one):
-            return shapes.Weibull(0.0, one).log_mass(jnp.asarray(low), jnp.asarray(high))
+            return WeibullResponse(0.0, one).log_mass(jnp.asarray(low), jnp.asarray(high))
 
         found, slope = run(mass, shape), run(jax.grad(lambda one: mass(one).sum()), shape)
     np.testing.assert_allclose(found[known], wanted[known], rtol=1e-10, atol=1e-12)
@@ -225,7 +228,7 @@ def test_what_is_no_number_has_no_logarithm_either():
 def test_a_weibull_value_never_rounds_to_zero_or_infinity():
     """Both are refused in the data, so that a copy could not be fitted again."""
     with x64(True):
-        values = run(lambda u: shapes.Weibull(0.0, 0.001).quantile(u), [1e-4, 0.9999])
+        values = run(lambda u: WeibullResponse(0.0, 0.001).quantile(u), [1e-4, 0.9999])
     assert (values > 0).all()
     assert np.isfinite(values).all()
 
@@ -237,7 +240,7 @@ def test_beta_masses_next_to_zero_match_scipy():
     oracle = stats.beta(precision / (1 + np.exp(-logit)), precision / (1 + np.exp(logit)))
     wanted = np.log(oracle.cdf(high) - oracle.cdf(low))
     with x64(True):
-        found = run(lambda *ends: shapes.Beta(logit, precision, 0.0, 1.0).log_mass(*ends), low, high)
+        found = run(lambda *ends: BetaResponse(logit, precision, 0.0, 1.0).log_mass(*ends), low, high)
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
@@ -245,7 +248,7 @@ def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():
     with x64(True):
         shift = jnp.array([-30.0, -1.0, 0.0, 2.0, 40.0])
         cuts, places = jnp.array([-1.0, 0.4, 3.0]), np.array([1.0, 2.0, 5.0, 9.0])
-        ours = counts.Ordered(shift, cuts, places)
+        ours = Ordered(shift, cuts, places)
         scores = np.stack([ours.log_prob(jnp.full(5, place)) for place in places])
         np.testing.assert_allclose(np.logaddexp.reduce(scores, axis=0), 0, atol=1e-12)
         below = stats.logistic.cdf(np.asarray(cuts)[:, None] - np.asarray(shift))
@@ -257,9 +260,9 @@ def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():
 
 
 RESPONSES = {name: make for name, (make, _) in CONTINUOUS.items()} | {
-    "truncated gamma": lambda: shapes.Truncated(shapes.Gamma(0.5, 1.3), 0.2, 4.0),
-    "truncated normal": lambda: shapes.Truncated(shapes.Normal(0.5, 1.3), 0.0, jnp.inf),
-    "truncated log_student": lambda: shapes.Truncated(shapes.LogStudent(0.5, 1.3, 3.0), 0.0, 8.0),
+    "truncated gamma": lambda: Truncated(GammaResponse(0.5, 1.3), 0.2, 4.0),
+    "truncated normal": lambda: Truncated(NormalResponse(0.5, 1.3), 0.0, jnp.inf),
+    "truncated log_student": lambda: Truncated(LogStudentResponse(0.5, 1.3, 3.0), 0.0, 8.0),
 }
 
 
@@ -273,15 +276,15 @@ def test_quantiles_invert_the_distribution_function(name):
 
 
 SPIKED = {
-    "at zero": lambda: shapes.Spiked(shapes.Lognormal(0.5, 1.0), jnp.array(-1.0), 0.0),
-    "inside": lambda: shapes.Spiked(shapes.Gamma(0.5, 2.0), jnp.array(-0.5), 1.5),
-    "below everything": lambda: shapes.Spiked(shapes.Beta(0.2, 3.0, 0.0, 1.0), jnp.array(0.3), -9.0),
-    "gamma at zero": lambda: shapes.Spiked(shapes.Gamma(0.5, 2.0), jnp.array(-0.5), 0.0),
+    "at zero": lambda: Spiked(LognormalResponse(0.5, 1.0), jnp.array(-1.0), 0.0),
+    "inside": lambda: Spiked(GammaResponse(0.5, 2.0), jnp.array(-0.5), 1.5),
+    "below everything": lambda: Spiked(BetaResponse(0.2, 3.0, 0.0, 1.0), jnp.array(0.3), -9.0),
+    "gamma at zero": lambda: Spiked(GammaResponse(0.5, 2.0), jnp.array(-0.5), 0.0),
 }
 WHOLE = {name: make for name, (make, _) in COUNTS.items()} | {
     "between": lambda: counts.Between(counts.NegativeBinomial(1.0, 1.3), 1, 12),
     "from one": lambda: counts.Between(counts.Poisson(0.3), 1, None),
-    "ordered": lambda: counts.Ordered(jnp.zeros(199), jnp.array([-1.0, 0.5]), np.array([1.0, 2.0, 4.0])),
+    "ordered": lambda: Ordered(jnp.zeros(199), jnp.array([-1.0, 0.5]), np.array([1.0, 2.0, 4.0])),
 }
 
 
@@ -320,14 +323,14 @@ def test_predicted_counts_pass_a_chi_square_test_against_scipy(name):
 
 
 FINITE_GRADIENTS = {
-    "gamma": lambda p: shapes.Truncated(shapes.Gamma(p[0], jnp.exp(p[1])), 0.0, 5.0),
-    "gamma far away": lambda p: shapes.Truncated(shapes.Gamma(p[0], jnp.exp(p[1])), 1000.0, jnp.inf),
-    "weibull": lambda p: shapes.Truncated(shapes.Weibull(p[0], jnp.exp(p[1])), 0.5, jnp.inf),
-    "normal": lambda p: shapes.Truncated(shapes.Normal(p[0], jnp.exp(p[1])), 0.0, jnp.inf),
-    "lognormal": lambda p: shapes.Truncated(shapes.Lognormal(p[0], jnp.exp(p[1])), 0.0, 4.0),
-    "log_student": lambda p: shapes.Truncated(shapes.LogStudent(p[0], 0.7, jnp.exp(p[1])), 0.0, 4.0),
+    "gamma": lambda p: Truncated(GammaResponse(p[0], jnp.exp(p[1])), 0.0, 5.0),
+    "gamma far away": lambda p: Truncated(GammaResponse(p[0], jnp.exp(p[1])), 1000.0, jnp.inf),
+    "weibull": lambda p: Truncated(WeibullResponse(p[0], jnp.exp(p[1])), 0.5, jnp.inf),
+    "normal": lambda p: Truncated(NormalResponse(p[0], jnp.exp(p[1])), 0.0, jnp.inf),
+    "lognormal": lambda p: Truncated(LognormalResponse(p[0], jnp.exp(p[1])), 0.0, 4.0),
+    "log_student": lambda p: Truncated(LogStudentResponse(p[0], 0.7, jnp.exp(p[1])), 0.0, 4.0),
     "counts": lambda p: counts.Between(counts.NegativeBinomial(p[0], jnp.exp(p[1])), 1, 9),
-    "spike": lambda p: shapes.Spiked(shapes.Gamma(p[0], jnp.exp(p[1])), p[0], 2.0),
+    "spike": lambda p: Spiked(GammaResponse(p[0], jnp.exp(p[1])), p[0], 2.0),
 }
 
 
@@ -357,7 +360,7 @@ def _compiled(response):
 DISCRETE = {
     "poisson": _compiled(lambda p: counts.Poisson(p[0])),
     "negative_binomial": _compiled(lambda p: counts.NegativeBinomial(p[0], jnp.exp(p[1]))),
-    "ordinal": _compiled(lambda p: counts.Ordered(p[0], jnp.array([-1.0, 0.5]), np.array([0.0, 1.0, 2.0]))),
+    "ordinal": _compiled(lambda p: Ordered(p[0], jnp.array([-1.0, 0.5]), np.array([0.0, 1.0, 2.0]))),
 }
 
 
@@ -384,7 +387,7 @@ def test_a_value_is_never_likelier_than_its_class(name, eta, log_size, value, un
 def test_a_beta_value_never_rounds_to_an_end(ends):
     """An end itself is refused in the data, so that a copy could not be fitted again."""
     with x64(True):
-        extreme = shapes.Beta(jnp.array([-30.0, 30.0]), 0.01, *ends)
+        extreme = BetaResponse(jnp.array([-30.0, 30.0]), 0.01, *ends)
         values = np.asarray(extreme.quantile(jnp.array([1e-9, 1 - 1e-9])))
     assert (values > ends[0]).all()
     assert (values < ends[1]).all()

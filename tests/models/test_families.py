@@ -14,7 +14,7 @@ from hedgerow.errors import DataError, HealthError, SettingError
 from hedgerow.mechanism.copies import predict_copies
 from hedgerow.models import reductions
 from hedgerow.models.families import FAMILIES, model_named
-from hedgerow.models.families.kinds import KINDS
+from hedgerow.models.families.definition import find_definition
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part
@@ -98,7 +98,7 @@ def test_scores_and_predictions_agree_with_each_other(name):
     below = hr.Bounds(-np.inf, values).interval(values, Table.of(data))
     reached = np.exp(model.log_mass(fresh, draws, below, slice(None)))[0]
     assert (reached >= uniforms - 1e-6).all()
-    if not KINDS[name.removeprefix("zero_")].whole and "zero" not in name:
+    if not find_definition(name).domain.whole and "zero" not in name:
         np.testing.assert_allclose(reached, uniforms, atol=1e-6)
     # The mass of a value with a probability of its own, or of a narrow range about it, by its width.
     density = model.log_lik(fresh, draws, slice(None))
@@ -478,7 +478,7 @@ def test_which_models_may_have_ranges_of_a_single_value():
         """Never run."""
 
     having = [name for name in FAMILIES if model_named(name, None).domain.atoms]
-    whole = [name for name, kind in KINDS.items() if kind.whole]
+    whole = [name for name in FAMILIES if find_definition(name).domain.whole]
     assert having == [name for name in FAMILIES if name in whole or name.startswith("zero_")]
     assert hr.Program(program).domain.atoms
     assert not hr.Lognormal().domain.atoms

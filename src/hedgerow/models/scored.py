@@ -9,7 +9,7 @@ Everything here holds confidential values, and no repr shows one.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Risk(Extremes):
     """How loudly each record speaks: the extremes of its log likelihood over the unweighted draws."""
 
     @classmethod
-    def from_extremes(cls, extremes: Extremes) -> Self:
+    def from_extremes(cls, extremes: Extremes) -> "Risk":
         """The risk that these extremes of f amount to."""
         return cls(extremes.low, extremes.high)
 

@@ -39,7 +39,7 @@ def _mills(x: Any) -> Any:
 
 
 def _series(half: Any, middle: Any) -> Any:
-    """What density × width is multiplied by, see `intervals.py`."""
+    """What density × width is multiplied by, see `normal_mass`."""
     q, v = (half * middle) ** 2, half * half
     vv = v * v
     g1 = q - v
@@ -51,7 +51,7 @@ def _series(half: Any, middle: Any) -> Any:
 
 
 def _residual(records: dict[str, Any], draw: dict[str, Any]) -> Any:
-    """(y − z'β)/σ, a row a draw."""
+    """(y − z'β)/σ, one row per draw."""
     slopes, columns = draw["slopes"], records["columns"]
     if columns.shape[0] > _UNROLLED:
         return jnp.matmul(slopes, columns, precision="highest")

@@ -125,7 +125,7 @@ def _records(Z: Array, y: Array, draws: Draws) -> tuple[Array, Array]:
     y = np.ascontiguousarray(y, dtype=np.float64)
     if Z.ndim != 2 or y.ndim != 1 or Z.shape != (y.size, draws.beta.shape[1]):
         raise SettingError(
-            f"Z must have a row a record and a column a coefficient: got Z {Z.shape}, y {y.shape}, "
+            f"Z must have one row per record and one column per coefficient: got Z {Z.shape}, y {y.shape}, "
             f"beta {draws.beta.shape}."
         )
     return Z, y

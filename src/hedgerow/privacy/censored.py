@@ -104,7 +104,7 @@ class Clipped(Restricted):
         reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
         low, high = np.empty(design.records), np.empty(design.records)
         for records in blocks(design.records, _REFERENCE):
-            plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference)]
+            plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference, finite=False)]
             low[records], high[records] = _ends(np.concatenate(plain), self.keep)
         return low, high
 
@@ -140,7 +140,7 @@ class Clipped(Restricted):
 
     def _censored(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
         low, high = self.window(design)
-        for block in self.base.log_lik_blocks(design, parameters):
+        for block in self.base.log_lik_blocks(design, parameters, finite=False):
             yield np.where(np.isnan(block), low, np.clip(block, low, high))
 
 

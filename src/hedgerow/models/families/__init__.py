@@ -1,17 +1,24 @@
-"""Models by name."""
+"""Families by name. In reading order: `definition` (what a family is), then one module for each kind of
+outcome (`normal`, `positive`, `mixture`, `shares`, `counts`, `classes`), `family` (the model they make) and
+`program` (that model as NumPyro sees it).
+"""
 
 from dataclasses import replace
 
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Model
-from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.families import classes, counts, mixture, normal, positive, shares
+from hedgerow.models.families.definition import family_names, find_definition, register
 from hedgerow.models.families.family import Family
-from hedgerow.models.families.kinds import NAMES as FAMILIES
 from hedgerow.models.prior import Prior
 
 __all__ = ["FAMILIES", "model_named"]
 
-_EXACT = {"normal": Normal, "lognormal": Lognormal}
+for _module in (normal, positive, mixture, shares, counts, classes):
+    for _definition in _module.FAMILIES:
+        register(_definition)
+
+FAMILIES = family_names()
 
 
 def model_named(family: str | Model, prior: Prior | None) -> Model:
@@ -22,10 +29,9 @@ def model_named(family: str | Model, prior: Prior | None) -> Model:
         if prior is not None:
             raise SettingError("prior goes with a family name; a model object brings its own prior.")
         return family
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise SettingError(f"family must be one of {', '.join(FAMILIES)}, got {family!r}.")
+    exact = find_definition(family).exact
     if prior is not None and not isinstance(prior, Prior):
         raise SettingError(f"prior must be a Prior, got {type(prior).__name__}.")
-    if family in _EXACT:
-        return _EXACT[family](prior=prior if prior is not None else Prior())
+    if exact is not None and not family.startswith("zero_"):
+        return exact(prior=prior if prior is not None else Prior())
     return Family(family, prior)

@@ -1,26 +1,77 @@
-"""Response distributions on whole numbers and ordered classes; interval masses are sums of probabilities."""
+"""Counts: Poisson and negative binomial. Interval masses are sums of probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
-from jax import lax
-from jax.scipy.special import betainc, gammainc, gammaincc, gammaln
-from numpyro.distributions import constraints
+import numpy as np
 
-from hedgerow.models.families.distributions import Response
-from hedgerow.models.programs import masses
+from hedgerow.arrays import Array, Mask
+from hedgerow.errors import DataError, SettingError
+from hedgerow.models.families.definition import FamilyDefinition, Numbers
+from hedgerow.models.lazy import jax, jnp, lax, masses, special
+from hedgerow.models.prior import Prior
+from hedgerow.models.programs.response import Response
+from hedgerow.tables.design import Design
 
 _TERMS = 256  # probabilities summed one by one where a difference of distribution functions cancels
 _LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
+_MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
+_MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
+_PRIOR = Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0))
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Numbers):
+    """Whole numbers from 0 up, or between declared ends."""
+
+    words: ClassVar[str] = "whole numbers from 0 up"
+    whole: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
+
+    def check_ends(self, low: float, high: float) -> None:
+        super().check_ends(low, high)
+        terms = high - low if np.isfinite(high) else low
+        if low < 0:
+            raise SettingError(f"Family '{self.family}': lower must be 0 or more, got {self.lower!r}.")
+        if terms > _MOST_TERMS and self.upper is None:
+            raise SettingError(
+                f"Family '{self.family}': lower may be at most {_MOST_TERMS} where no upper is given, got "
+                f"{low:g}. Declare upper, too, if it is public, or a smaller lower."
+            )
+        if terms > _MOST_TERMS:
+            raise SettingError(
+                f"Family '{self.family}': lower and upper may span at most {_MOST_TERMS} whole numbers, "
+                f"got {terms:g}. Leave upper out."
+            )
+
+    def fits(self, values: Array, design: Design) -> Mask:
+        return super().fits(values, design) & (values >= 0) & (values == np.rint(values))
+
+    def remedy(self) -> str:
+        return "Round them, or choose a family for continuous values."
+
+    def check_values(self, design: Design) -> None:
+        super().check_values(design)
+        huge = int((design.values > _MOST_COUNTED).sum())
+        if huge:
+            raise DataError(
+                f"Column '{design.outcome}' has {huge} values in {design.records} rows above "
+                f"{_MOST_COUNTED:,}; the {self.family} family takes counts up to that. Count in thousands or "
+                "millions, or choose a family for continuous values."
+            )
+
+    def truncate(self, response: Any) -> Response:
+        if self.lower is None and self.upper is None:
+            return response
+        return Between(response, int(self.lower or 0), None if self.upper is None else int(self.upper))
 
 
 class Counted(Response):
     """Whole numbers from 0 up."""
 
-    support = constraints.nonnegative_integer
+    discrete = True
 
     @abstractmethod
     def below(self, value: Any) -> Any:
@@ -85,13 +136,13 @@ class Poisson(Counted):
         super().__init__(log_mean)
 
     def log_prob(self, value: Any) -> Any:
-        return value * self.log_mean - self.rate - gammaln(value + 1)
+        return value * self.log_mean - self.rate - special.gammaln(value + 1)
 
     def below(self, value: Any) -> Any:
-        return gammaincc(value + 1, self.rate)
+        return special.gammaincc(value + 1, self.rate)
 
     def above(self, value: Any) -> Any:
-        return gammainc(value + 1, self.rate)
+        return special.gammainc(value + 1, self.rate)
 
     def log_from(self, first: Any) -> tuple[Any, Any]:
         fits = self.rate < first + 1
@@ -121,10 +172,10 @@ class NegativeBinomial(Counted):
         )
 
     def below(self, value: Any) -> Any:
-        return betainc(*jnp.broadcast_arrays(self.size_, value + 1.0, jax.nn.sigmoid(-self.logit)))
+        return special.betainc(*jnp.broadcast_arrays(self.size_, value + 1.0, jax.nn.sigmoid(-self.logit)))
 
     def above(self, value: Any) -> Any:
-        return betainc(*jnp.broadcast_arrays(value + 1.0, self.size_, jax.nn.sigmoid(self.logit)))
+        return special.betainc(*jnp.broadcast_arrays(value + 1.0, self.size_, jax.nn.sigmoid(self.logit)))
 
     def log_from(self, first: Any) -> tuple[Any, Any]:
         size, share = self.size_, jax.nn.sigmoid(self.logit)
@@ -205,41 +256,19 @@ def _fraction(first: Any, odd: Callable[[Any], Any], even: Callable[[Any], Any])
     return 1 - odd(0.0) / (first * (first + 1)) / found
 
 
-class Ordered(Response):
-    """Classes in order: P(class ≤ j) = expit(cut_j − `shift`), for the classes at `places`."""
-
-    support = constraints.nonnegative_integer
-
-    def __init__(self, shift: Any, cuts: Any, places: Any) -> None:
-        self.shift, self.cuts, self.places = shift, cuts, jnp.asarray(places)
-        super().__init__(shift)
-
-    def log_prob(self, value: Any) -> Any:
-        place = jnp.searchsorted(self.places, value)
-        known = jnp.take(self.places, place, mode="clip") == value
-        return jnp.where(known, self._between(place, place), -jnp.inf)
-
-    def log_mass(self, lower: Any, upper: Any) -> Any:
-        first = jnp.searchsorted(self.places, lower)
-        last = jnp.searchsorted(self.places, upper, side="right") - 1
-        return jnp.where(last >= first, self._between(first, jnp.maximum(first, last)), -jnp.inf)
-
-    def quantile(self, uniforms: Any) -> Any:
-        below = jax.nn.sigmoid(self.cuts - jnp.expand_dims(self.shift, -1))
-        return self.places[jnp.sum(uniforms[..., None] > below, axis=-1)]
-
-    def _between(self, first: Any, last: Any) -> Any:
-        """log(expit(a) − expit(b)) = log expit(a) + log expit(−b) + log(1 − exp(b − a)), digits kept."""
-        low, high = self._cut(first - 1) - self.shift, self._cut(last) - self.shift
-        starts, ends = first > 0, last < len(self.places) - 1
-        both = starts & ends
-        gap = masses.log1mexp(jnp.where(both, high - low, 1.0))
-        return (
-            jnp.where(ends, jax.nn.log_sigmoid(high), 0.0)
-            + jnp.where(starts, jax.nn.log_sigmoid(-low), 0.0)
-            + jnp.where(both, gap, 0.0)
-        )
-
-    def _cut(self, place: Any) -> Any:
-        """The cut point above a class, as a product: the gradient of indexing is slow to compute."""
-        return jax.nn.one_hot(place, len(self.places) - 1, dtype=self.cuts.dtype) @ self.cuts
+FAMILIES = (
+    FamilyDefinition(
+        "poisson",
+        domain=WholeNumbers,
+        prior=_PRIOR,
+        response=lambda program, eta: Poisson(eta),
+        simulate=lambda random, z: random.poisson(np.exp(0.5 + 0.4 * z)),
+    ),
+    FamilyDefinition(
+        "negative_binomial",
+        domain=WholeNumbers,
+        prior=_PRIOR,
+        response=lambda program, eta: NegativeBinomial(eta, program.positive("size", program.residual**-2)),
+        simulate=lambda random, z: random.negative_binomial(2.0, 2 / (2 + np.exp(0.5 + 0.4 * z))),
+    ),
+)

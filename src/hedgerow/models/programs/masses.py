@@ -1,6 +1,6 @@
 """The probability of an interval and the quantiles of a NumPyro distribution, one per record.
 
-A distribution of hedgerow's own (`models.families.distributions`) knows both; for the others they are found
+A `Response` of hedgerow's own (`models.programs.response`) knows both; for the others they are found
 from `cdf`, `log_prob` and a finite support.
 """
 
@@ -80,7 +80,10 @@ def of_tails(below: tuple[Any, Any], log_above: tuple[Any, Any], otherwise: Call
 
 
 def normal_log_mass(low: Any, high: Any) -> Any:
-    """log(Φ(high) − Φ(low)): in the left tail by log Φ, by quadrature for narrow intervals."""
+    """log(Φ(high) − Φ(low)): in the left tail by log Φ, by quadrature for narrow intervals.
+
+    Unlike the kernels of `numerics` it can be differentiated: a truncated family has it in its posterior.
+    """
     mirror = low + high > 0
     small, large = jnp.where(mirror, -high, low), jnp.where(mirror, -low, high)
     open_, small = jnp.isneginf(small), jnp.where(jnp.isneginf(small), -1.0, small)

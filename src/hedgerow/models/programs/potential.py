@@ -17,16 +17,36 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro import distributions as dist
 from numpyro import handlers
-from numpyro.distributions import biject_to
+from numpyro.distributions import biject_to, constraints
 
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
+from hedgerow.models.programs.response import Response
 
 x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 Arrays = Mapping[str, Any]  # argument name -> arrays, most with one row per record
 Latents = dict[str, Any]  # site name -> value
 
-_WRAPPERS = (dist.Independent, dist.ExpandedDistribution)
+
+class ResponseSite(dist.Distribution):  # type: ignore[misc]  # NumPyro is untyped
+    """A `Response` as a NumPyro distribution: only what handlers need, the rest is asked of `base_dist`."""
+
+    def __init__(self, response: Response) -> None:
+        self.base_dist = response
+        super().__init__(batch_shape=response.batch_shape)
+
+    @property
+    def support(self) -> Any:
+        return constraints.nonnegative_integer if self.base_dist.discrete else constraints.real
+
+    def log_prob(self, value: Any) -> Any:
+        return self.base_dist.log_prob(value)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return self.base_dist.quantile(jax.random.uniform(key, (*sample_shape, *self.batch_shape)))
+
+
+_WRAPPERS = (dist.Independent, dist.ExpandedDistribution, ResponseSite)
 
 
 @dataclass(frozen=True)
@@ -132,7 +152,7 @@ class Traced:
 
 
 def unwrapped(distribution: Any) -> Any:
-    """The distribution of single records: `to_event` and `expand` only say how they are laid out."""
+    """The distribution of single records: the wrappers only say how they are laid out."""
     while isinstance(distribution, _WRAPPERS):
         distribution = distribution.base_dist
     return distribution

@@ -89,24 +89,25 @@ class Sampled(Correctable):
         window: tuple[PerRecord, PerRecord] | None = None,
     ) -> Sample:
         """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
-        from hedgerow.models.programs.nuts import Settings
-
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
+        potential = self.potential(design, power, window)
+        from hedgerow.models.programs.nuts import Settings
+
         settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(self.potential(design, power, window), settings, draws, key)
+        return self._gated(potential, settings, draws, key)
 
     def potential(
         self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
     ) -> "Potential":
         """The weighted posterior as samplers see it."""
+        traced = self._traced(design)  # first: it says so where JAX is not installed
         from hedgerow.models.programs.potential import Potential
 
-        data = self._arrays(design), self._values(design)
-        return Potential.of(self._traced(design), *data, power, window)
+        return Potential.of(traced, self._arrays(design), self._values(design), power, window)
 
     def stand_in(self, design: Design, near: Parameters) -> StandIn:
         """The normal approximation: NUTS on every simulated table would take minutes."""
@@ -140,16 +141,10 @@ class Sampled(Correctable):
             return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        parts = [block[:, records] for _, block in self._log_lik(design, parameters)]
-        return np.concatenate(parts)
-
-    def log_lik_blocks(self, design: Design, parameters: Parameters) -> Iterator[LogLik]:
-        """f for a few draws at a time and all records; values need not be finite, as they do elsewhere."""
-        return (block for _, block in self._log_lik(design, parameters, finite=False))
+        return np.concatenate([block[:, records] for block in self.log_lik_blocks(design, parameters)])
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        parts = [block[:, records] for _, block in self._log_mass(design, parameters, interval)]
-        return np.concatenate(parts)
+        return np.concatenate([block[:, records] for block in self._log_mass(design, parameters, interval)])
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         from hedgerow.models.programs import scores
@@ -169,8 +164,8 @@ class Sampled(Correctable):
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
         every = slice(None)
         masses = self._log_mass(design, parameters, interval) if sensitive.uses_mass else None
-        for _, log_lik in self._log_lik(design, parameters):
-            log_mass = log_lik if masses is None else next(masses)[1]
+        for log_lik in self.log_lik_blocks(design, parameters):
+            log_mass = log_lik if masses is None else next(masses)
             part = sensitive(every, log_lik, log_mass)
             low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         return Extremes(low, high)
@@ -182,7 +177,7 @@ class Sampled(Correctable):
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         total, draws = np.zeros(design.records), 0
-        for _, block in self._log_mass(design, parameters, interval):
+        for block in self._log_mass(design, parameters, interval):
             total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
         return total / draws
 
@@ -207,46 +202,41 @@ class Sampled(Correctable):
         mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
         return Sample(potential.constrain(mixed), found.health)
 
-    def _log_lik(
+    def log_lik_blocks(
         self, design: Design, parameters: Parameters, *, finite: bool = True
-    ) -> Iterator[tuple[slice, LogLik]]:
-        from hedgerow.models.programs import scores
+    ) -> Iterator[LogLik]:
+        """f for a few draws at a time and all records; `finite` refuses values that are not."""
+        from hedgerow.models.programs.scores import scores
 
-        traced = self._traced(design)
-        data = self._arrays(design), self._values(design)
-        return self._scored(scores.scores(traced).log_lik, design, parameters, *data, finite=finite)
+        return self._score(scores(self._traced(design)).log_lik, design, parameters, finite=finite)
 
-    def _log_mass(
-        self, design: Design, parameters: Parameters, interval: Interval
-    ) -> Iterator[tuple[slice, LogMass]]:
-        from hedgerow.models.programs import scores
+    def _log_mass(self, design: Design, parameters: Parameters, interval: Interval) -> Iterator[LogMass]:
+        from hedgerow.models.programs.scores import scores
 
-        traced = self._traced(design)
-        data = self._arrays(design), self._values(design), interval.lower, interval.upper
-        return self._scored(scores.scores(traced).log_mass, design, parameters, *data)
+        ends = interval.lower, interval.upper
+        return self._score(scores(self._traced(design)).log_mass, design, parameters, *ends)
 
-    def _scored(
+    def _score(
         self,
         score: Callable[..., Any],
         design: Design,
         parameters: Parameters,
-        *data: Any,
+        *ends: Any,
         finite: bool = True,
-    ) -> Iterator[tuple[slice, Array]]:
-        from hedgerow.models.programs import scores
+    ) -> Iterator[Array]:
+        from hedgerow.models.programs.scores import in_blocks
 
         draws = count_draws(parameters)
-        for rows, block in scores.in_blocks(
-            score, dict(parameters), block_rows(design.records, draws), *data
-        ):
+        rows, data = block_rows(design.records, draws), (self._arrays(design), self._values(design), *ends)
+        for part, block in in_blocks(score, dict(parameters), rows, *data):
             bad = int((~np.isfinite(block)).any(axis=0).sum())
             if bad and finite:
                 raise UnscoredError(
                     f"The program gives {bad} of {design.records} records a log density or a log probability "
                     "of its range that is not finite. Widen the ranges, or use a heavier-tailed distribution."
                 )
-            report("scoring", rows.stop, draws)
-            yield rows, block
+            report("scoring", part.stop, draws)
+            yield block
 
 
 def _densities(potential: "Potential", chains: "Chains") -> Array:

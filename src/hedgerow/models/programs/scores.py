@@ -15,9 +15,9 @@ import numpy as np
 from jax import lax
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.models.families.distributions import Response
 from hedgerow.models.programs import masses
 from hedgerow.models.programs.potential import Arrays, Latents, Traced, x64
+from hedgerow.models.programs.response import Response
 
 
 class Scores:

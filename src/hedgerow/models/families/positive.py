@@ -1,0 +1,206 @@
+"""Positive numbers: gamma, Weibull, and Student-t errors of the logarithm."""
+
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import SettingError, is_finite
+from hedgerow.models.families.definition import LOGS, FamilyDefinition, PositiveNumbers
+from hedgerow.models.lazy import dist, jnp, lax, masses, numpyro, special
+from hedgerow.models.programs.response import Positive, log_of_end, standardise
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(64)
+_SHORT = 30.0  # ratio of two hazards, as a logarithm, beyond which the smaller is no part of the larger
+_LARGEST = 700.0  # whose exponential is finite
+_FAINT = 1e-290  # below this products lose digits to underflow
+_FAR = 9.0  # standard deviations beyond which a normal kernel adds nothing to a mass that includes the middle
+
+
+class GammaResponse(Positive):
+    """Mean exp(`log_mean`), variance mean²/shape."""
+
+    def __init__(self, log_mean: Any, shape: Any) -> None:
+        self.log_mean, self.shape_ = log_mean, shape
+        super().__init__(log_mean, shape)
+
+    def log_prob(self, value: Any) -> Any:
+        shape, log = self.shape_, jnp.log(value)
+        return (
+            shape * (jnp.log(shape) + log - self.log_mean)
+            - log
+            - shape * jnp.exp(log - self.log_mean)
+            - special.gammaln(shape)
+        )
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        logs = [standardise(log_of_end(end), self.log_mean, 1.0) for end in (lower, upper)]
+        inner = [jnp.isfinite(log) for log in logs]
+        ends = [
+            jnp.where(fits, self.shape_ * jnp.exp(jnp.where(fits, log, 0.0)), jnp.exp(log))
+            for fits, log in zip(inner, logs, strict=True)
+        ]
+        low, high, shape = jnp.broadcast_arrays(*ends, self.shape_)
+        return masses.of_tails(
+            (_lower_gamma(shape, low), _lower_gamma(shape, high)),
+            (_log_upper_gamma(shape, low), _log_upper_gamma(shape, high)),
+            lambda: masses.by_quadrature(self.log_prob, jnp.maximum(lower, 0.0), upper),
+        )
+
+
+def _lower_gamma(shape: Any, value: Any) -> Any:
+    """P(shape, value); constant at the ends of the support, so that gradients stay finite there."""
+    inner = (value > 0) & ~_is_far(shape, value)
+    return jnp.where(
+        inner, special.gammainc(shape, jnp.where(inner, value, 1.0)), jnp.where(value > 0, 1.0, 0.0)
+    )
+
+
+def _is_far(shape: Any, value: Any) -> Any:
+    """So far in the right tail of a gamma distribution that all but e^-100 of it lies below."""
+    return value > jnp.maximum(300.0, 10 * shape)
+
+
+def _log_upper_gamma(shape: Any, value: Any) -> Any:
+    """log Q(shape, value), by its asymptotic series where Q itself would underflow."""
+    inner = (value > 0) & jnp.isfinite(value)
+    far = inner & _is_far(shape, value)
+    at = jnp.where(far, value, 1e6)
+    below = shape - 1
+    series = 1 + below / at * (1 + (below - 1) / at * (1 + (below - 2) / at * (1 + (below - 3) / at)))
+    tail = below * jnp.log(at) - at - special.gammaln(shape) + jnp.log(jnp.where(far, series, 1.0))
+    near = special.gammaincc(shape, jnp.where(inner & ~far, value, 1.0))
+    ordinary = jnp.where(near > 0, jnp.log(jnp.where(near > 0, near, 1.0)), -jnp.inf)
+    return jnp.where(far, tail, jnp.where(inner, ordinary, jnp.where(value > 0, -jnp.inf, 0.0)))
+
+
+class WeibullResponse(Positive):
+    """Scale exp(`log_scale`); survival exp(−(x/scale)^shape)."""
+
+    def __init__(self, log_scale: Any, shape: Any) -> None:
+        self.log_scale, self.shape_ = log_scale, shape
+        super().__init__(log_scale, shape)
+
+    def log_prob(self, value: Any) -> Any:
+        log = jnp.log(value)
+        power = self.shape_ * (log - self.log_scale)
+        return jnp.log(self.shape_) - log + power - jnp.exp(power)
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        low, high = (standardise(log_of_end(end), self.log_scale, 1 / self.shape_) for end in (lower, upper))
+        start = jnp.exp(low)
+        # H(upper) − H(lower) for the cumulative hazard H, without cancellation and without overflow.
+        starts, ends = low > -jnp.inf, high < jnp.inf
+        gap = jnp.where(starts & ends, high - jnp.where(starts, low, 0.0), 0.0)
+        short = starts & (gap < _SHORT)
+        whole = jnp.exp(jnp.minimum(jnp.where(ends & ~short, high, 0.0), _LARGEST))
+        rest = whole - jnp.minimum(start, whole)
+        rise = jnp.where(short, start * jnp.expm1(jnp.where(short, gap, 0.0)), rest)
+        # Where the rise itself underflows, 1 − exp(−rise) is the rise, and its logarithm is known.
+        faint = ends & (rise < _FAINT)
+        log_rise = jnp.where(faint, high, 0.0) + masses.log1mexp(jnp.where(faint & starts, gap, jnp.inf))
+        mass = jnp.where(faint, log_rise, masses.log1mexp(jnp.where(ends & ~faint, rise, 1.0)))
+        return -start + jnp.where(ends, mass, 0.0)
+
+    def quantile(self, uniforms: Any) -> Any:
+        found = jnp.exp(self.log_scale + jnp.log(-jnp.log1p(-uniforms)) / self.shape_)
+        return jnp.clip(found, np.finfo(float).tiny, np.finfo(float).max)  # zero itself is refused
+
+
+class LogStudentResponse(Positive):
+    """Student-t errors of the logarithm."""
+
+    def __init__(self, mean: Any, sigma: Any, df: Any) -> None:
+        self.mean_, self.sigma, self.df = mean, sigma, df
+        super().__init__(mean, sigma, df)
+
+    def log_prob(self, value: Any) -> Any:
+        log = jnp.log(value)
+        t = (log - self.mean_) / self.sigma
+        return (
+            self._log_constant() - jnp.log(self.sigma) - (self.df + 1) / 2 * jnp.log1p(t**2 / self.df) - log
+        )
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        ends = (standardise(log_of_end(end), self.mean_, self.sigma) for end in (lower, upper))
+        low, high = (self._normalised(end) for end in ends)
+        # On the scale u the density is a normal kernel times a slowly growing factor, in both tails.
+        mirror = low + high > 0
+        near, far = jnp.where(mirror, low, -high), jnp.where(mirror, high, -low)  # |near| ≤ far
+        start = jnp.maximum(near, -_FAR)
+        stop = jnp.minimum(far, jnp.maximum(start, 0.0) + jnp.minimum(_FAR, 40.0 / jnp.maximum(start, 1e-3)))
+        half, middle = 0.5 * (stop - start), 0.5 * (stop + start)
+
+        peak = jnp.maximum(start, 0.0) ** 2 / 2  # the kernel is largest where u is nearest to zero
+
+        def add(total: Any, node: Any) -> tuple[Any, None]:
+            place, weight = node
+            squared = (middle + half * place) ** 2
+            return total + weight * jnp.exp(peak - squared / 2 + _log_factor(squared / self.df)), None
+
+        nodes = jnp.asarray(_NODES), jnp.asarray(_NODE_WEIGHTS)
+        total, _ = lax.scan(add, jnp.zeros(jnp.shape(half)), nodes, unroll=8)
+        wide = half > 0
+        total, half = jnp.where(wide, total, 1.0), jnp.where(wide, half, 1.0)
+        found = jnp.log(total) + jnp.log(half) - peak + self._log_constant()
+        return jnp.where(wide, jnp.minimum(found, 0.0), -jnp.inf)
+
+    def _log_constant(self) -> Any:
+        ratio = special.gammaln((self.df + 1) / 2) - special.gammaln(self.df / 2)
+        return ratio - 0.5 * jnp.log(self.df * jnp.pi)
+
+    def _normalised(self, t: Any) -> Any:
+        """u with u² = df · log(1 + t²/df) and the sign of t; smooth through zero."""
+        finite = jnp.isfinite(t)
+        t = jnp.where(finite, t, jnp.where(t > 0, 1e150, -1e150))
+        squared = t**2 / self.df
+        small = squared < 1e-6
+        ratio = jnp.where(
+            small, 1 - squared / 2 + squared**2 / 3, jnp.log1p(squared) / jnp.where(small, 1.0, squared)
+        )
+        return t * jnp.sqrt(ratio)
+
+
+def _log_factor(v: Any) -> Any:
+    """½ log(v / (1 − e^{−v})): what the normal kernel misses of Student's density on the scale u."""
+    small = v < 1e-4
+    inner = jnp.where(small, 1.0, v)
+    return 0.5 * jnp.where(small, v / 2, jnp.log(inner) - jnp.log(-jnp.expm1(-inner)))
+
+
+def _log_student(program: Any, eta: Any) -> LogStudentResponse:
+    df = program.domain.setting("df")
+    # Above 1, so that the tails stay lighter than Cauchy's.
+    df = 1 + numpyro.sample("df_above_one", dist.Gamma(2.0, 0.1)) if df is None else float(df)
+    return LogStudentResponse(eta, program.positive("sigma", program.residual), df)
+
+
+def _check_df(name: str, df: Any) -> None:
+    if not (is_finite(df) and df > 1):
+        raise SettingError(f"Family '{name}': df must be a number above 1, got {df!r}.")
+
+
+FAMILIES = (
+    FamilyDefinition(
+        "gamma",
+        domain=PositiveNumbers,
+        prior=LOGS,
+        response=lambda program, eta: GammaResponse(eta, program.positive("shape", program.residual**-2)),
+        simulate=lambda random, z: random.gamma(2.0, np.exp(0.5 + 0.8 * z) / 2),
+    ),
+    FamilyDefinition(
+        "weibull",
+        domain=PositiveNumbers,
+        prior=LOGS,
+        response=lambda program, eta: WeibullResponse(eta, program.positive("shape", 1 / program.residual)),
+        simulate=lambda random, z: np.exp(0.5 + 0.8 * z) * random.weibull(1.5, len(z)),
+    ),
+    FamilyDefinition(
+        "log_student",
+        domain=PositiveNumbers,
+        prior=LOGS,
+        options=("lower", "upper", "df"),
+        checks={"df": _check_df},
+        response=_log_student,
+        simulate=lambda random, z: np.exp(0.5 + 0.8 * z + 0.5 * random.standard_t(3, len(z))),
+    ),
+)
