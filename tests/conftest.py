@@ -1,14 +1,9 @@
 """Axes named in types are checked at run time while the tests run."""
 
+from helpers.axes import checked_modules
 from jaxtyping import install_import_hook
 
-# Not the doors (synthesizer, standards, ranges, weights, table …): there, wrong types must meet hedgerow's
-# own errors.
-CHECKED = (
-    "mechanism.calibrate mechanism.fit mechanism.steps mechanism.price models.base models.exact "
-    "models.scored models.reductions privacy.sensitive"
-)
-install_import_hook([f"hedgerow.{name}" for name in CHECKED.split()], "beartype.beartype")
+install_import_hook(checked_modules(), "beartype.beartype")
 
 import numpy as np  # noqa: E402 - after the hook, so that what they import is checked
 import pandas as pd  # noqa: E402

@@ -30,6 +30,15 @@ def normal(X, y=None):
     _regression(X, y, dist.Normal)
 
 
+def wide(X, y=None):
+    """The simulation's model with a prior for σ that reaches down to 0."""
+    level = numpyro.sample("level", dist.Normal(1.0, 0.5))
+    slope = numpyro.sample("slope", dist.Normal(1.0, 0.25))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1.5))
+    with numpyro.plate("records", X.shape[0]):
+        numpyro.sample("x", dist.LogNormal(level + slope * X[:, 1], sigma), obs=y)
+
+
 def groups(group, levels, y=None):
     """Group effects with a spread of their own; no design matrix."""
     level = numpyro.sample("level", dist.Normal(10.0, 2.0))

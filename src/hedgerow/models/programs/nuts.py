@@ -25,6 +25,7 @@ _PULLS = 200  # steps at most that bring a starting point nearer
 _SHORTEST = 0.02  # step below which a starting point is near enough, on the unconstrained scale
 _DENSE = 64  # parameters up to which NumPyro adapts a full mass matrix
 _POLL = 0.1  # seconds between two reports of progress
+TRIES = 3  # of a fit, before it is refused
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,19 @@ class Settings:
         """The second try: longer warm-up, smaller steps, and twice the draws of which half are kept."""
         accept = max(0.95, (1 + self.target_accept) / 2)
         return replace(self, warmup=2 * self.warmup, target_accept=accept, thin=2 * self.thin)
+
+    def last(self, *, diverged: bool) -> "Settings":
+        """The third try, by what was wrong with the second.
+
+        Divergences ask for smaller steps. Where a posterior ends at a steep wall (a scale under few or
+        lightly weighted records), steps that suit its middle are unstable beyond some height of the wall;
+        that height grows with 1/step², and the share of draws that reach it falls exponentially. Chains that
+        disagree without diverging cross between modes too rarely. Smaller steps do not help: they get longer.
+        """
+        if diverged:
+            accept = max(0.99, (1 + self.target_accept) / 2)
+            return replace(self, warmup=2 * self.warmup, target_accept=accept, thin=2 * self.thin)
+        return replace(self, warmup=2 * self.warmup, thin=4 * self.thin)
 
 
 @dataclass(frozen=True, repr=False)

@@ -185,12 +185,13 @@ class Sampled(Correctable):
         from hedgerow.models.programs import gate, nuts
 
         per_chain = -(-draws // settings.chains)
-        for attempt, tried in enumerate((settings, settings.patient()), start=1):
-            chains = nuts.sample(potential, tried, draws=per_chain, key=key.child(f"attempt {attempt}"))
+        for attempt in range(1, nuts.TRIES + 1):
+            chains = nuts.sample(potential, settings, draws=per_chain, key=key.child(f"attempt {attempt}"))
             density = _densities(potential, chains)
-            found = gate.examine(chains, density, tried, needed=self.minimum_ess, attempts=attempt)
+            found = gate.examine(chains, density, settings, needed=self.minimum_ess, attempts=attempt)
             if not found.complaints:
                 break
+            settings = settings.patient() if attempt == 1 else settings.last(diverged=chains.divergences > 0)
         if found.complaints and (found.hopeless or not self.allow_unhealthy):
             raise HealthError(
                 f"The sampler's draws failed {found.health.attempts} times, last with "
