@@ -6,7 +6,7 @@ methods of the same names, a censored one around a correctable one for instance,
 """
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
@@ -32,6 +32,14 @@ class Correctable(Model):
 
         `near` is where its posterior will lie, roughly.
         """
+
+
+class Differentiable(Correctable):
+    """A correctable model whose weighted posterior is a potential with gradients (`programs.potential`)."""
+
+    @abstractmethod
+    def potential(self, design: Design, power: PerRecord) -> Any:
+        """The weighted posterior as samplers see it."""
 
 
 class StandIn(Correctable):

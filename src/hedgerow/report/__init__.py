@@ -1,1 +1,1 @@
-"""Pictures of a fit (`plots`). Confidential."""
+"""What an owner looks at before deciding: `plots`, the pictures of a fit. Confidential."""

@@ -15,9 +15,8 @@ from scipy.optimize import minimize
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Health, Parameters, Sample
-from hedgerow.models.correctable import StandIn
+from hedgerow.models.correctable import Differentiable, StandIn
 from hedgerow.models.programs.potential import Potential
-from hedgerow.models.programs.sampled import Sampled
 from hedgerow.models.wrapped import Wrapped
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -29,7 +28,7 @@ _NEWTON = 4  # steps after the search: the mode must move smoothly with the tabl
 class Laplace(Wrapped, StandIn):
     """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
 
-    base: Sampled
+    base: Differentiable
     near: Array = field(repr=False)  # a draw of the posterior
 
     def check(self, design: Design) -> None:

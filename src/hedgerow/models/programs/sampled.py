@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import HealthError, SettingError, UnscoredError, is_real
 from hedgerow.models.base import Parameters, Sample
-from hedgerow.models.correctable import Correctable, StandIn
+from hedgerow.models.correctable import Differentiable, StandIn
 from hedgerow.models.reductions import block_rows, blocked_extremes, count_draws
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.scoring import Extremes
@@ -26,7 +26,7 @@ _LEAST_DRAWS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Correctable):
+class Sampled(Differentiable):
     """A model whose weighted posterior is sampled by NUTS and passes a health gate.
 
     - `sampler`, `chains`, `warmup`, `target_accept`, `thin`: "nutpie" or "numpyro"; warm-up counts draws per
