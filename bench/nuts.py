@@ -145,7 +145,7 @@ def own(design: object, power: np.ndarray, sampler: str) -> Result:
 
     program = hr.Program(programs.lognormal)
     traced = program._traced(design)
-    settings = nuts.Settings(sampler, CHAINS, WARMUP, 0.8)
+    settings = nuts.SamplerSettings(sampler, CHAINS, WARMUP, 0.8)
     fits, seconds, compiling = [], 0.0, 0.0
     for k, powers in enumerate((np.ones(design.records), power)):
         potential = Potential.of(traced, program._arrays(design), design.values, powers)

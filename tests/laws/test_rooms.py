@@ -1,4 +1,4 @@
-"""The house stays as docs/architecture.md draws it; which room may import which is import-linter's (make lint)."""
+"""The house stays as docs/architecture.md draws it. Which room may import which is checked by `make lint`."""
 
 import ast
 from pathlib import Path
@@ -13,7 +13,7 @@ FOLDERS = sorted({file.parent for file in PACKAGE.rglob("*.py")})
 def test_no_module_needs_itself():
     """Imports inside functions counted, those for type checkers alone not: no cycle anywhere."""
     graph = grimp.build_graph("hedgerow", exclude_type_checking_imports=True, cache_dir=None)
-    # A package's own module stands for what it re-exports: `import hedgerow.errors` is no import of all rooms.
+
     edges = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     waiting, done = dict(edges), set()
     while True:

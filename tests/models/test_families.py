@@ -228,7 +228,7 @@ def test_a_problem_in_a_thread_of_the_sampler_is_told_as_it_is(where, problem, k
             return -float(position @ position) / 2, -position
 
     with pytest.raises(kind, match=words) as caught:
-        nuts.sample(Broken(), nuts.Settings("nutpie", 2, 50, 0.8), draws=10, key=Key.from_seed(1))
+        nuts.sample(Broken(), nuts.SamplerSettings("nutpie", 2, 50, 0.8), draws=10, key=Key.from_seed(1))
     assert "confidential" not in str(caught.value)
 
 

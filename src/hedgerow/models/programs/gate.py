@@ -11,7 +11,7 @@ import numpy as np
 
 from hedgerow.arrays import Array
 from hedgerow.models.base import Health
-from hedgerow.models.programs.nuts import Chains, Settings
+from hedgerow.models.programs.nuts import Chains, SamplerSettings
 
 LARGEST_R_HAT = 1.01
 SMALLEST_ESS = 400
@@ -29,7 +29,9 @@ class Examined:
         return f"Examined({self.health!r})"
 
 
-def examine(chains: Chains, density: Array, settings: Settings, *, needed: float, attempts: int) -> Examined:
+def examine(
+    chains: Chains, density: Array, settings: SamplerSettings, *, needed: float, attempts: int
+) -> Examined:
     """Judge the kept draws; `density` is the log density of each, chain by draw."""
     values = np.concatenate([chains.positions, density[:, :, None]], axis=2)
     name = f"{settings.sampler} NUTS"

@@ -29,7 +29,7 @@ TRIES = 3  # of a fit, before it is refused
 
 
 @dataclass(frozen=True)
-class Settings:
+class SamplerSettings:
     """How to run the chains; public."""
 
     sampler: SamplerName
@@ -38,12 +38,12 @@ class Settings:
     target_accept: float
     thin: int = 1
 
-    def patient(self) -> "Settings":
+    def patient(self) -> "SamplerSettings":
         """The second try: longer warm-up, smaller steps, and twice the draws of which half are kept."""
         accept = max(0.95, (1 + self.target_accept) / 2)
         return replace(self, warmup=2 * self.warmup, target_accept=accept, thin=2 * self.thin)
 
-    def last(self, *, diverged: bool) -> "Settings":
+    def last(self, *, diverged: bool) -> "SamplerSettings":
         """The third try, by what was wrong with the second.
 
         Divergences ask for smaller steps. Where a posterior ends at a steep wall (a scale under few or
@@ -68,7 +68,7 @@ class Chains:
         return f"Chains({self.positions.shape[0]} of {self.positions.shape[1]} draws, confidential)"
 
 
-def sample(potential: Potential, settings: Settings, *, draws: int, key: Key) -> Chains:
+def sample(potential: Potential, settings: SamplerSettings, *, draws: int, key: Key) -> Chains:
     """`draws` kept draws per chain, every `thin`-th one."""
 
     def start(number: int) -> Array:
@@ -105,7 +105,7 @@ def nearer(potential: Potential, start: Array) -> Array:
     return place
 
 
-def _nutpie(potential: Potential, settings: Settings, draws: int, start: Start, seed: int) -> Chains:
+def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: Start, seed: int) -> Chains:
     size = potential.dimensions
     drawn = [0]
     problems: list[Exception] = []
@@ -180,7 +180,7 @@ def _kept(function: Callable[..., Any], problems: list[Exception]) -> Callable[.
     return call
 
 
-def _report_drawn(count: int, settings: Settings, draws: int) -> None:
+def _report_drawn(count: int, settings: SamplerSettings, draws: int) -> None:
     """Chains count together: warm-up is over when as many draws were made as it has."""
     warmup, total = settings.chains * settings.warmup, settings.chains * draws
     report("warm-up", min(count, warmup), warmup)
@@ -188,7 +188,7 @@ def _report_drawn(count: int, settings: Settings, draws: int) -> None:
         report("sampling", count - warmup, total)
 
 
-def _numpyro(potential: Potential, settings: Settings, draws: int, start: Start, seed: int) -> Chains:
+def _numpyro(potential: Potential, settings: SamplerSettings, draws: int, start: Start, seed: int) -> Chains:
     with x64(True):
         kernel = NUTS(
             potential_fn=potential,

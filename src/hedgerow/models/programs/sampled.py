@@ -19,7 +19,7 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 if TYPE_CHECKING:
-    from hedgerow.models.programs.nuts import Chains, SamplerName, Settings
+    from hedgerow.models.programs.nuts import Chains, SamplerName, SamplerSettings
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
@@ -95,9 +95,9 @@ class Sampled(Differentiable):
                 "Use draws=1000 or more."
             )
         potential = self.potential(design, power, window)
-        from hedgerow.models.programs.nuts import Settings
+        from hedgerow.models.programs.nuts import SamplerSettings
 
-        settings = Settings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
+        settings = SamplerSettings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
         return self._gated(potential, settings, draws, key)
 
     def potential(
@@ -181,7 +181,7 @@ class Sampled(Differentiable):
             total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
         return total / draws
 
-    def _gated(self, potential: "Potential", settings: "Settings", draws: int, key: Key) -> Sample:
+    def _gated(self, potential: "Potential", settings: "SamplerSettings", draws: int, key: Key) -> Sample:
         from hedgerow.models.programs import gate, nuts
 
         per_chain = -(-draws // settings.chains)
