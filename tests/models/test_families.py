@@ -185,7 +185,7 @@ def test_posterior_intervals_cover_the_truth(name):
 
 def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
     """From here a Weibull chain never moved: a gradient of 1e26 set its first mass matrix."""
-    from hedgerow.models.programs.nuts import nearer
+    from hedgerow.models.programs.nuts import move_nearer
     from hedgerow.models.programs.potential import Potential
 
     model = family("weibull")
@@ -194,11 +194,11 @@ def test_a_starting_point_in_a_hopeless_place_is_brought_nearer():
     potential = Potential.of(model._traced(design), model._arrays(design), design.values, power)
     hopeless = np.array([1.05, -1.35, 1.63])
     assert potential.value_and_grad(hopeless)[0] < -1e12
-    place = nearer(potential, hopeless)
+    place = move_nearer(potential, hopeless)
     value, slope = potential.value_and_grad(place)
     assert value > -10 * 500
     assert np.abs(slope).max() < 10 * 500
-    assert (nearer(potential, hopeless) == place).all()
+    assert (move_nearer(potential, hopeless) == place).all()
 
 
 PROBLEMS = {

@@ -159,10 +159,10 @@ class Regression(StandIn):
         if design.records <= width:
             return None
         factor = weighted_factor(design.matrix, self.response(design.values))
-        found = solve_triangular(factor[:width, :width], factor[:width, width])
+        estimate = solve_triangular(factor[:width, :width], factor[:width, width])
         log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
         expected = psi((design.records - width) / 2) + np.log(2)
-        return np.append(found - truth["beta"], (log_ratio - expected) / 2)
+        return np.append(estimate - truth["beta"], (log_ratio - expected) / 2)
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         sigma = parameters["sigma"][:, None]
@@ -194,18 +194,18 @@ class Regression(StandIn):
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobian(design)
         if not mass.any():
-            found = scoring.density_extremes(design.matrix, response, draws)
+            scored = scoring.density_extremes(design.matrix, response, draws)
         elif np.array_equal(mass, -density):
-            found = scoring.conditional_extremes(
+            scored = scoring.conditional_extremes(
                 design.matrix, response, *self._offsets(response, interval), draws
             )
         else:
             lower, upper = self._offsets(response, interval)
-            found = scoring.combined_extremes(design.matrix, response, lower, upper, draws, density, mass)
-            return Extremes(found.low + shift, found.high + shift)
+            scored = scoring.combined_extremes(design.matrix, response, lower, upper, draws, density, mass)
+            return Extremes(scored.low + shift, scored.high + shift)
         return Extremes(
-            np.where(density == 0, 0.0, density * found.low) + shift,
-            np.where(density == 0, 0.0, density * found.high) + shift,
+            np.where(density == 0, 0.0, density * scored.low) + shift,
+            np.where(density == 0, 0.0, density * scored.high) + shift,
         )
 
     def absolute(
@@ -217,14 +217,14 @@ class Regression(StandIn):
         response, shift = self.response(design.values), self.jacobian(design)
         density, mass = sensitive.density, sensitive.mass
         if not mass.any():
-            found = scoring.density_absolute(design.matrix, response, draws, shift=shift)
+            scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
         elif np.array_equal(mass, -density):
             ends = self._offsets(response, interval)
-            found = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
+            scored = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
         else:
             return self.extremes(design, parameters, sensitive, interval).absolute
         with np.errstate(invalid="ignore"):
-            return np.where(density == 0, 0.0, density * found)
+            return np.where(density == 0, 0.0, density * scored)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         response = self.response(design.values)

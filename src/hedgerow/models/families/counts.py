@@ -95,7 +95,7 @@ class Counted(Response):
         before = jnp.maximum(low - 1, 0.0)
         below = jnp.where(low > 0, self.below(before), 0.0), jnp.where(ends, 1.0, self.below(inner))
         above = jnp.where(low > 0, self.above(before), 1.0), jnp.where(ends, 0.0, self.above(inner))
-        found = masses.of_tails(
+        found = masses.mass_between_tails(
             below,
             tuple(jnp.log(one) for one in above),
             lambda: self._summed(low, jnp.where(ends, jnp.inf, inner)),
@@ -103,7 +103,7 @@ class Counted(Response):
         return jnp.where(high >= low, found, -jnp.inf)
 
     def quantile(self, uniforms: Any) -> Any:
-        return masses.whole_bisected(self.below, uniforms, 0.0, 2.0**52)
+        return masses.bisect_whole_numbers(self.below, uniforms, 0.0, 2.0**52)
 
     def _summed(self, low: Any, high: Any) -> Any:
         """The mass term by term from the end where it is larger; wide ones from a tail or by quadrature."""
@@ -120,7 +120,7 @@ class Counted(Response):
 
         total = lax.fori_loop(0, _TERMS, add, jnp.full(jnp.shape(low), -jnp.inf))
         wide = jnp.isfinite(high) & (high - low >= _TERMS)
-        smooth = masses.by_quadrature(self.log_prob, low - 0.5, jnp.where(wide, finite, low) + 0.5)
+        smooth = masses.integrate_density(self.log_prob, low - 0.5, jnp.where(wide, finite, low) + 0.5)
         found = jnp.where(wide, jnp.maximum(smooth, total), total)
         tail, fits = self.log_from(jnp.maximum(low, 1.0))
         beyond, _ = self.log_from(finite + 1)
@@ -218,7 +218,7 @@ class Between(Counted):
 
     def quantile(self, uniforms: Any) -> Any:
         last = 2.0**52 if self.last is None else float(self.last)
-        return masses.whole_bisected(self.below, uniforms, float(self.first), last)
+        return masses.bisect_whole_numbers(self.below, uniforms, float(self.first), last)
 
     def _whole(self) -> Any:
         """Differentiable in every parameter, unlike an incomplete beta function: plain sums and fractions."""

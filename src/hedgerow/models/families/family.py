@@ -113,7 +113,7 @@ class Family(Sampled):
                 f"The {self.name} family has a level of its own and needs a formula with an intercept. Leave "
                 "out the '0 +' or '- 1'."
             )
-        self._prior.moments(_centred(design) if own_level else design)
+        self._prior.moments(_centre_predictors(design) if own_level else design)
         self._domain.check_values(design)
 
     @property
@@ -141,7 +141,7 @@ class Family(Sampled):
     def _arrays(self, design: Design) -> dict[str, Any]:
         from hedgerow.models.families.program import coefficient_arrays
 
-        regressed = _centred(design) if self._definition.own_level else design
+        regressed = _centre_predictors(design) if self._definition.own_level else design
         arrays: dict[str, Any] = {"X": regressed.matrix}
         if regressed.columns:
             arrays["beta"] = coefficient_arrays(self._prior, regressed)
@@ -153,7 +153,7 @@ class Family(Sampled):
         return design.values
 
 
-def _centred(design: Design) -> Design:
+def _centre_predictors(design: Design) -> Design:
     """The predictors about their means, without an intercept: for models with a level of their own."""
     kept = [j for j in range(len(design.columns)) if not is_intercept(design, j)]
     matrix = design.matrix[:, kept]

@@ -40,10 +40,10 @@ class GammaResponse(Positive):
             for fits, log in zip(inner, logs, strict=True)
         ]
         low, high, shape = jnp.broadcast_arrays(*ends, self.shape_)
-        return masses.of_tails(
+        return masses.mass_between_tails(
             (_lower_gamma(shape, low), _lower_gamma(shape, high)),
             (_log_upper_gamma(shape, low), _log_upper_gamma(shape, high)),
-            lambda: masses.by_quadrature(self.log_prob, jnp.maximum(lower, 0.0), upper),
+            lambda: masses.integrate_density(self.log_prob, jnp.maximum(lower, 0.0), upper),
         )
 
 

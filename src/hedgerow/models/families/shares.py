@@ -67,7 +67,7 @@ class BetaResponse(Continuous):
             for share, rest, under in zip(shares, rests, below, strict=True)
         )
         ends = jnp.maximum(lower, self.first), jnp.minimum(upper, self.last)
-        return masses.of_tails(below, above, lambda: masses.by_quadrature(self.log_prob, *ends))
+        return masses.mass_between_tails(below, above, lambda: masses.integrate_density(self.log_prob, *ends))
 
     def place(self, t: Any) -> Any:
         # Strictly between the ends, also where a share rounds to 0 or 1: the ends themselves are refused.

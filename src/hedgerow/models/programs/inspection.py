@@ -13,7 +13,7 @@ from numpyro.distributions import biject_to
 
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError
-from hedgerow.models.programs.potential import Arrays, Site, Traced, unwrapped, x64
+from hedgerow.models.programs.potential import Arrays, Site, Traced, unwrap, x64
 
 Shapes = tuple[tuple[str, tuple[int, ...], str], ...]  # name, shape and type of each array argument
 Fixed = tuple[tuple[str, int], ...]  # name and value of each whole-number argument
@@ -202,7 +202,7 @@ def _refuse_response(site: Mapping[str, Any], records: int) -> None:
             f"Response site '{name}' is masked. A masked record would be priced as if it were used: drop "
             "those rows, or give them weight 0."
         )
-    shape = _score_shape(unwrapped(site["fn"]), records)
+    shape = _score_shape(unwrap(site["fn"]), records)
     if shape != (records,):
         raise SettingError(
             f"Response site '{name}' gives log densities of shape {shape} for {records} records; it must be "
@@ -270,7 +270,7 @@ def _with_outcome(traced: Traced, latents: Mapping[str, Any], arrays: Arrays, va
         if site["type"] == "sample" and name != traced.response:
             score = jnp.sum(site["fn"].log_prob(site["value"]))
             total = total + (score if site["scale"] is None else site["scale"] * score)
-    response = unwrapped(trace[traced.response]["fn"])
+    response = unwrap(trace[traced.response]["fn"])
     return total, response.log_prob(values) if values is not None else None
 
 

@@ -56,14 +56,16 @@ def continuous_log_mass(response: Any, lower: Any, upper: Any) -> Any:
     inner = jnp.where(below, jnp.where(above, response.mean, upper), lower)  # a stand-in in the support
     small = jnp.where(below, 0.0, cdf(inner))
     large = jnp.where(above, 1.0, cdf(jnp.where(above, inner, upper)))
-    return of_tails(
+    return mass_between_tails(
         (small, large),
         (jnp.log1p(-small), jnp.where(above, -jnp.inf, jnp.log1p(-jnp.where(above, 0.5, large)))),
-        lambda: by_quadrature(response.log_prob, lower, upper),
+        lambda: integrate_density(response.log_prob, lower, upper),
     )
 
 
-def of_tails(below: tuple[Any, Any], log_above: tuple[Any, Any], otherwise: Callable[[], Any]) -> Any:
+def mass_between_tails(
+    below: tuple[Any, Any], log_above: tuple[Any, Any], otherwise: Callable[[], Any]
+) -> Any:
     """The log mass between two ends, from whichever tail is the smaller, or `otherwise` where both cancel.
 
     `below` holds the distribution function at the ends, `log_above` the log of its complement.
@@ -94,7 +96,7 @@ def normal_log_mass(low: Any, high: Any) -> Any:
     lost = (gap < _CANCELS) & ~open_ & ~whole
     mass = lax.cond(
         lost.any(),
-        lambda: jnp.where(lost, by_quadrature(lambda x: -0.5 * x**2 - _LOG_2PI / 2, small, large), mass),
+        lambda: jnp.where(lost, integrate_density(lambda x: -0.5 * x**2 - _LOG_2PI / 2, small, large), mass),
         lambda: mass,
     )
     return jnp.minimum(mass, 0.0)
@@ -137,7 +139,7 @@ def log1mexp(gap: Any) -> Any:
     return jnp.where(endless, 0.0, jnp.where(near, jnp.log(-jnp.expm1(-close)), jnp.log1p(-jnp.exp(-far))))
 
 
-def by_quadrature(log_prob: Callable[[Any], Any], lower: Any, upper: Any) -> Any:
+def integrate_density(log_prob: Callable[[Any], Any], lower: Any, upper: Any) -> Any:
     """The log integral of a density over a short interval."""
     half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
     usable = jnp.isfinite(half)
@@ -152,7 +154,7 @@ def by_quadrature(log_prob: Callable[[Any], Any], lower: Any, upper: Any) -> Any
     return jnp.where(half > 0, total + jnp.log(jnp.where(half > 0, half, 1.0)), -jnp.inf)
 
 
-def bisected(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
+def bisect(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
     """Where an increasing function of the whole line reaches each uniform."""
 
     def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -167,7 +169,7 @@ def bisected(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
     return jnp.sinh(0.5 * (low + high))
 
 
-def whole_bisected(cdf: Callable[[Any], Any], uniforms: Any, first: Any, last: Any) -> Any:
+def bisect_whole_numbers(cdf: Callable[[Any], Any], uniforms: Any, first: Any, last: Any) -> Any:
     """The smallest whole number from `first` to `last` whose distribution function reaches each uniform."""
 
     def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -248,7 +250,7 @@ def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
     cdf = response.cdf
     transform = biject_to(response.support)
     sign = jnp.where(transform(jnp.ones(())) > transform(-jnp.ones(())), 1.0, -1.0)
-    return transform(sign * bisected(lambda t: cdf(transform(sign * t)), uniforms))
+    return transform(sign * bisect(lambda t: cdf(transform(sign * t)), uniforms))
 
 
 def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
@@ -260,7 +262,7 @@ def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
     if response.has_enumerate_support:
         places = response.enumerate_support(expand=False)
         first, last = jnp.min(places) * 1.0, jnp.max(places) * 1.0
-    return whole_bisected(cdf, uniforms, first, last)
+    return bisect_whole_numbers(cdf, uniforms, first, last)
 
 
 def _sampled(response: Any, uniforms: Any, key: Any) -> Any:

@@ -73,7 +73,7 @@ def sample(potential: Potential, settings: SamplerSettings, *, draws: int, key: 
 
     def start(number: int) -> Array:
         uniforms = key.child("start").child(number).stream().uniform((_STARTS, potential.dimensions))
-        return nearer(potential, potential.start(uniforms))
+        return move_nearer(potential, potential.start(uniforms))
 
     run = _numpyro if settings.sampler == "numpyro" else _nutpie
     found = run(potential, settings, draws * settings.thin, start, key.child("chains").integer())
@@ -81,7 +81,7 @@ def sample(potential: Potential, settings: SamplerSettings, *, draws: int, key: 
     return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences)
 
 
-def nearer(potential: Potential, start: Array) -> Array:
+def move_nearer(potential: Potential, start: Array) -> Array:
     """A starting point from which a chain can move: uphill as long as a step gains one per record.
 
     Where a likelihood falls off exponentially, a random point may lie so far out that gradients of 1e27 set
@@ -119,13 +119,13 @@ def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: 
 
     model = from_pyfunc(
         size,
-        lambda: _kept(potential.value_and_grad, problems),
+        lambda: _note_problems(potential.value_and_grad, problems),
         expand,
         [np.dtype("float64")],
         [(size,)],
         ["position"],
         # By the number nutpie gives each chain: chains ask in the order in which their threads happen to run.
-        make_initial_point_fn=_kept(start, problems),
+        make_initial_point_fn=_note_problems(start, problems),
     )
     running = nutpie.sample(
         model,
@@ -167,7 +167,7 @@ def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: 
     )
 
 
-def _kept(function: Callable[..., Any], problems: list[Exception]) -> Callable[..., Any]:
+def _note_problems(function: Callable[..., Any], problems: list[Exception]) -> Callable[..., Any]:
     """The function, its exceptions noted: from a thread of nutpie's only a RuntimeError comes back."""
 
     def call(*given: Any) -> Any:

@@ -115,7 +115,7 @@ class Traced:
     def distribution(self, latents: Latents, arrays: Arrays) -> Any:
         """The response's distribution at given latent values, one per record."""
         model = handlers.substitute(self._seeded(0.0), data=latents)
-        return unwrapped(self._trace(model, arrays)[self.response]["fn"])
+        return unwrap(self._trace(model, arrays)[self.response]["fn"])
 
     def _walk(self, position: Any, arrays: Arrays, placeholder: Any = 0.0) -> tuple[Any, Latents, Any]:
         free = self._unravel(position)
@@ -139,7 +139,7 @@ class Traced:
             if site["type"] == "sample" and name != self.response:
                 score = jnp.sum(site["fn"].log_prob(site["value"]))
                 total = total + (score if site["scale"] is None else site["scale"] * score)
-        return total, values, unwrapped(trace[self.response]["fn"])
+        return total, values, unwrap(trace[self.response]["fn"])
 
     def _seeded(self, placeholder: Any) -> Any:
         """The program with a stand-in for its response, which nothing may depend on."""
@@ -151,7 +151,7 @@ class Traced:
         return dict(handlers.trace(model).get_trace(**arguments))
 
 
-def unwrapped(distribution: Any) -> Any:
+def unwrap(distribution: Any) -> Any:
     """The distribution of single records: the wrappers only say how they are laid out."""
     while isinstance(distribution, _WRAPPERS):
         distribution = distribution.base_dist
@@ -170,7 +170,7 @@ class Compiled:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.log_density = jax.jit(traced.log_density)
-        self.value_and_grad = jax.jit(lambda *given: _joined(jax.value_and_grad(traced.log_density)(*given)))
+        self.value_and_grad = jax.jit(lambda *given: _join(jax.value_and_grad(traced.log_density)(*given)))
         self.hessian = jax.jit(jax.hessian(traced.log_density))
         self.unconstrain = jax.jit(traced.unconstrain)
         # Draw after draw: a batch of them would hold draws × records.
@@ -181,7 +181,7 @@ class Compiled:
         self.from_prior = jax.jit(jax.vmap(traced.from_prior, in_axes=(0, None)))
 
 
-def _joined(found: tuple[Any, Any]) -> Any:
+def _join(found: tuple[Any, Any]) -> Any:
     """Value and gradient as one array: at a few thousand records, moving two costs as much as computing."""
     return jnp.concatenate([found[0][None], found[1]])
 

@@ -121,7 +121,7 @@ class Program(Sampled):
 
     def _arrays(self, design: Design) -> dict[str, Any]:
         arrays: dict[str, Any] = {}
-        if self.matrix in _accepted(self.function)[0]:
+        if self.matrix in _argument_names(self.function)[0]:
             arrays[self.matrix] = design.matrix
         for name, source in self.data.items():
             if isinstance(source, Codes):
@@ -132,7 +132,7 @@ class Program(Sampled):
         return arrays
 
     def _check_arguments(self) -> None:
-        accepted, required = _accepted(self.function)
+        accepted, required = _argument_names(self.function)
         if self.response not in accepted:
             raise SettingError(
                 f"Program: the function has no argument '{self.response}' for the outcome; its arguments are "
@@ -153,7 +153,7 @@ class Program(Sampled):
             )
 
 
-def _accepted(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
+def _argument_names(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
     """Names a function accepts, and those it cannot do without."""
     import inspect
 

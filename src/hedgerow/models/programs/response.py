@@ -49,7 +49,7 @@ class Continuous(Response):
         return t
 
     def quantile(self, uniforms: Any) -> Any:
-        return self.place(masses.bisected(lambda t: self.cdf(self.place(t)), uniforms))
+        return self.place(masses.bisect(lambda t: self.cdf(self.place(t)), uniforms))
 
 
 class Positive(Continuous):
