@@ -121,7 +121,7 @@ def test_predictions_follow_their_distribution():
     """Kolmogorov–Smirnov on 20,000 values, false alarm 1e-4."""
     design, _ = example(n=20_000)
     model = hr.Lognormal()
-    parameters = {"beta": np.array([0.2, 0.9]), "sigma": np.float64(1.3)}
+    parameters = {"beta": np.array([0.2, 0.9]), "sigma": np.array(1.3)}
     values = model.predict(design, parameters, Key.from_seed(5).stream().uniform(20_000))
     residual = (np.log(values) - design.matrix @ parameters["beta"]) / parameters["sigma"]
     assert stats.kstest(residual, "norm").pvalue > 1e-4

@@ -145,7 +145,7 @@ def test_what_a_program_computes_across_records_is_the_same_in_scoring(data, mon
         z = X[:, 1] - X[:, 1].mean()
         numpyro.sample("x", dist.LogNormal(slope * z, 1.0), obs=y)
 
-    monkeypatch.setattr("hedgerow.models.base._BLOCK_CELLS", 64)
+    monkeypatch.setattr("hedgerow.models.reductions._BLOCK_CELLS", 64)
     design = designs.build("x ~ z", Table.of(data))
     found = hr.Program(centred).log_lik(design, {"slope": np.array([0.7, -0.2, 1.1])}, slice(10, 20))
     z = data["z"] - data["z"].mean()

@@ -286,7 +286,7 @@ def test_masses_and_predictions_of_other_distributions_are_scipys(name):
     draw = {"level": np.array([0.3])}
     discrete = hasattr(reference.dist, "pmf")
     np.testing.assert_allclose(
-        model.predict(design, {"level": np.float64(0.3)}, uniforms),
+        model.predict(design, {"level": np.array(0.3)}, uniforms),
         reference.ppf(uniforms),
         rtol=1e-8,
         atol=1e-10,
@@ -318,9 +318,9 @@ def test_a_distribution_without_cdf_is_sampled_and_has_no_ranges(small):
     model = hr.Program(mean_only(lambda level, n: Bare(level * jax.numpy.ones(n), 1.0)))
     design = design_of(data)
     uniforms = Key.from_seed(2).stream().uniform(60)
-    one = model.predict(design, {"level": np.float64(0.3)}, uniforms)
-    np.testing.assert_array_equal(one, model.predict(design, {"level": np.float64(0.3)}, uniforms))
-    assert not np.array_equal(one, model.predict(design, {"level": np.float64(0.3)}, 1 - uniforms))
+    one = model.predict(design, {"level": np.array(0.3)}, uniforms)
+    np.testing.assert_array_equal(one, model.predict(design, {"level": np.array(0.3)}, uniforms))
+    assert not np.array_equal(one, model.predict(design, {"level": np.array(0.3)}, 1 - uniforms))
     # 60 standard normal values; false alarm 1e-4.
     assert stats.kstest(one - 0.3, "norm").pvalue > 1e-4
     interval = hr.Bounds(-5.0, 5.0).interval(design.values, Table.of(data))
@@ -342,7 +342,7 @@ def test_stratified_numbers_are_refused_where_they_would_be_ignored(small, name)
     model = hr.Program(mean_only((ONLY_SAMPLED | INVERTED)[name]))
     values = small["z"] > 2 if name == "poisson" else 0.5 + 0.4 * np.sin(small["x"])  # in every support
     design = design_of(small[["z"]].assign(x=values.astype(float)))
-    draw, key = {"level": np.float64(0.3)}, Key.from_seed(2)
+    draw, key = {"level": np.array(0.3)}, Key.from_seed(2)
     # Another key alone: what follows its uniforms cannot tell.
     same = [scores.scores(model._traced(design)).quantile(draw, model._arrays(design), UNIT / 3, one)
             for one in (jax.random.key(1), jax.random.key(2))]  # fmt: skip

@@ -58,7 +58,8 @@ class Fit:
 
     def predict(self, draw: int, uniforms: PerRecord) -> PerRecord:
         """A synthetic outcome for every record from one draw."""
-        return self.model.predict(self.design, {k: v[draw] for k, v in self.parameters.items()}, uniforms)
+        one = {name: np.asarray(values[draw]) for name, values in self.parameters.items()}
+        return self.model.predict(self.design, one, uniforms)
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
         """The draws as an ArviZ InferenceData, by chain; confidential, as the draws are.

@@ -30,7 +30,7 @@ class Examined:
 
 
 def examine(
-    chains: Chains, density: Array, settings: SamplerSettings, *, needed: float, attempts: int
+    chains: Chains, density: Array, settings: SamplerSettings, *, needed: int, attempts: int
 ) -> Examined:
     """Judge the kept draws; `density` is the log density of each, chain by draw."""
     values = np.concatenate([chains.positions, density[:, :, None]], axis=2)
