@@ -430,7 +430,7 @@ def test_a_corrected_release_says_so_and_costs_the_same(hedgerow, table):
     assert "the public columns that the range, the weights or the model read" in correction
     assert "stratified" in prediction
     assert "Processing after the draw" in Path("release/public/certificate.md").read_text()
-    assert hr.Plan.load("release/public/plan.yaml").debias
+    assert hr.Plan.load("release/public/plan.yaml").settings.debias
     assert hedgerow("verify", "release").code == 0
     assert hedgerow("synthesize", table, *GOOD, "--out", "plain").code == 0
     plain = json.loads(Path("plain/public/certificate.json").read_text())
