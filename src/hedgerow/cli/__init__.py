@@ -2,8 +2,8 @@
 
 One module per group of commands: `release` (synthesize, verify, inspect), `trial` (cost, calibrate, compare,
 audit, attack, contraction), `box`, `plan` (init, schema, datasets), `ledger`, `study` (reproduce, study).
-`options` has the flags that several share, `screen` what is shown, `questions` those that init asks. What a
-command needs is imported when it runs, so that --help is quick.
+`options` has the flags that several share, `screen` what is shown. What a command needs is imported when it
+runs, so that --help is quick.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
 or a release that cannot be used as it is; 4 not converged: the target cannot be met or a sampler failed its
@@ -18,7 +18,6 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import box, ledger, plan, release, study, trial
-from hedgerow.cli.options import debugging
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
 
@@ -34,20 +33,9 @@ app = typer.Typer(
     help="Synthetic copies of a confidential table, with a formal privacy statement.",
 )  # fmt: skip
 for command in (
-    release.synthesize,
-    release.verify,
-    release.inspect,
-    trial.cost,
-    trial.calibrate,
-    trial.compare,
-    trial.audit,
-    trial.attack,
-    trial.contraction,
-    box.box,
-    study.reproduce,
-    plan.init,
-    plan.schema,
-    plan.datasets,
+    *(release.synthesize, release.verify, release.inspect),
+    *(trial.cost, trial.calibrate, trial.compare, trial.audit, trial.attack, trial.contraction),
+    *(box.box, study.reproduce, plan.init, plan.schema, plan.datasets),
 ):
     app.command()(command)
 app.add_typer(ledger.app, name="ledger", no_args_is_help=True)
@@ -74,18 +62,16 @@ def main() -> None:
     """Runs the command line of this process, and ends it with the code of what happened."""
     try:
         app(prog_name="hedgerow")
-    except HedgerowError as error:
-        if debugging():
-            traceback.print_exc()
-        show_error("error", str(error))
-        sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
     except KeyboardInterrupt:
         show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
         sys.exit(130)
-    except Exception as error:  # its message may quote data, so that only its kind is shown
-        if debugging():
+    except Exception as error:
+        if "--debug" in sys.argv:
             traceback.print_exc()
-        show_error(
+        if isinstance(error, HedgerowError):
+            show_error("error", str(error))
+            sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
+        show_error(  # the message of any other may quote data, so that only its kind is shown
             "internal error",
             f"{type(error).__name__}. This is a fault of hedgerow. --debug shows the traceback; look through "
             "it before you pass it on, since it may show data.",

@@ -52,14 +52,23 @@ def box(
     else:
         if not at or spread is None:
             raise SettingError("Give --at for every coefficient and --spread, or --box. See --help.")
-        which = "top_decile_ratio" if family == "lognormal" else "top_decile_gap"
         ratio: dict[str, Any] = {
-            which: _check_pair([text.plain(end.strip()) for end in spread.split(",")], "--spread")
+            "top_decile_ratio" if family == "lognormal" else "top_decile_gap": _check_pair(
+                [text.plain(end.strip()) for end in spread.split(",")], "--spread"
+            )
         }
-        ends = box_from_medians(formula, table, [_parse_point(one) for one in at], family=family, **ratio)
+        points = []
+        for statement in at:
+            values = _parse_mapping(statement, "--at")
+            if "median" not in values:
+                raise SettingError(
+                    "--at needs a median with two ends, and a value for every predictor. See --help."
+                )
+            median = _check_pair(values.pop("median"), "--at")
+            points.append((values, median))
+        ends = box_from_medians(formula, table, points, family=family, **ratio)
     columns = box_cost(formula, table, ends, epsilon=epsilon, family=family)
-    names = list(columns)
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rounded = {name: [float(f"{end:.6g}") for end in pair] for name, pair in ends.items()}
     standard = text.dump_line({"kind": "strict", "box": rounded, "reason": "why you may know this"})
     screen.say(f"--standard '{standard}'")
@@ -78,14 +87,6 @@ def _parse_mapping(given: str, flag: str) -> dict[str, Any]:
     if not isinstance(parts, dict):
         raise SettingError(f"{flag} takes YAML on one line, with a key for each part. See --help.")
     return parts
-
-
-def _parse_point(given: str) -> tuple[dict[str, Any], tuple[float, float]]:
-    parts = _parse_mapping(given, "--at")
-    if "median" not in parts:
-        raise SettingError("--at needs a median with two ends, and a value for every predictor. See --help.")
-    median = _check_pair(parts.pop("median"), "--at")
-    return parts, median
 
 
 def _check_pair(given: Any, flag: str) -> tuple[float, float]:

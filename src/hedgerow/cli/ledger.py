@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,17 +23,12 @@ Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_de
 def open_existing(place: Path | None) -> "Ledger":
     """The ledger at that place; one that does not exist is not begun."""
     from hedgerow.release.ledger import Ledger
+    from hedgerow.release.ledger.place import ledger_path
 
-    path = _path(place)
+    path = ledger_path(None if place is None else str(place))
     if not path.exists():
         raise LedgerError(f"{path.name}: no ledger here. Nothing was released yet, or pass --ledger FILE.")
     return Ledger.open(path)
-
-
-def _path(place: Path | None) -> Path:
-    from hedgerow.release.ledger.place import ledger_path
-
-    return ledger_path(None if place is None else str(place))
 
 
 @app.command("list")
@@ -47,18 +42,12 @@ def list_(screen: Screen, ledger: Place = None) -> None:
         balances, entries = opened.balance(), opened.entries()
         pending = {entry.release for entry in opened.pending()}
     last = {entry.release: entry for entry in entries if entry.release is not None}
+    amounts = ("dataset", "relation", "spent", "budget", "remaining")
     screen.table(
         "Accounts",
         [
-            {
-                "dataset": balance.dataset,
-                "relation": balance.relation,
-                "spent": balance.spent,
-                "budget": balance.budget,
-                "remaining": balance.remaining,
-                "releases": str(balance.releases),
-                "pending": str(balance.pending),
-            }
+            {name: getattr(balance, name) for name in amounts}
+            | {"releases": str(balance.releases), "pending": str(balance.pending)}
             for balance in balances
         ],
     )
@@ -80,7 +69,9 @@ def list_(screen: Screen, ledger: Place = None) -> None:
             "If it is there, or there is no release folder, nobody saw the copies: remove it and settle as "
             "void. If the release folder is there, settle as released."
         )
-    screen.result({"accounts": [_finite(asdict(balance)) for balance in balances], "releases": releases})
+    # JSON has no infinity: null stands for an unbounded spend, as in an export.
+    accounts = [{k: None if v == math.inf else v for k, v in asdict(each).items()} for each in balances]
+    screen.result({"accounts": accounts, "releases": releases})
 
 
 @app.command()
@@ -105,7 +96,7 @@ def show(release: Release, screen: Screen, ledger: Place = None) -> None:
 def export(
     screen: Screen,
     ledger: Place = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The file to write; else it is printed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
 ) -> None:
     """Write all rows and accounts as JSON.
 
@@ -145,7 +136,7 @@ def settle(
     outcome: Annotated[str, typer.Argument(help="released, spent or void.", show_default=False)],
     screen: Screen,
     ledger: Place = None,
-    note: Annotated[str, typer.Option("--note", help="Who states this, and why; needed for void.")] = "",
+    note: Annotated[str, typer.Option(help="Who states this, and why; needed for void.")] = "",
     folder: Annotated[
         Path | None, typer.Option("--release", help="The release folder, for released.")
     ] = None,
@@ -156,25 +147,23 @@ def settle(
 
     Example: hedgerow ledger settle 1f2e3d4c5b6a7988 void --note "A. Smith: the machine lost power"
     """
-    with open_existing(ledger) as opened:
-        if outcome == "released":
-            entry = opened.confirm(release, certificate=_certificate_digest(release, folder), note=note)
-        else:
-            entry = opened.settle(release, outcome, note=note)
-    screen.say(f"Release {release} is settled as {entry.event}.")
-    screen.result({"release": release, "state": entry.event})
-
-
-def _certificate_digest(release: str, folder: Path | None) -> str:
-    """The digest of the certificate in a folder, if the folder verifies and is that release."""
     from hedgerow.release.verify import verify_release
 
-    if folder is None:
-        raise SettingError("released needs the folder: --release FOLDER. Without it, settle as spent.")
-    verified = verify_release(folder)
-    if verified.problems or verified.certificate.release != release:
-        raise SettingError(f"{folder.name} is not release {release}, or does not match its certificate.")
-    return verified.certificate.digest
+    with open_existing(ledger) as opened:
+        if outcome != "released":
+            entry = opened.settle(release, outcome, note=note)
+        elif folder is None:
+            raise SettingError("released needs the folder: --release FOLDER. Without it, settle as spent.")
+        else:
+            verified = verify_release(folder)
+            certificate = verified.certificate
+            if verified.problems or certificate.release != release:
+                raise SettingError(
+                    f"{folder.name} is not release {release}, or does not match its certificate."
+                )
+            entry = opened.confirm(release, certificate=certificate.digest, note=note)
+    screen.say(f"Release {release} is settled as {entry.event}.")
+    screen.result({"release": release, "state": entry.event})
 
 
 @app.command()
@@ -183,15 +172,11 @@ def budget(
     epsilon: Annotated[float, typer.Argument(help="What may be spent in all.", show_default=False)],
     screen: Screen,
     ledger: Place = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset's name.")] = None,
-    fingerprint: Annotated[str | None, typer.Option("--fingerprint", help="Of data without a name.")] = None,
-    relation: Annotated[
-        str | None, typer.Option("--relation", help="Neighbour relation: withheld, …")
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="Take relation and dataset from a plan.")
-    ] = None,
-    note: Annotated[str, typer.Option("--note", help="Who decided, and why.")] = "",
+    dataset: Annotated[str | None, typer.Option(help="The dataset's name.")] = None,
+    fingerprint: Annotated[str | None, typer.Option(help="Of data without a name.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Neighbour relation: withheld, …")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Take relation and dataset from a plan.")] = None,
+    note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
 ) -> None:
     """Set what may be spent on a dataset under a neighbour relation.
 
@@ -215,8 +200,3 @@ def budget(
         opened.set_budget(epsilon, relation=relation, dataset=dataset, fingerprint=fingerprint, note=note)
     screen.say(f"Budget of {dataset or fingerprint} under '{relation}': {epsilon:g}.")
     screen.result({"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "budget": epsilon})
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: null stands for an unbounded spend, as in an export."""
-    return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in row.items()}

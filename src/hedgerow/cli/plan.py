@@ -34,9 +34,7 @@ def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
 def init(
     flags: dict[str, Any],
     screen: Screen,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The plan file to write; else it is printed.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The plan file to write; else it is printed.")] = None,
     command: Annotated[bool, typer.Option("--command", help="Print the command that says the same.")] = False,
 ) -> None:
     """Write a commented plan file, from flags or, on a terminal, from questions.
@@ -53,9 +51,7 @@ def init(
     from hedgerow.release.plan.flags import command as as_command
 
     if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
-        from hedgerow.cli.questions import ask
-
-        flags = ask(flags)
+        flags = _ask(flags)
     plan = plan_from(flags)
     if command:
         screen.say(as_command(plan))
@@ -65,17 +61,43 @@ def init(
         screen.say(commented_text(plan).rstrip())
         screen.result(plan.mapping())
         return
-    paths: dict[str, Any] = {name: _relative_to(out, getattr(plan, name)) for name in ("data", "ledger")}
+    paths: dict[str, Any] = {  # as a plan file at `out` should name them: relative to itself
+        name: os.path.relpath(path, out.parent)
+        for name in ("data", "ledger")
+        if (path := getattr(plan, name)) is not None and not Path(path).is_absolute()
+    }
     write_new(out, commented_text(replace(plan, **paths)).encode())
     screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
     screen.result({"plan": str(out)})
 
 
-def _relative_to(out: Path, given: str | None) -> str | None:
-    """A path as a plan file at `out` should name it: relative to itself."""
-    if given is None or Path(given).is_absolute():
-        return given
-    return os.path.relpath(given, out.parent)
+def _ask(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags with what was missing asked for, in the order in which an owner thinks."""
+    from hedgerow.tables import files as formats
+
+    answers = dict(flags)
+
+    def fill(name: str, question: str, default: Any = None, **kind: Any) -> None:
+        if answers[name] is None:
+            answers[name] = typer.prompt(question, default=default, **kind)
+
+    fill("data", "Confidential file", type=Path)
+    read = formats.read(answers["data"], encoding=answers["encoding"], delimiter=answers["delimiter"])
+    columns = read.frame.column_names
+    typer.echo("Its columns: " + ", ".join(columns[:40]) + (" …" if len(columns) > 40 else ""))
+    outcome = typer.prompt("Column to protect")
+    predictors = typer.prompt("Public columns that explain it, with + between them", default="1")
+    answers["formula"] = f"{outcome if outcome.isidentifier() else f'`{outcome}`'} ~ {predictors}"
+    fill("family", "Distribution (lognormal, gamma, poisson, …)", "lognormal")
+    fill("standard", "Standard (adp, range-averaged, range-truncated, unweighted)", "adp")
+    if answers["standard"] in ("range-averaged", "range-truncated"):
+        if not any(answers[name] for name in ("brackets", "bounds", "range")):
+            fill("radius", "The public knows each value to within these factors", "0.4,1.8")
+        fill("because", "Why is that public? (goes into the certificate)")
+    if not answers["no_target"]:
+        fill("epsilon", "Target ε over all copies", type=float)
+    fill("copies", "Copies", 1)
+    return answers
 
 
 @with_screen
@@ -99,10 +121,8 @@ def schema(
 def datasets(
     screen: Screen,
     name: Annotated[str | None, typer.Argument(help="Leave out for a list.", show_default=False)] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; its ending is its format.")
-    ] = None,
-    rows: Annotated[int | None, typer.Option("--rows", help="How many rows.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; its ending is its format.")] = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows.")] = None,
 ) -> None:
     """Write a made-up table to try things on; none is confidential.
 

@@ -1,6 +1,7 @@
 """synthesize, verify, inspect: making a release, checking one, looking into one."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ Folder = Annotated[Path, typer.Argument(help="A release folder, or its public pa
 def synthesize(
     flags: dict[str, Any],
     screen: Screen,
-    out: Annotated[Path, typer.Option("--out", help="The release folder to make.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The release folder to make.", show_default=False)],
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
 
@@ -57,9 +58,7 @@ def synthesize(
 def verify(
     folder: Folder,
     screen: Screen,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Also compare with what this ledger recorded.")
-    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Also compare with what this ledger recorded.")] = None,
 ) -> None:
     """Check that a release is what its certificate says: no file changed, added or missing.
 
@@ -68,11 +67,8 @@ def verify(
     from hedgerow.cli.ledger import open_existing
     from hedgerow.release.verify import verify_release
 
-    if ledger is None:
-        verified = verify_release(folder)
-    else:
-        with open_existing(ledger) as opened:
-            verified = verify_release(folder, ledger=opened)
+    with nullcontext() if ledger is None else open_existing(ledger) as opened:
+        verified = verify_release(folder, ledger=opened)
     release = verified.certificate.release
     screen.result({"release": release, "sound": not verified.problems, "problems": list(verified.problems)})
     if verified.problems:
@@ -106,9 +102,7 @@ def inspect(
         ("Not covered", certificate.not_covered),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
-        screen.say(f"\n{title}:")
-        for line in lines:
-            screen.say(f"- {line}")
+        screen.say("\n- ".join([f"\n{title}:", *lines]))
     screen.say("")
     if not verified.problems:
         public = folder / PUBLIC if (folder / PUBLIC).is_dir() else folder
@@ -120,22 +114,17 @@ def inspect(
         )
         result["columns"] = columns
     if confidential:
-        summary = _read_summary(folder / CONFIDENTIAL / "summary.json")
+        try:
+            summary = json.loads((folder / CONFIDENTIAL / "summary.json").read_bytes())
+        except (OSError, ValueError):
+            summary = None
+        if not isinstance(summary, dict):
+            raise ReleaseError(
+                "The confidential part is not here, or was changed. Pass the whole release folder."
+            )
         screen.say("\nConfidential: what was achieved on the data at hand")
-        screen.facts([(name, str(value)) for name, value in summary.items()])
+        screen.facts(summary.items())
         result["confidential"] = summary
     screen.result(result)
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
-
-
-def _read_summary(path: Path) -> dict[str, Any]:
-    try:
-        summary = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        summary = None
-    if not isinstance(summary, dict):
-        raise ReleaseError(
-            "The confidential part is not here, or was changed. Pass the whole release folder."
-        )
-    return summary

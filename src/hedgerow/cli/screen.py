@@ -6,7 +6,7 @@ data; figures computed from it are labelled confidential by the commands that sh
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,6 @@ class Screen:
 
     quiet: bool = False
     as_json: bool = False
-    debug: bool = False
     noted: set[str] = field(default_factory=set)  # a note is shown once, however often it comes up
 
     def say(self, text: str) -> None:
@@ -32,7 +31,7 @@ class Screen:
         if not self.quiet and not self.as_json:
             _out().print(Text(text), soft_wrap=True)
 
-    def facts(self, rows: Sequence[tuple[str, str]]) -> None:
+    def facts(self, rows: Collection[tuple[str, object]]) -> None:
         """Names and values, below each other."""
         width = max(len(name) for name, _ in rows) + 2
         for name, value in rows:
@@ -67,12 +66,8 @@ class Screen:
         if self.quiet or self.as_json or not console.is_terminal:
             yield lambda step: None
             return
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
-        )
+        description = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), description, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("starting", total=steps)
             yield lambda step: bar.update(task, description=step, advance=1)

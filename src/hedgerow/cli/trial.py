@@ -6,7 +6,7 @@ Everything these commands print is computed from the confidential data and is co
 import io
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from hedgerow.cli.options import with_plan, with_screen
 from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
@@ -31,7 +28,12 @@ def compare(flags: dict[str, Any], screen: Screen) -> None:
     """
     from hedgerow.release.trial import compare_standards
 
-    plan = plan_from(_with_range_standard(flags), target_needed=False)
+    # A range alone asks for the standards that use one.
+    if flags["standard"] is None and any(
+        flags[n] is not None for n in ("radius", "brackets", "bounds", "range")
+    ):
+        flags = flags | {"standard": "range-truncated"}
+    plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
         rows = compare_standards(plan, progress=tell)
     screen.table(f"ε of one copy. {_CONFIDENTIAL}", [{k: row[k] for k in _SHOWN} for row in rows])
@@ -44,7 +46,7 @@ def calibrate(
     flags: dict[str, Any],
     screen: Screen,
     at: Annotated[
-        list[float] | None, typer.Option("--at", help="A target ε to try; may be given several times.")
+        list[float] | None, typer.Option(help="A target ε to try; may be given several times.")
     ] = None,
 ) -> None:
     """Try targets: the scale each one puts on the weights, and what is left of the data.
@@ -54,7 +56,7 @@ def calibrate(
     from hedgerow.release.trial import try_targets
 
     plan = plan_from(flags, target_needed=False)
-    targets = [*(at or []), *([plan.settings.epsilon] if plan.settings.epsilon is not None else [])]
+    targets = [target for target in (*(at or []), plan.settings.epsilon) if target is not None]
     if not targets:
         raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
     with screen.progress(1 + len(targets)) as tell:
@@ -94,19 +96,13 @@ def audit(
         losses = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
     screen.say(str(losses))
     if picture is not None:
-        _draw(losses.plot(), picture)
+        drawn = io.BytesIO()
+        losses.plot().savefig(drawn, format="png", dpi=110)
+        write_new(picture, drawn.getvalue(), mode=0o600)
         screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
-    screen.result(
-        {
-            "confidential": True,
-            "kind": losses.kind,
-            "epsilon": losses.epsilon,
-            "largest_fixed": losses.largest_fixed,
-            "largest_recomputed": losses.largest_recomputed,
-            "breaches": losses.breaches.tolist(),
-            "reverse_breaches": losses.reverse_breaches.tolist(),
-        }
-    )
+    figures = {n: getattr(losses, n) for n in ("kind", "epsilon", "largest_fixed", "largest_recomputed")}
+    breaches = {n: getattr(losses, n).tolist() for n in ("breaches", "reverse_breaches")}
+    screen.result({"confidential": True, **figures, **breaches})
 
 
 @with_screen
@@ -160,39 +156,22 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
         estimate = cost_of(plan, progress=tell)
-    charge = (
-        "no ε is claimed"
-        if plan.settings.epsilon is None
-        else f"{plan.settings.epsilon:g} for {plan.settings.copies} copies"
-    )
-    facts = [("would spend", charge), ("account", estimate.account), ("relation", plan.relation)]
-    spent = "nothing yet" if estimate.balance is None else f"{estimate.balance.spent:g}"
-    facts += [("spent so far", spent)]
-    if estimate.balance is not None and estimate.balance.remaining is not None:
-        facts += [("remaining", f"{estimate.balance.remaining:g} of {estimate.balance.budget:g}")]
+    target, balance = plan.settings.epsilon, estimate.balance
+    facts = {
+        "would spend": "no ε is claimed"
+        if target is None
+        else f"{target:g} for {plan.settings.copies} copies",
+        "account": estimate.account,
+        "relation": plan.relation,
+        "spent so far": "nothing yet" if balance is None else f"{balance.spent:g}",
+    }
+    if balance is None or balance.remaining is None:
+        facts["budget"] = "none is set for this account"
     else:
-        facts += [("budget", "none is set for this account")]
-    screen.facts(facts)
+        facts["remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
+    screen.facts(facts.items())
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", estimate.prices)
     screen.say(estimate.advice)
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
-    result = {
-        "confidential": True,
-        "facts": dict(facts),
-        "prices": estimate.prices,
-        "advice": estimate.advice,
-    }
+    result = {"confidential": True, "facts": facts, "prices": estimate.prices, "advice": estimate.advice}
     screen.result(result | ({"wider_boxes": estimate.wider} if estimate.wider else {}))
-
-
-def _draw(figure: "Figure", out: Path) -> None:
-    """Draws into a new PNG file that only its owner may read."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
-    write_new(out, picture.getvalue(), mode=0o600)
-
-
-def _with_range_standard(flags: dict[str, Any]) -> dict[str, Any]:
-    """A range alone asks for the standards that use one."""
-    given = any(flags[name] is not None for name in ("radius", "brackets", "bounds", "range"))
-    return flags | {"standard": "range-truncated"} if given and flags["standard"] is None else flags

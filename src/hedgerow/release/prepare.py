@@ -12,7 +12,7 @@ from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Source
-from hedgerow.tables.formula import reads
+from hedgerow.tables.formula import parse
 from hedgerow.tables.table import Table
 
 
@@ -52,7 +52,8 @@ def prepare(plan: Plan) -> Prepared:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     source = formats.read(plan.data, **vars(plan.read))
     whole = Table.of(source.frame)
-    outcome, predictors = reads(plan.settings.formula, whole)
+    formula = parse(plan.settings.formula, whole)
+    outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
     of_weights = plan.settings.weights.columns
     used = (outcome, *predictors, *of_range, *of_weights)

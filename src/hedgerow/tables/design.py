@@ -9,6 +9,7 @@ The matrix is finite, of full rank and made of public columns only; `formula` sa
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,25 +60,13 @@ class Design:
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
-        public = {
-            name: Column(
-                column.codes.copy(),
-                column.levels,
-                None if column.numbers is None else np.array(column.numbers, copy=True),
-            )
-            for name, column in self.public.items()
-        }
-        return Design(  # field by field: one that is added later does not slip out
-            self.outcome,
-            np.full(self.records, np.nan),
-            np.array(self.matrix, copy=True, order="C", subok=False),
-            self.columns,
-            self.predictors,
-            spec=None,
-            aliases=dict(self.aliases),
-            public=public,
-            levels=self.levels,
-        )
+        # Field by field: one that is added later does not slip out.
+        matrix = np.array(self.matrix, copy=True, order="C", subok=False)
+        public = {name: Column(*deepcopy((c.codes, c.levels, c.numbers))) for name, c in self.public.items()}
+        return Design(
+            self.outcome, np.full(self.records, np.nan), matrix, self.columns, self.predictors, None,
+            dict(self.aliases), public, self.levels,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
@@ -124,15 +113,12 @@ def check_sigma(design: Design, where: str) -> None:
 
 def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], Any]:
     """The matrix, the names of its columns, and formulaic's way to build it again."""
+    table = table.rename(formula.aliases)
     context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.rename(formula.aliases).native,
-                context=context,
-                output="numpy",
-                na_action="ignore",
-                ensure_full_rank=True,
+                table.native, context=context, output="numpy", na_action="ignore", ensure_full_rank=True
             )
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
@@ -144,11 +130,8 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
     columns = tuple(formula.restore_name(str(name)) for name in spec.column_names)
     if matrix.shape[1] == 0:
         raise FormulaError(f"Formula '{formula.text}' has no terms. Use at least an intercept: x ~ 1.")
-    bad = [
-        name
-        for name, good in zip(columns, np.atleast_1d(np.isfinite(matrix).all(axis=0)), strict=True)
-        if not good
-    ]
+    finite = np.isfinite(matrix)
+    bad = [name for place, name in enumerate(columns) if not finite[:, place].all()]
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
@@ -168,13 +151,12 @@ def _check_rank(matrix: Matrix, columns: tuple[str, ...]) -> None:
             "Give more rows or a shorter formula."
         )
     size = np.abs(matrix).max(axis=0)
-    intercept = [name for name in columns if name in ("Intercept", "1")]
-    for j, name in enumerate(columns):
-        if size[j] == 0 or (intercept and name not in intercept and np.ptp(matrix[:, j]) == 0):
+    intercept = {"Intercept", "1"} & set(columns)
+    for name, largest, span in zip(columns, size, np.ptp(matrix, axis=0), strict=True):
+        if largest == 0 or (intercept and name not in intercept and span == 0):
             raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
     factor = weighted_factor(matrix / size, np.zeros(records), np.ones(records))[:-1, :-1]
-    lengths = np.linalg.norm(factor, axis=0)
-    independent = np.abs(np.diag(factor)) / lengths
+    independent = np.abs(np.diag(factor)) / np.linalg.norm(factor, axis=0)
     dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
     if dependent:
         raise DataError(

@@ -53,12 +53,6 @@ def outcome_of(formula: str) -> str:
     return _split(formula)[0]
 
 
-def reads(formula: str, table: Table) -> tuple[str, tuple[str, ...]]:
-    """The outcome and the predictors of a formula, which is checked but not applied."""
-    parsed = parse(formula, table)
-    return parsed.outcome, parsed.predictors
-
-
 def parse(formula: str, table: Table) -> Formula:
     """Checks a formula against the columns of a table."""
     if not isinstance(formula, str) or not formula.strip():
@@ -82,25 +76,22 @@ def parse(formula: str, table: Table) -> Formula:
 
 
 def _split(formula: str) -> tuple[str, str]:
-    parts = formula.split("~")
-    if len(parts) != 2 or not parts[0].strip() or not parts[1].strip():
+    left, _, right = (part.strip() for part in formula.partition("~"))
+    if not left or not right or "~" in right:
         raise FormulaError(f"Formula '{formula}' must have the form outcome ~ terms, for instance x ~ z.")
-    left = parts[0].strip()
-    if left.startswith("`") and left.endswith("`") and left.count("`") == 2:
-        return left[1:-1], parts[1]
+    if re.fullmatch("`[^`]*`", left):
+        return left[1:-1], right
     if not left.isidentifier():
         raise FormulaError(
             f"The left-hand side '{left}' must be one column, without transforms: the family decides the "
             "scale (use family='lognormal' instead of log(x)). Put unusual names in backticks."
         )
-    return left, parts[1]
+    return left, right
 
 
 def _replace_backticks(text: str, formula: str, table: Table) -> tuple[str, dict[str, str]]:
     """The right-hand side with names in backticks replaced by plain ones no column has."""
-    if "`" not in text:
-        return text, {}
-    if "'" in text or '"' in text or text.count("`") % 2:
+    if text.count("`") % 2 or ("`" in text and ("'" in text or '"' in text)):
         raise FormulaError(
             f"Formula '{formula}': backticks come in pairs and not together with quotes. Rename the column."
         )
@@ -136,11 +127,8 @@ def _parse_terms(right: str, formula: str, available: list[str]) -> Any:
 
 def _names_in(factor: Any, formula: str) -> list[str]:
     """The columns a factor reads, after refusing everything but the listed transforms."""
-    method = factor.eval_method.value
-    if method == "literal":
-        return []
-    if method == "lookup":
-        return [factor.expr]
+    if factor.eval_method.value in ("literal", "lookup"):
+        return [factor.expr] if factor.eval_method.value == "lookup" else []
     try:
         tree = ast.parse(factor.expr, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -155,8 +143,9 @@ def _check_node(node: ast.expr, text: str, names: list[str], depth: int = 0) -> 
     if depth > _MAX_DEPTH:
         raise FormulaError(f"'{text}' is nested too deeply; {_MAX_DEPTH} levels are allowed.")
 
-    def check(child: ast.expr) -> None:
-        _check_node(child, text, names, depth + 1)
+    def check(*children: ast.expr) -> None:
+        for child in children:
+            _check_node(child, text, names, depth + 1)
 
     match node:
         case ast.Name(id=name):
@@ -176,23 +165,19 @@ def _check_node(node: ast.expr, text: str, names: list[str], depth: int = 0) -> 
         ):
             check(left)
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            for item in items:
-                check(item)
+            check(*items)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in TRANSFORMS:
             if any(keyword.arg is None for keyword in keywords):
                 raise FormulaError(f"'{text}': '**' arguments are not allowed in a formula.")
             arguments = [*args, *(keyword.value for keyword in keywords)]
-            if name in _EXPANDING and any(_exceeds_columns(argument) for argument in arguments):
+            sizes = [
+                a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, int | float)
+            ]
+            if name in _EXPANDING and any(abs(size) > _MAX_COLUMNS for size in sizes):
                 raise FormulaError(f"'{text}': a transform may make at most {_MAX_COLUMNS} columns.")
-            for argument in arguments:
-                check(argument)
+            check(*arguments)
         case _:
             raise FormulaError(
                 f"'{text}' is not allowed in a formula. Use column names, numbers, + - * / ** (to at most "
                 f"{_MAX_POWER}) and these transforms: {', '.join(TRANSFORMS)}."
             )
-
-
-def _exceeds_columns(argument: ast.expr) -> bool:
-    value = argument.value if isinstance(argument, ast.Constant) else None
-    return isinstance(value, int | float) and abs(value) > _MAX_COLUMNS

@@ -48,20 +48,19 @@ class Table:
                 f"Column names must be unique; {list_some(repeated, 12, quoted=True)} occur more than once. "
                 "Rename them."
             )
-        unnamed = [name for name in names if not isinstance(name, str)]
+        unnamed = sum(not isinstance(name, str) for name in names)
         if unnamed:
             raise DataError(
-                f"Column names must be text; {len(unnamed)} of {len(names)} are not. "
+                f"Column names must be text; {unnamed} of {len(names)} are not. "
                 "Rename them, for instance with data.columns = data.columns.astype(str)."
             )
         try:
-            frame = nw.from_native(cast(Any, data), eager_only=True)
+            table = cls(nw.from_native(cast(Any, data), eager_only=True))
         except TypeError:
             raise DataError(
                 f"data must be a pandas or polars DataFrame or an Arrow Table, got {type(data).__name__}. "
                 "Collect a lazy frame first; turn a mapping into a DataFrame."
             ) from None
-        table = cls(frame)
         if table.rows == 0:
             raise DataError("The table has no rows. Give at least one row per coefficient.")
         return table
@@ -95,21 +94,17 @@ class Table:
         self.require(names)
         for name in names:
             series = self.frame[name]
-            missing = int(series.null_count())
-            infinite = 0
-            if series.dtype.is_float():
-                values = self._floats(name)
-                missing = int(np.isnan(values).sum())
-                infinite = int(np.isinf(values).sum())
+            values = self._floats(name) if series.dtype.is_float() else np.zeros(0)
+            missing = int(np.isnan(values).sum()) or int(series.null_count())
             if missing:
                 raise DataError(
                     f"Column '{name}' has {missing} missing values in {self.rows} rows; none is allowed. "
                     "Drop those rows if it is public knowledge which they are, or fill them in first."
                 )
-            if infinite:
+            if np.isinf(values).any():
                 raise DataError(
-                    f"Column '{name}' has {infinite} infinite values in {self.rows} rows; none is allowed. "
-                    "Drop or correct them."
+                    f"Column '{name}' has {np.isinf(values).sum()} infinite values in {self.rows} rows; none "
+                    "is allowed. Drop or correct them."
                 )
 
     def _require_numeric(self, name: str, use: str = "") -> None:
@@ -137,9 +132,9 @@ class Table:
         series = self.frame[name]
         if series.dtype == nw.Boolean and tuple(levels) == (False, True):
             return series.to_numpy().astype(np.float64)
-        words = series.cast(nw.String).to_numpy().astype(str)
         order = {str(level): place for place, level in enumerate(levels)}
-        places = np.array([order.get(word, -1) for word in words.tolist()], dtype=np.float64)
+        words = self._words(name).tolist()
+        places = np.array([order.get(word, -1) for word in words], dtype=np.float64)
         missed = int((places < 0).sum())
         if missed:
             raise DataError(
@@ -180,11 +175,11 @@ class Table:
     def flags(self, name: str) -> Mask:
         """A boolean column."""
         self.require([name])
-        series = self.frame[name]
-        if series.dtype != nw.Boolean or int(series.null_count()):
+        series, missing = self.frame[name], int(self.frame[name].null_count())
+        if series.dtype != nw.Boolean or missing:
             raise DataError(
                 f"Column '{name}' must be boolean without missing values, but its type is {series.dtype} "
-                f"with {int(series.null_count())} missing. Convert it to true and false."
+                f"with {missing} missing. Convert it to true and false."
             )
         return series.to_numpy().astype(np.bool_)
 
@@ -193,7 +188,7 @@ class Table:
         self.require(names)
         codes = np.zeros(self.rows, dtype=np.int64)
         for name in names:
-            _, inner = np.unique(self.frame[name].cast(nw.String).to_numpy().astype(str), return_inverse=True)
+            _, inner = np.unique(self._words(name), return_inverse=True)
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
@@ -202,9 +197,7 @@ class Table:
         self.require_complete([name])
         series = self.frame[name]
         # Numbers sort as numbers: as text, level 10 would come before level 2.
-        values = (
-            series.to_numpy() if series.dtype.is_numeric() else series.cast(nw.String).to_numpy().astype(str)
-        )
+        values = series.to_numpy() if series.dtype.is_numeric() else self._words(name)
         levels, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), len(levels)
 
@@ -225,21 +218,14 @@ class Table:
         if self.rows < _FEW_ROWS or np.ptp(values) == 0:
             return []
         order = np.argsort(values, kind="stable")
-        telling = [
-            f"'{name}'"
-            for name in self.columns
-            if name not in apart_from
-            and self.frame[name].dtype.is_numeric()
-            and _follows(self.frame[name].to_numpy(), order)
-        ]
+        numeric = [name for name in self.columns if name not in apart_from and self.is_numeric(name)]
+        telling = [f"'{name}'" for name in numeric if _follows(self.frame[name].to_numpy(), order)]
         index = getattr(self.native, "index", None)
         if index is not None and not callable(index):
             levels = [np.asarray(index.get_level_values(k)) for k in range(index.nlevels)]
             if any(_follows(level, order) for level in levels):
-                telling.append("the index")
-        if _is_monotone(values) and "the index" not in telling:
-            telling.append("the order of the rows")
-        return telling
+                return [*telling, "the index"]
+        return [*telling, "the order of the rows"] if _is_monotone(values) else telling
 
     def copy_columns(self, names: Sequence[str]) -> "Table":
         """A table of the named columns alone, in memory of its own, with a column of row numbers before them.
@@ -252,7 +238,7 @@ class Table:
             series = self.frame[name]
             plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
             if not plain or int(series.null_count()):
-                columns[name] = series.cast(nw.String).to_numpy().astype(str)
+                columns[name] = self._words(name)
             else:
                 columns[name] = np.array(series.to_numpy(), copy=True)
         return Table(nw.from_dict(columns, backend=self.frame.implementation))
@@ -262,11 +248,7 @@ class Table:
         return Table(self.frame.filter(keep.tolist()))
 
     def with_column(
-        self,
-        name: str,
-        values: PerRecord,
-        levels: Sequence[Any] | None = None,
-        support: Support = ANYWHERE,
+        self, name: str, values: PerRecord, levels: Sequence[Any] | None = None, support: Support = ANYWHERE
     ) -> Any:
         """The native table with one column replaced, its type kept; with levels, values are their places.
 
@@ -303,6 +285,9 @@ class Table:
         """A new dataframe of the same kind."""
         return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
 
+    def _words(self, name: str) -> NDArray[np.str_]:
+        return self.frame[name].cast(nw.String).to_numpy().astype(str)
+
     def _floats(self, name: str) -> Array:
         series = self.frame[name]
         if series.dtype.is_integer():
@@ -330,9 +315,8 @@ def _follows(column: Any, order: NDArray[np.int64]) -> bool:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         return False
-    if not np.isfinite(numbers).all():
-        return False
-    return _is_monotone(numbers[order]) and len(np.unique(numbers)) > len(numbers) / 2
+    distinct = np.isfinite(numbers).all() and len(np.unique(numbers)) > len(numbers) / 2
+    return bool(distinct) and _is_monotone(numbers[order])
 
 
 def _is_monotone(values: Array) -> bool:

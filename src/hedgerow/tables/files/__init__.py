@@ -41,27 +41,9 @@ from hedgerow.tables.files.columnar import count_missing, read_columnar, write_c
 from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
-from hedgerow.tables.files.source import (
-    Dictionary,
-    Format,
-    Missing,
-    Source,
-    Written,
-    as_format,
-    format_of,
-)
+from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Written, as_format, format_of
 
-__all__ = [
-    "MISSING_WORDS",
-    "Format",
-    "Missing",
-    "Source",
-    "Written",
-    "check",
-    "format_of",
-    "read",
-    "write",
-]
+__all__ = ["MISSING_WORDS", "Format", "Missing", "Source", "Written", "check", "format_of", "read", "write"]
 
 
 def read(
@@ -91,27 +73,19 @@ def read(
         with path.open("rb"):
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
-            return read_csv(
-                path,
-                encoding=encoding or "utf-8",
-                delimiter=delimiter,
-                decimal=decimal,
-                missing=missing,
-                text=text,
-            )
+            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text)
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         from hedgerow.tables.files.statistical import read_statistical
 
         return read_statistical(path, kind, encoding=encoding)
-    except FileNotFoundError:
-        raise FileError(f"{path.name}: no such file. Check the name and the folder.") from None
-    except PermissionError:
-        raise FileError(
-            f"{path.name}: no permission to read it. Ask its owner, or change its mode."
-        ) from None
     except OSError as error:
-        raise FileError(f"{path.name}: cannot be read ({reason_of(error)}).") from None
+        reasons: dict[type, str] = {
+            FileNotFoundError: "no such file. Check the name and the folder.",
+            PermissionError: "no permission to read it. Ask its owner, or change its mode.",
+        }
+        reason = reasons.get(type(error), f"cannot be read ({reason_of(error)}).")
+        raise FileError(f"{path.name}: {reason}") from None
 
 
 def check(
@@ -186,30 +160,28 @@ def _write_table(
     changes: list[str] = []
     dictionary = source.dictionary
     labelled = sorted({*dictionary.labels, *dictionary.value_labels})
-    if labelled and kind in (Format.CSV, Format.PARQUET, Format.ARROW):
-        changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
-    if kind in (Format.PARQUET, Format.ARROW):
-        with path.open("wb") as file:
-            write_columnar(table, file, kind)
-        return changes
-    if kind is Format.CSV:
-        dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
-        with path.open("wb") as file:
-            file.writelines(csv_bytes(table, dialect, formulas))
-    else:
+    if kind in (Format.STATA, Format.SPSS):
         from hedgerow.tables.files.statistical_writer import write_statistical
 
-        if kind is source.format:
-            # A column that comes back as it was read has its declared missing codes still.
-            codes = {
-                name: column
-                for name, column in source.codes.items()
-                if name in table.column_names and table.column(name).equals(source.frame.column(name))
-            }
-        else:
+        # A column that comes back as it was read has its declared missing codes still.
+        codes = {
+            name: column
+            for name, column in source.codes.items()
+            if name in table.column_names and table.column(name).equals(source.frame.column(name))
+        }
+        if kind is not source.format:
             # Display formats, measures and declared codes mean something in their own format only.
             dictionary, codes = Dictionary(dictionary.labels, dictionary.value_labels), {}
         changes += write_statistical(table, path, kind, dictionary, codes)
+    else:
+        if labelled:
+            changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
+        with path.open("wb") as file:
+            if kind is not Format.CSV:
+                write_columnar(table, file, kind)
+                return changes
+            dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
+            file.writelines(csv_bytes(table, dialect, formulas))
     not_numbers = sorted(name for name, missing in count_missing(table).items() if missing.marked)
     if not_numbers:
         changes.append(f"NaN in columns {list_some(not_numbers)} reads as a missing value.")

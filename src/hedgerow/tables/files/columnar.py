@@ -56,9 +56,7 @@ def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     if kind is Format.PARQUET:
-        pyarrow.parquet.write_table(
-            clean, file, row_group_size=_ROW_GROUP, compression="snappy", version="2.6"
-        )
+        pyarrow.parquet.write_table(clean, file, _ROW_GROUP, version="2.6", compression="snappy")
         return
     with pyarrow.ipc.new_file(file, clean.schema) as writer:
         writer.write_table(clean)
@@ -73,18 +71,17 @@ def _canonical(column: pa.Array) -> pa.Array:
     if pa.types.is_null(column.type):
         return column
     if pa.types.is_dictionary(column.type):
-        indices = _canonical(column.indices)
-        return pa.DictionaryArray.from_arrays(
-            indices, _canonical(column.dictionary), ordered=column.type.ordered
-        )
-    valid = None
-    if column.null_count:
+        indices, words = _canonical(column.indices), _canonical(column.dictionary)
+        return pa.DictionaryArray.from_arrays(indices, words, ordered=column.type.ordered)
+
+    def bitmap(flags: pa.Array) -> pa.Buffer:
         # A boolean array's values are a bitmap: exactly what a validity buffer is.
-        valid = _booleans(pc.is_valid(column)).buffers()[1]
+        return pa.array(flags.to_numpy(zero_copy_only=False)).buffers()[1]
+
+    valid = bitmap(pc.is_valid(column)) if column.null_count else None
     if pa.types.is_boolean(column.type):
-        return pa.Array.from_buffers(
-            column.type, len(column), [valid, _booleans(pc.fill_null(column, False)).buffers()[1]]
-        )
+        buffers = [valid, bitmap(pc.fill_null(column, False))]
+        return pa.Array.from_buffers(column.type, len(column), buffers)
     if is_text(column.type):
         # Joining with nothing copies, and a copy drops what lies outside a slice.
         filled = pa.concat_arrays([pc.fill_null(column, ""), pa.array([], column.type)])
@@ -94,7 +91,3 @@ def _canonical(column: pa.Array) -> pa.Array:
     filled = pc.fill_null(column, zero)
     values = filled.buffers()[1].slice(filled.offset * width, len(filled) * width)
     return pa.Array.from_buffers(column.type, len(column), [valid, values])
-
-
-def _booleans(column: pa.Array) -> pa.Array:
-    return pa.array(column.to_numpy(zero_copy_only=False))

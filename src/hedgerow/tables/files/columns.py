@@ -1,7 +1,7 @@
 """Columns of an Arrow table: which types are accepted, and their one canonical form."""
 
 from collections import Counter
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
@@ -18,24 +18,10 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-_FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
-    is_text,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_timestamp,
-    pa.types.is_time,
-    pa.types.is_duration,
-    pa.types.is_null,
-)
-
-
 def _is_flat(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_flat(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
-    return any(accepts(kind) for accepts in _FLAT)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    plain = ("boolean", "integer", "floating", "decimal", "date", "timestamp", "time", "duration", "null")
+    return is_text(kind) or any(getattr(pa.types, f"is_{word}")(kind) for word in plain)
 
 
 def to_arrow(frame: Any) -> pa.Table:
@@ -54,17 +40,15 @@ def to_arrow(frame: Any) -> pa.Table:
 
 def _from_pandas(frame: pd.DataFrame) -> pa.Table:
     unconvertible = (pa.ArrowException, ValueError, TypeError, OverflowError)
-    try:
+    with suppress(*unconvertible):
         # The index is not data, and pandas would keep it as a column or in the metadata.
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except unconvertible:
-        # Arrow's own message quotes the value.
-        mixed = []
-        for name in frame.columns:
-            try:
-                pa.Array.from_pandas(frame[name])
-            except unconvertible:
-                mixed.append(str(name))
+    mixed = []  # Arrow's own message quotes the value.
+    for name in frame.columns:
+        try:
+            pa.Array.from_pandas(frame[name])
+        except unconvertible:
+            mixed.append(str(name))
     raise DataError(
         f"{len(mixed)} columns mix types or hold objects ({list_some(mixed)}). Convert each to one type, "
         "with astype."

@@ -14,8 +14,11 @@ import csv
 import io
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,12 +41,11 @@ _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 def read_csv(
     path: Path,
-    *,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-    decimal: str = ".",
-    missing: Collection[str] = MISSING_WORDS,
-    text: Collection[str] = (),
+    encoding: str,
+    delimiter: str | None,
+    decimal: str,
+    missing: Collection[str],
+    text: Collection[str],
 ) -> Source:
     """A CSV file with a header as a `Source`."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
@@ -53,16 +55,13 @@ def read_csv(
         raise DataError(
             f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
         )
-    types = _Types(path.name, decimal, frozenset(missing) - {""}, frozenset(text))
+    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text)
     columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
-    dialect = replace(
-        dialect,
-        missing=freeze(types.spelled),
-        booleans=freeze(types.booleans),
-        stamps=freeze(types.stamps),
-    )
-    return Source(table, Format.CSV, freeze(types.missing), tuple(types.notes), dialect)
+    spelled: dict[str, Any] = {
+        kind: freeze(getattr(types, kind)) for kind in ("missing", "booleans", "stamps")
+    }
+    return Source(table, Format.CSV, freeze(types.counts), tuple(types.notes), replace(dialect, **spelled))
 
 
 def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> tuple[bytes, Dialect]:
@@ -91,11 +90,11 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
     content = content.removeprefix("\ufeff").lstrip("\r\n")
     if not content:
         raise FileError(f"{path.name}: the file is empty. A header and at least one row are needed.")
-    head = content.split("\n", 1)[0]
+    head = content.partition("\n")[0]
     newline = "\r\n" if head.endswith("\r") else "\n"
     if delimiter is None:
-        bare = re.sub(r'"[^"]*"', "", head)
-        delimiter = max(",;\t|", key=bare.count)  # ties and none at all: the comma
+        # Ties and none at all: the comma.
+        delimiter = max(",;\t|", key=re.sub(r'"[^"]*"', "", head).count)
     elif len(delimiter) != 1 or delimiter in '"\r\n':
         raise FileError(
             f"{path.name}: the delimiter must be one character, got {delimiter!r}. Use ',' or ';'."
@@ -136,6 +135,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         )
     check_unique(header, name)
     ragged: list[int] = []
+    numbered = [str(place) for place in range(len(header))]
 
     def skip(row: "pyarrow.csv.InvalidRow") -> str:
         ragged.append(row.actual_columns)
@@ -144,9 +144,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(body),
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=[str(i) for i in range(len(header))], skip_rows_after_names=1, block_size=_BLOCK
-            ),
+            pyarrow.csv.ReadOptions(column_names=numbered, skip_rows_after_names=1, block_size=_BLOCK),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=dialect.delimiter,
                 newlines_in_values=True,
@@ -155,7 +153,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
                 invalid_row_handler=skip,
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={str(i): pa.string() for i in range(len(header))},
+                column_types=dict.fromkeys(numbered, pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -181,31 +179,29 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
 class _Types:
     """Gives each column its type and collects what was decided on the way."""
 
-    def __init__(self, file: str, decimal: str, words: frozenset[str], text: frozenset[str]) -> None:
+    def __init__(self, file: str, decimal: str, words: pa.Array, text: Collection[str]) -> None:
         self.file, self.decimal, self.words, self.text = file, decimal, words, text
-        self.missing: dict[str, Missing] = {}
-        self.spelled: dict[str, str] = {}
+        self.counts: dict[str, Missing] = {}
+        self.missing: dict[str, str] = {}  # column: the one word that all its missing cells hold
         self.booleans: dict[str, tuple[str, str]] = {}
         self.stamps: dict[str, Stamp] = {}
         self.notes: list[str] = []
 
     def convert(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
         """The column in its type; words for missing values count only where they cannot be data."""
-        words = pa.array(sorted({"", *self.words}), pa.string())
-        absent = pc.fill_null(pc.is_in(cells, value_set=words), False)
+        absent = pc.fill_null(pc.is_in(cells, value_set=self.words), False)
         present = pc.if_else(absent, pa.scalar(None, pa.string()), cells)
         typed = None if name in self.text else self._to_type(name, present)
-        if typed is None:
-            if cells.null_count:
-                self.missing[name] = Missing(cells.null_count)
-            return cells
-        counts = {v["values"].as_py(): v["counts"].as_py() for v in pc.value_counts(cells.filter(absent))}
-        empty = cells.null_count + counts.pop("", 0)
-        if empty or counts:
-            self.missing[name] = Missing(empty, freeze(dict(sorted(counts.items()))))
-        if len(counts) == 1 and not empty:
-            self.spelled[name] = next(iter(counts))
-        return typed
+        empty, words = cells.null_count, {}
+        if typed is not None:
+            counts = pc.value_counts(cells.filter(absent)).to_pylist()
+            words = {each["values"]: each["counts"] for each in sorted(counts, key=itemgetter("values"))}
+            empty += words.pop("", 0)
+        if empty or words:
+            self.counts[name] = Missing(empty, freeze(words))
+        if len(words) == 1 and not empty:
+            (self.missing[name],) = words
+        return cells if typed is None else typed
 
     def _to_type(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """The column in its type, or None if it is text."""
@@ -234,28 +230,24 @@ class _Types:
                 f"column {name!r} is kept as text: some of its numbers have leading zeros or a plus."
             )
             return None
-        whole = _count_matches(cells, _INTEGER)
-        if whole == present:
+        if _count_matches(cells, _INTEGER) == present:
             for kind in (pa.int64(), pa.uint64()):
-                try:
+                with suppress(pa.ArrowInvalid):
                     return cells.cast(kind)
-                except pa.ArrowInvalid:
-                    continue
             self.notes.append(f"column {name!r} is kept as text: its whole numbers need more than 64 bits.")
             return None
         numbers = cells.cast(pa.float64())
-        lost = pc.and_(pc.is_inf(numbers), pc.match_substring_regex(cells, "[0-9]"))
-        if pc.any(lost).as_py():
+        lost = pc.sum(pc.and_(pc.is_inf(numbers), pc.match_substring_regex(cells, "[0-9]"))).as_py()
+        if lost:
             raise DataError(
-                f"{self.file}: column {name!r} has {pc.sum(lost).as_py()} numbers beyond 1.8e308, the most a "
+                f"{self.file}: column {name!r} has {lost} numbers beyond 1.8e308, the most a "
                 f"float holds. Correct them, or read the column as text with text=[{name!r}]."
             )
-        large = pc.and_(
-            pc.match_substring_regex(cells, _INTEGER), pc.greater_equal(pc.abs(numbers), float(EXACT))
-        )
-        if pc.any(large).as_py():
+        inexact = pc.greater_equal(pc.abs(numbers), float(EXACT))
+        large = pc.sum(pc.and_(pc.match_substring_regex(cells, _INTEGER), inexact)).as_py()
+        if large:
             raise DataError(
-                f"{self.file}: column {name!r} has {pc.sum(large).as_py()} whole numbers of 2^53 and more "
+                f"{self.file}: column {name!r} has {large} whole numbers of 2^53 and more "
                 "beside numbers with decimals; as floats they would change. Read it as text with "
                 f"text=[{name!r}], or rescale it."
             )
@@ -268,16 +260,13 @@ class _Types:
             style = _STAMP.match(pc.drop_null(cells)[0].as_py())
             if style is None:
                 return None
-            between, fraction, zone = style.groups()
-            stamp = Stamp(between, len(fraction or ""), zone)
-            day, clock = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9]{2}"
-            tail = rf"\.[0-9]{{{stamp.digits}}}" if stamp.digits else ""
-            if _count_matches(cells, f"^{day}{between}{clock}{tail}{zone}$") != present:
+            stamp = Stamp(style[1], len(style[2] or ""), style[3])
+            # Every cell like the first one, digit for digit.
+            if _count_matches(cells, "^" + re.sub(r"\d", "[0-9]", re.escape(style[0])) + "$") != present:
                 return None
-            bare = pc.replace_substring(cells, "Z", "") if zone else cells
-            moments = bare.cast(pa.timestamp(stamp.unit))
+            moments = pc.replace_substring(cells, "Z", "").cast(pa.timestamp(stamp.unit))
             self.stamps[name] = stamp
-            return pc.assume_timezone(moments, "UTC") if zone else moments
+            return pc.assume_timezone(moments, "UTC") if stamp.zone else moments
         except pa.ArrowInvalid:
             raise DataError(
                 f"{self.file}: column {name!r} is written like dates, but not all {present} can be read "

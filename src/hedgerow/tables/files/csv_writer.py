@@ -7,6 +7,7 @@ says what to do with it; signed plain numbers and a lone dash are harmless.
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,13 +26,9 @@ def check_csv(table: pa.Table, formulas: str) -> None:
     """Refuses what a CSV file should not carry: cells that run, a column's name included, and durations."""
     if formulas not in FORMULAS:
         raise SettingError(f"formulas={formulas!r} is not one of {', '.join(FORMULAS)}.")
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     running: dict[str, int] = {}
-    spans: list[str] = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_duration(column.type):
-            spans.append(name)
-        if formulas != "refuse":
-            continue
+    for name, column in columns.items() if formulas == "refuse" else ():
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         cells = pc.sum(_is_formula(column.cast(kind))).as_py() or 0 if is_text(kind) else 0
         cells += int(_is_formula(pa.array([name]))[0].as_py())
@@ -44,6 +41,7 @@ def check_csv(table: pa.Table, formulas: str) -> None:
             "them, pass formulas='escape' to put an apostrophe in front, or formulas='allow' to write them "
             "as they are."
         )
+    spans = [name for name, column in columns.items() if pa.types.is_duration(column.type)]
     if spans:
         raise DataError(
             f"columns {list_some(spans)} hold durations, which CSV has no text for. Convert them to numbers."
@@ -54,10 +52,7 @@ def csv_bytes(table: pa.Table, dialect: Dialect, formulas: str) -> Iterator[byte
     """The file in pieces."""
     check_csv(table, formulas)
     encoder = codecs.getincrementalencoder(dialect.encoding)()
-    columns = [
-        _Speller(name, column, dialect, formulas)
-        for name, column in zip(table.column_names, table, strict=True)
-    ]
+    columns = [_Speller(*named, dialect, formulas) for named in zip(table.column_names, table, strict=True)]
     names = pa.array(table.column_names, pa.large_string())
     if formulas == "escape":
         names = _escape(names)
@@ -93,26 +88,25 @@ class _Speller:
 
     def spell(self, start: int) -> pa.ChunkedArray:
         cells = self._column.slice(start, _ROWS)
-        kind = cells.type
-        if is_text(kind):
-            words = cells.cast(pa.large_string())
-            if self._formulas == "escape":
-                words = _escape(words)
-            words = pc.if_else(pc.equal(words, ""), '""', _quote(words, self._dialect))
-        elif pa.types.is_boolean(kind):
+        kind, stamp = cells.type, self._stamp
+        if pa.types.is_boolean(kind):
             false, true = self._dialect.booleans.get(self.name, ("false", "true"))
-            words = pc.if_else(cells, true, false).cast(pa.large_string())
+            cells = pc.if_else(cells, true, false)
+        elif stamp is not None:
+            # Zoned times are written in UTC: the offset of a zone is not fixed, Z is.
+            utc = cells.cast(pa.timestamp(stamp.unit, "UTC" if stamp.zone else None))
+            cells = pc.strftime(
+                utc.cast(pa.timestamp(stamp.unit)), f"%Y-%m-%d{stamp.between}%H:%M:%S{stamp.zone}"
+            )
+        words = cells.cast(pa.large_string())
+        if is_text(kind):
+            words = _escape(words) if self._formulas == "escape" else words
+            words = pc.if_else(pc.equal(words, ""), '""', _quote(words, self._dialect))
         elif pa.types.is_floating(kind):
-            words = cells.cast(pa.large_string())
             # A whole float keeps its point, or the column would come back as integers.
             words = pc.replace_substring_regex(words, r"^(-?[0-9]+)$", r"\1.0")
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             words = pc.replace_substring(words, ".", self._dialect.decimal)
-        elif self._stamp is not None:
-            words = _spell_times(cells, self._stamp)
-        else:
-            words = cells.cast(pa.large_string())
-            if pa.types.is_decimal(kind):
-                words = pc.replace_substring(words, ".", self._dialect.decimal)
         return pc.fill_null(words, self._missing)
 
     def fits(self, encoding: str, start: int) -> bool:
@@ -145,19 +139,9 @@ def _quote(words: pa.ChunkedArray | pa.Array, dialect: Dialect) -> pa.ChunkedArr
 def _choose_stamp(column: pa.ChunkedArray, wanted: Stamp | None) -> Stamp:
     """The wanted spelling if it holds all values, else the shortest that does."""
     zone = "Z" if column.type.tz else ""
-    for digits in (wanted.digits, 0, 3, 6, 9) if wanted else (0, 3, 6, 9):
+    for digits in (wanted.digits, 0, 3, 6) if wanted else (0, 3, 6):
         stamp = Stamp(wanted.between if wanted else "T", digits, zone)
-        try:
+        with suppress(pa.ArrowInvalid):
             column.cast(pa.timestamp(stamp.unit, column.type.tz))
-        except pa.ArrowInvalid:
-            continue
-        return stamp
-    raise AssertionError("nanoseconds hold every timestamp that Arrow does")
-
-
-def _spell_times(cells: pa.ChunkedArray, stamp: Stamp) -> pa.ChunkedArray:
-    # Zoned times are written in UTC: the offset of a zone is not fixed, Z is.
-    bare = cells.cast(pa.timestamp(stamp.unit, "UTC" if stamp.zone else None)).cast(pa.timestamp(stamp.unit))
-    words = pc.strftime(bare, f"%Y-%m-%d{stamp.between}%H:%M:%S")
-    end = pa.scalar(stamp.zone, pa.string())
-    return pc.binary_join_element_wise(words, end, pa.scalar("", pa.string())).cast(pa.large_string())
+            return stamp
+    return Stamp(wanted.between if wanted else "T", 9, zone)  # nanoseconds hold whatever Arrow does

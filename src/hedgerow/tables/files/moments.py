@@ -18,12 +18,6 @@ _SECOND, _DAY = 1_000_000, 86_400_000_000  # microseconds
 _1960, _1582 = -315_619_200 * _SECOND, -12_219_379_200 * _SECOND  # where Stata and SAS, and SPSS, begin
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999
 _WIDTH = r"[0-9]*(?:\.[0-9]*)?"
-_DISPLAYS = {  # the name of the group that a display format matches is the kind of its column
-    Format.STATA: r"%-?(?:(?P<date>td|d)|(?P<timestamp>tc)).*",
-    Format.SPSS: r"(?i:(?P<date>[AEJS]?DATE)|(?P<timestamp>DATETIME|YMDHMS)|(?P<time>TIME))" + _WIDTH,
-    Format.SAS: r"(?i:(?P<date>DATE|(?:DDMMYY|MMDDYY|YYMMDD)P?|YYMMDDN|E8601DA|WORDDATE)"
-    r"|(?P<timestamp>DATETIME|E8601DT|DATEAMPM)|(?P<time>TIME|HHMM|E8601TM))" + _WIDTH,
-}
 
 
 @dataclass(frozen=True)
@@ -33,35 +27,39 @@ class Clock:
     kind: str  # "date", "timestamp" or "time"
     step: int  # microseconds
     zero: int  # microseconds from 1970 to the number 0
-    display: str = ""  # the format to show it in where the column brings none
+    display: str  # the format to show it in where the column brings none
+    displays: str  # a pattern of all formats that show it
 
 
 _CLOCKS = {
-    Format.STATA: (Clock("date", _DAY, _1960, "%td"), Clock("timestamp", 1000, _1960, "%tc")),
-    Format.SPSS: (
-        Clock("date", _SECOND, _1582, "DATE11"),
-        Clock("timestamp", _SECOND, _1582, "DATETIME23.2"),
-        Clock("time", _SECOND, 0, "TIME11.2"),
+    Format.STATA: (
+        Clock("date", _DAY, _1960, "%td", "%-?(td|d).*"),
+        Clock("timestamp", 1000, _1960, "%tc", "%-?tc.*"),
     ),
-    Format.SAS: (Clock("date", _DAY, _1960), Clock("timestamp", _SECOND, _1960), Clock("time", _SECOND, 0)),
+    Format.SPSS: (
+        Clock("date", _SECOND, _1582, "DATE11", "(?i)[AEJS]?DATE" + _WIDTH),
+        Clock("timestamp", _SECOND, _1582, "DATETIME23.2", "(?i)(DATETIME|YMDHMS)" + _WIDTH),
+        Clock("time", _SECOND, 0, "TIME11.2", "(?i)TIME" + _WIDTH),
+    ),
+    Format.SAS: (
+        Clock(
+            "date", _DAY, _1960, "", "(?i)(DATE|(DDMMYY|MMDDYY|YYMMDD)P?|YYMMDDN|E8601DA|WORDDATE)" + _WIDTH
+        ),
+        Clock("timestamp", _SECOND, _1960, "", "(?i)(DATETIME|E8601DT|DATEAMPM)" + _WIDTH),
+        Clock("time", _SECOND, 0, "", "(?i)(TIME|HHMM|E8601TM)" + _WIDTH),
+    ),
 }
-
-
-def _clock(format: Format, kind: str | None) -> Clock | None:
-    return next((clock for clock in _CLOCKS[format] if clock.kind == kind), None)
 
 
 def clock_of_display(format: Format, display: str | None) -> Clock | None:
     """What a display format says about the numbers, if they are dates or times."""
-    format = Format.SAS if format is Format.XPORT else format
-    match = re.fullmatch(_DISPLAYS[format], display or "")
-    return _clock(format, match.lastgroup) if match else None
+    clocks = _CLOCKS[Format.SAS if format is Format.XPORT else format]
+    return next((clock for clock in clocks if re.fullmatch(clock.displays, display or "")), None)
 
 
 def clock_of_type(format: Format, column: pa.DataType) -> Clock | None:
     """The clock a format uses for an Arrow type, if that is a date or time."""
-    tests = {"date": pa.types.is_date, "timestamp": pa.types.is_timestamp, "time": pa.types.is_time}
-    return next((_clock(format, kind) for kind, is_kind in tests.items() if is_kind(column)), None)
+    return next((clock for clock in _CLOCKS[format] if getattr(pa.types, f"is_{clock.kind}")(column)), None)
 
 
 def to_moments(values: Array, clock: Clock) -> pa.Array | None:
@@ -72,18 +70,16 @@ def to_moments(values: Array, clock: Clock) -> pa.Array | None:
         return None
     whole = np.floor(known)
     part = np.rint((known - whole) * clock.step)
-    if not np.array_equal(whole + part / clock.step, known):
-        return None
     first, last = (_FIRST - clock.zero) // clock.step, (_LAST - clock.zero) // clock.step
-    if whole.max(initial=0.0) > last or whole.min(initial=0.0) < first:
+    inside = whole.max(initial=0.0) <= last and whole.min(initial=0.0) >= first
+    if not inside or not np.array_equal(whole + part / clock.step, known):
         return None
     ticks = whole.astype(np.int64) * clock.step + part.astype(np.int64) + clock.zero
-    if clock.kind == "date":
-        if (ticks[~gone] % _DAY).any():
-            return None
-        return pa.array((ticks // _DAY).astype(np.int32), mask=gone).cast(pa.date32())
-    if clock.kind == "time" and ((ticks[~gone] < 0) | (ticks[~gone] >= _DAY)).any():
+    days, rest = np.divmod(ticks, _DAY)
+    if (clock.kind == "date" and rest[~gone].any()) or (clock.kind == "time" and days[~gone].any()):
         return None
+    if clock.kind == "date":
+        return pa.array(days.astype(np.int32), mask=gone).cast(pa.date32())
     return pa.array(ticks, mask=gone).cast(pa.time64("us") if clock.kind == "time" else pa.timestamp("us"))
 
 

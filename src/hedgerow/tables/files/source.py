@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from hedgerow.errors import FileError, SettingError
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Format(StrEnum):
@@ -39,62 +36,47 @@ class Format(StrEnum):
     @property
     def display_name(self) -> str:
         """The name that people know it by."""
-        if self is Format.XPORT:
-            return "SAS transport"
-        return (
-            self.value.upper() if self in (Format.CSV, Format.SPSS, Format.SAS) else self.value.capitalize()
-        )
+        names = {"parquet": "Parquet", "arrow": "Arrow", "stata": "Stata", "xport": "SAS transport"}
+        return names.get(self.value, self.value.upper())
 
     @property
     def suffix(self) -> str:
         """The usual ending of a file of this kind."""
-        return next(ending for ending, kind in SUFFIXES.items() if kind is self)
+        return _ENDINGS[self][0]
 
 
-SUFFIXES = {
-    ".csv": Format.CSV,
-    ".tsv": Format.CSV,
-    ".txt": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-    ".arrow": Format.ARROW,
-    ".feather": Format.ARROW,
-    ".ipc": Format.ARROW,
-    ".dta": Format.STATA,
-    ".sav": Format.SPSS,
-    ".zsav": Format.SPSS,
-    ".sas7bdat": Format.SAS,
-    ".xpt": Format.XPORT,
+_ENDINGS = {
+    Format.CSV: (".csv", ".tsv", ".txt"),
+    Format.PARQUET: (".parquet", ".pq"),
+    Format.ARROW: (".arrow", ".feather", ".ipc"),
+    Format.STATA: (".dta",),
+    Format.SPSS: (".sav", ".zsav"),
+    Format.SAS: (".sas7bdat",),
+    Format.XPORT: (".xpt",),
 }
 
 
 def format_of(path: Path) -> Format:
     """The kind of a file by its ending."""
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    kinds = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings}
+    if path.suffix.lower() not in kinds:
         raise FileError(
-            f"{path.name}: the ending {path.suffix or '(none)'!r} is not one of {', '.join(SUFFIXES)}. "
+            f"{path.name}: the ending {path.suffix or '(none)'!r} is not one of {', '.join(kinds)}. "
             "Rename the file, or say which format it has."
         )
-    return kind
+    return kinds[path.suffix.lower()]
 
 
 def as_format(value: "Format | str") -> Format:
     """A format by its name."""
-    try:
-        return Format(value)
-    except ValueError:
-        known = ", ".join(kind.value for kind in Format)
-        raise SettingError(f"format {value!r} is not one of {known}.") from None
+    if value not in list(Format):
+        raise SettingError(f"format {value!r} is not one of {', '.join(Format)}.")
+    return Format(value)
 
 
-def freeze(mapping: Mapping[K, V]) -> Mapping[K, V]:
+def freeze(mapping: Mapping[Any, Any] = MappingProxyType({})) -> Mapping[Any, Any]:
     """A copy that cannot be changed."""
     return MappingProxyType(dict(mapping))
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -102,7 +84,7 @@ class Missing:
     """How many cells of a column hold no value, and how the file said so."""
 
     empty: int = 0  # empty cell, null, Stata's `.`, SPSS's system-missing
-    marked: Mapping[str, int] = field(default_factory=_nothing)  # "NA", ".a", a declared code: its count
+    marked: Mapping[str, int] = field(default_factory=freeze)  # "NA", ".a", a declared code: its count
 
     @property
     def total(self) -> int:
@@ -133,9 +115,9 @@ class Dialect:
     delimiter: str = ","
     decimal: str = "."
     newline: str = "\n"
-    missing: Mapping[str, str] = field(default_factory=_nothing)  # column: the text of its empty cells
-    booleans: Mapping[str, tuple[str, str]] = field(default_factory=_nothing)  # column: (false, true)
-    stamps: Mapping[str, Stamp] = field(default_factory=_nothing)
+    missing: Mapping[str, str] = field(default_factory=freeze)  # column: the text of its empty cells
+    booleans: Mapping[str, tuple[str, str]] = field(default_factory=freeze)  # column: (false, true)
+    stamps: Mapping[str, Stamp] = field(default_factory=freeze)
 
 
 @dataclass(frozen=True)
@@ -144,12 +126,12 @@ class Dictionary:
     they are free text about the confidential file, and a copy is another file.
     """
 
-    labels: Mapping[str, str] = field(default_factory=_nothing)  # column: what it is
-    value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=_nothing)
-    formats: Mapping[str, str] = field(default_factory=_nothing)
-    measures: Mapping[str, str] = field(default_factory=_nothing)  # SPSS: nominal, ordinal, scale
-    widths: Mapping[str, int] = field(default_factory=_nothing)  # SPSS: display width
-    missing_ranges: Mapping[str, list[Any]] = field(default_factory=_nothing)  # SPSS: declared codes
+    labels: Mapping[str, str] = field(default_factory=freeze)  # column: what it is
+    value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=freeze)
+    formats: Mapping[str, str] = field(default_factory=freeze)
+    measures: Mapping[str, str] = field(default_factory=freeze)  # SPSS: nominal, ordinal, scale
+    widths: Mapping[str, int] = field(default_factory=freeze)  # SPSS: display width
+    missing_ranges: Mapping[str, list[Any]] = field(default_factory=freeze)  # SPSS: declared codes
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,11 +145,11 @@ class Source:
 
     frame: pa.Table
     format: Format
-    missing: Mapping[str, Missing] = field(default_factory=_nothing)  # columns with missing cells only
+    missing: Mapping[str, Missing] = field(default_factory=freeze)  # columns with missing cells only
     notes: tuple[str, ...] = ()  # what reading decided that the reader should know
     dialect: Dialect = field(default_factory=Dialect)
     dictionary: Dictionary = field(default_factory=Dictionary)
-    codes: Mapping[str, pa.ChunkedArray] = field(default_factory=_nothing)
+    codes: Mapping[str, pa.ChunkedArray] = field(default_factory=freeze)
 
     def __repr__(self) -> str:
         return (

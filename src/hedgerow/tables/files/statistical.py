@@ -5,7 +5,6 @@ and a copy must hold the same codes. An empty text cell is how these formats say
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +48,16 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
     columns = _Columns(kind, meta)
     arrays = [columns.convert(name, list(cells[name])) for name in meta.column_names]
     table = check_flat(pa.Table.from_arrays(arrays, names=meta.column_names), path.name)
-    value_labels = {name: freeze(labels) for name, labels in meta.variable_value_labels.items() if labels}
-    measures = {name: m for name, m in meta.variable_measure.items() if m and m != "unknown"}
-    dictionary = Dictionary(
-        labels=_filled(meta.column_names_to_labels),
-        value_labels=freeze(value_labels),
-        formats=_filled(meta.original_variable_types),
-        measures=freeze(measures),
-        widths=_filled(meta.variable_display_width),
-        missing_ranges=freeze(meta.missing_ranges),
+    described = (
+        meta.column_names_to_labels,
+        {name: freeze(labels) for name, labels in meta.variable_value_labels.items()},
+        meta.original_variable_types,
+        {name: measure for name, measure in meta.variable_measure.items() if measure != "unknown"},
+        meta.variable_display_width,
+        meta.missing_ranges,
     )
+    dictionary = Dictionary(*(freeze({k: v for k, v in entries.items() if v}) for entries in described))
     return Source(table, kind, freeze(columns.missing), dictionary=dictionary, codes=freeze(columns.codes))
-
-
-def _filled(entries: dict[str, Any]) -> Mapping[str, Any]:
-    return freeze({name: entry for name, entry in entries.items() if entry})
 
 
 class _Columns:
@@ -79,9 +73,9 @@ class _Columns:
         declared = self.meta.missing_ranges.get(name, []) if self.kind is Format.SPSS else []
         if self.meta.readstat_variable_types[name] in ("string", "string_ref"):
             words = np.array([cell or "" for cell in cells], dtype=object)
-            marks = _in_ranges(words, declared)
-            array = pa.array(words, pa.string(), mask=_any(marks, len(cells)) | (words == ""))
-            codes = pa.array(words, pa.string(), mask=~_any(marks, len(cells)))
+            marks, marked = _in_ranges(words, declared)
+            array = pa.array(words, pa.string(), mask=marked | (words == ""))
+            codes = pa.array(words, pa.string(), mask=~marked)
         elif any(isinstance(cell, str) for cell in cells):
             # Stata and SAS: a letter in place of a number says why it is missing.
             letters = np.array([cell if isinstance(cell, str) else "" for cell in cells], dtype=object)
@@ -91,9 +85,9 @@ class _Columns:
             codes = pa.array(letters, pa.string(), mask=letters == "")
         else:
             values = np.array([np.nan if cell is None else cell for cell in cells], float)
-            marks = _in_ranges(values, declared)
-            array = self._to_type(name, np.where(_any(marks, len(cells)), np.nan, values))
-            codes = pa.array(values, mask=~_any(marks, len(cells)))
+            marks, marked = _in_ranges(values, declared)
+            array = self._to_type(name, np.where(marked, np.nan, values))
+            codes = pa.array(values, mask=~marked)
         counts = {label: int(mask.sum()) for label, mask in marks.items() if mask.any()}
         if counts:
             self.codes[name] = pa.chunked_array([codes])
@@ -118,17 +112,13 @@ class _Columns:
         return pa.array(cells.astype(kind.to_pandas_dtype()), kind, mask=gone)
 
 
-def _in_ranges(values: Any, declared: list[Any]) -> dict[str, Mask]:
-    """Which cells hold a declared missing value, by the words of the declaration."""
+def _in_ranges(values: Any, declared: list[Any]) -> tuple[dict[str, Mask], Mask]:
+    """Which cells hold a declared missing value: by the words of the declaration, and of any."""
     marks: dict[str, Mask] = {}
-    taken = np.zeros(len(values), dtype=bool)
+    marked = np.zeros(len(values), dtype=bool)
     for entry in declared:
         low, high = (entry["lo"], entry["hi"]) if isinstance(entry, dict) else (entry, entry)
-        inside = np.asarray((values >= low) & (values <= high), dtype=bool) & ~taken
-        taken |= inside
+        inside = np.asarray((values >= low) & (values <= high), dtype=bool) & ~marked
+        marked |= inside
         marks[f"{low}" if low == high else f"{low} to {high}"] = inside
-    return marks
-
-
-def _any(marks: dict[str, Mask], rows: int) -> Mask:
-    return np.asarray(np.logical_or.reduce([*marks.values(), np.zeros(rows, dtype=bool)]), dtype=bool)
+    return marks, marked

@@ -25,8 +25,8 @@ from hedgerow.tables.files.moments import clock_of_display, clock_of_type, from_
 from hedgerow.tables.files.source import Dictionary, Format
 
 _RESERVED = {
-    Format.STATA: "_all _b _coef _cons _n _N _pi _pred _rc _skip byte double float if in int long strL using "
-    "with",
+    Format.STATA: "_all _b _coef _cons _n _N _pi _pred _rc _skip byte double float if in int long strL "
+    "using with",
     Format.SPSS: "ALL AND BY EQ GE GT LE LT NE NOT OR TO WITH",
 }
 _STATA_COLUMNS, _STATA_LABEL = 32_767, 80
@@ -36,6 +36,11 @@ _FLOAT = 1.70141173e38
 _LARGEST = {Format.STATA: 8.9884656e307, Format.SPSS: float(np.finfo(float).max)}
 _STATA_NAMES, _STATA_DISPLAYS = (3, "<varnames>", 129), (5, "<formats>", 57)  # place in the map, tag, bytes
 _SPSS_WRITTEN_AT, _SPSS_NO_TIME = 92, b"01 Jan 7000:00:00"  # the header's date and time
+
+
+_Cells = dict[str, Any]  # by column, as everything here
+_Words = dict[str, str]
+_Labels = dict[str, dict[Any, str]]
 
 
 def check_names(names: list[str], format: Format) -> None:
@@ -76,11 +81,18 @@ def write_statistical(
     """
     check_names(table.column_names, format)
     changes: list[str] = []
-    cells: dict[str, Any] = {}
-    displays: dict[str, str] = {}
-    labels: dict[str, dict[Any, str]] = {}
+    cells: _Cells = {}
+    displays: _Words = {}
+    labels: _Labels = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        array, categories = _decode_categories(name, column, changes)
+        array, given = join_chunks(column), dict(dictionary.value_labels.get(name, {}))
+        if pa.types.is_dictionary(array.type) and is_text(array.type.value_type):
+            # Codes from 1 with value labels: what Stata and SPSS have for categories.
+            changes.append(f"column {name!r}: categories written as codes with value labels.")
+            given |= enumerate(array.dictionary.to_pylist(), start=1)
+            array = pc.add(array.indices.cast(pa.int32()), 1)
+        elif pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
         if is_text(array.type):
             cells[name] = _text(name, array, format, changes)
         else:
@@ -88,7 +100,6 @@ def write_statistical(
             display = _display(dictionary.formats.get(name), array.type, format)
             if display:
                 displays[name] = display
-        given = {**dictionary.value_labels.get(name, {}), **categories}
         labels[name] = _usable_labels(given, format, text=is_text(array.type))
         if len(labels[name]) < len(given):
             changes.append(
@@ -107,19 +118,6 @@ def write_statistical(
             cells[name] = np.where(pd.isna(known), cells[name], known)
         _write_sav(path, cells, displays, labels, titles, dictionary)
     return changes
-
-
-def _decode_categories(
-    name: str, column: pa.ChunkedArray, changes: list[str]
-) -> tuple[pa.Array, dict[Any, str]]:
-    """Categories of text as codes from 1 with value labels: what Stata and SPSS have for categories."""
-    array = join_chunks(column)
-    if not pa.types.is_dictionary(array.type):
-        return array, {}
-    if not is_text(array.type.value_type):
-        return array.cast(array.type.value_type), {}
-    changes.append(f"column {name!r}: categories written as codes with value labels.")
-    return pc.add(array.indices.cast(pa.int32()), 1), dict(enumerate(array.dictionary.to_pylist(), start=1))
 
 
 def _text(name: str, array: pa.Array, format: Format, changes: list[str]) -> Any:
@@ -148,8 +146,9 @@ def _numbers(name: str, array: pa.Array, format: Format, changes: list[str]) -> 
     clock = clock_of_type(format, kind)
     if clock is not None:
         moments = from_moments(name, array, clock, changes)
-        whole = np.where(gone, 0.0, moments).astype(np.int64) if clock.kind == "date" else None
-        return moments if whole is None or format is Format.SPSS else pd.arrays.IntegerArray(whole, gone)
+        if clock.kind != "date" or format is Format.SPSS:
+            return moments
+        return pd.arrays.IntegerArray(np.where(gone, 0.0, moments).astype(np.int64), gone)
     if pa.types.is_boolean(kind):
         changes.append(f"column {name!r}: false and true written as 0 and 1.")
     if pa.types.is_boolean(kind) or pa.types.is_null(kind):
@@ -209,12 +208,7 @@ def _usable_labels(given: Mapping[Any, str], format: Format, *, text: bool) -> d
 
 
 def _write_dta(
-    path: Path,
-    cells: dict[str, Any],
-    displays: dict[str, str],
-    labels: dict[str, dict[Any, str]],
-    titles: dict[str, str],
-    changes: list[str],
+    path: Path, cells: _Cells, displays: _Words, labels: _Labels, titles: _Words, changes: list[str]
 ) -> None:
     cut = sum(len(title) > _STATA_LABEL for title in titles.values())
     if cut:
@@ -257,15 +251,10 @@ def _write_fields(file: BinaryIO, section: tuple[int, str, int], words: Mapping[
 
 
 def _write_sav(
-    path: Path,
-    cells: dict[str, Any],
-    displays: dict[str, str],
-    labels: dict[str, dict[Any, str]],
-    titles: dict[str, str],
-    dictionary: Dictionary,
+    path: Path, cells: _Cells, displays: _Words, labels: _Labels, titles: _Words, dictionary: Dictionary
 ) -> None:
-    def low(entry: Any) -> Any:
-        return entry["lo"] if isinstance(entry, dict) else entry
+    def is_word(entry: Any) -> bool:
+        return isinstance(entry["lo"] if isinstance(entry, dict) else entry, str)
 
     try:
         pyreadstat.write_sav(
@@ -276,7 +265,7 @@ def _write_sav(
             missing_ranges={
                 name: list(entries)
                 for name, entries in dictionary.missing_ranges.items()
-                if name in cells and (cells[name].dtype == object) == isinstance(low(entries[0]), str)
+                if name in cells and (cells[name].dtype == object) == is_word(entries[0])
             },
             variable_display_width={n: width for n, width in dictionary.widths.items() if n in cells},
             variable_measure={n: measure for n, measure in dictionary.measures.items() if n in cells},
