@@ -23,7 +23,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from hedgerow.errors import BudgetError, LedgerError, SettingError
@@ -33,6 +32,7 @@ from hedgerow.release.ledger.store import Entry, Store
 __all__ = ["Balance", "Entry", "Ledger"]
 
 _OUTCOMES = ("spent", "void")
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class Ledger:
@@ -105,18 +105,9 @@ class Ledger:
             _check_budget(holder, relation, epsilon)
             # Data that is known under a name stays with it, also when the name is left out.
             name = dataset if dataset is not None else (holder.name if holder.name != fingerprint else None)
-            return self._store.add(
-                rows,
-                "reserved",
-                dataset=name,
-                fingerprint=fingerprint,
-                relation=relation,
-                epsilon=epsilon,
-                copies=copies,
-                plan=plan,
-                release=release,
-                note=note,
-            )
+            price = {"relation": relation, "epsilon": epsilon, "copies": copies}
+            which = {"dataset": name, "fingerprint": fingerprint, "plan": plan, "release": release}
+            return self._store.add(rows, "reserved", **price, **which, note=note)
 
     def check(
         self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
@@ -128,12 +119,11 @@ class Ledger:
         _check_names(relation, dataset, fingerprint)
         holder = account(self._store.rows(), dataset, fingerprint)
         _check_budget(holder, relation, epsilon)
-        kinds = dict.fromkeys(entry.relation for entry in holder.rows if entry.relation is not None)
-        return [holder.balance(kind) for kind in kinds]
+        return holder.balances()
 
     def confirm(self, release: str, *, certificate: str | None = None, note: str = "") -> Entry:
         """Records that the copies of a reserved release are visible, and the digest of their certificate."""
-        if certificate is not None and not re.fullmatch(r"[0-9a-f]{64}", certificate):
+        if certificate is not None and not _DIGEST.fullmatch(certificate):
             raise SettingError(
                 f"certificate {certificate!r} is no SHA-256 of certificate.json (64 hex digits)."
             )
@@ -164,21 +154,14 @@ class Ledger:
         self, *, dataset: str | None = None, fingerprint: str | None = None, relation: str | None = None
     ) -> list[Balance]:
         """The accounts, or those of one dataset or relation."""
-        rows = self._store.rows()
+        rows, keys = self._store.rows(), {(dataset, fingerprint): None}
         if dataset is None and fingerprint is None:
             keys = dict.fromkeys(
                 (e.dataset, None if e.dataset else e.fingerprint) for e in rows if e.relation
             )
-            holders = {h.name: h for h in (account(rows, *key) for key in keys)}
-        else:
-            holder = account(rows, dataset, fingerprint)
-            holders = {holder.name: holder}
-        return [
-            holder.balance(kind)
-            for holder in holders.values()
-            for kind in dict.fromkeys(e.relation for e in holder.rows)
-            if kind is not None and relation in (None, kind)
-        ]
+        holders = {holder.name: holder for holder in (account(rows, *key) for key in keys)}
+        balances = [balance for holder in holders.values() for balance in holder.balances()]
+        return [balance for balance in balances if relation in (None, balance.relation)]
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound."""
@@ -206,9 +189,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -223,32 +204,27 @@ class Ledger:
                 raise LedgerError(
                     f"release {release!r} is closed already, as {states[-1].event}. It cannot change."
                 )
-            first = states[0]
-            same = {name: getattr(first, name) for name in ("dataset", "fingerprint", "relation", "epsilon")}
-            same |= {"copies": first.copies, "plan": first.plan, "release": release}
-            return self._store.add(rows, event, **same, certificate=certificate, note=note)
+            same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+            values = {name: getattr(states[0], name) for name in same}
+            return self._store.add(rows, event, **values, certificate=certificate, note=note)
 
 
 def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:
     budget, spent = holder.budget(relation), holder.spent(relation)
-    if budget is None:
-        return
-    if epsilon is None or spent is None or spent + exact(epsilon) > budget:
+    if budget is not None and (epsilon is None or spent is None or spent + exact(epsilon) > budget):
         left = holder.remaining(relation)
         asked = "a release that claims no ε" if epsilon is None else f"ε {epsilon!r}"
         raise BudgetError(
             f"{asked} exceeds what remains for {holder.name!r} under {relation!r}: {left!r} of "
-            f"{float(budget)!r}. "
-            "Ask for less, or have the budget raised.",
+            f"{float(budget)!r}. Ask for less, or have the budget raised.",
             remaining=left,
         )
 
 
 def _amount(value: float, what: str) -> float:
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
+    if not 0 < float(value) < math.inf:
         raise SettingError(f"{what} must be a finite ε above 0, got {value!r}.")
-    return number
+    return float(value)
 
 
 def _check_names(relation: str, dataset: str | None, fingerprint: str | None) -> None:
@@ -256,11 +232,9 @@ def _check_names(relation: str, dataset: str | None, fingerprint: str | None) ->
         raise SettingError(
             f"relation {relation!r} must name the neighbour relation, without blanks around it."
         )
-    if dataset is not None and (
-        not dataset or dataset != dataset.strip() or re.fullmatch(r"[0-9a-f]{64}", dataset)
-    ):
+    if dataset is not None and (not dataset or dataset != dataset.strip() or _DIGEST.fullmatch(dataset)):
         raise SettingError(
             f"dataset {dataset!r} must be a name, without blanks around it and no fingerprint."
         )
-    if fingerprint is not None and not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
+    if fingerprint is not None and not _DIGEST.fullmatch(fingerprint):
         raise SettingError("a fingerprint has 64 hex digits. Use Ledger.fingerprint(frame, columns).")

@@ -68,28 +68,13 @@ class Account:
     def charged(self, relation: str) -> list[Entry]:
         """Its releases, pending ones included, void ones not."""
         void = {entry.release for entry in self.rows if entry.event == "void"}
-        return [
-            e for e in self.rows if e.event == "reserved" and e.relation == relation and e.release not in void
-        ]
+        mine = [entry for entry in self.rows if entry.event == "reserved" and entry.relation == relation]
+        return [entry for entry in mine if entry.release not in void]
 
     def spent(self, relation: str) -> Fraction | None:
         """What its releases cost; None (unbounded) if one of them claims no ε."""
         prices = [entry.epsilon for entry in self.charged(relation)]
         return None if None in prices else sum((exact(e) for e in prices if e is not None), Fraction(0))
-
-    def balance(self, relation: str) -> Balance:
-        """The account in figures."""
-        budget, spent, charged = self.budget(relation), self.spent(relation), self.charged(relation)
-        waiting = {entry.release for entry in pending(self.rows)}
-        return Balance(
-            dataset=self.name,
-            relation=relation,
-            budget=None if budget is None else float(budget),
-            spent=math.inf if spent is None else above(spent),
-            remaining=None if budget is None else self.remaining(relation),
-            releases=len(charged),
-            pending=sum(entry.release in waiting for entry in charged),
-        )
 
     def remaining(self, relation: str) -> float:
         """What may still be spent; infinite without a budget."""
@@ -98,16 +83,31 @@ class Account:
             return math.inf
         return 0.0 if spent is None else max(0.0, below(budget - spent))
 
+    def balances(self) -> list[Balance]:
+        """The accounts of the dataset in figures, one for each relation."""
+        waiting = {entry.release for entry in pending(self.rows)}
+        balances = []
+        for relation in dict.fromkeys(entry.relation for entry in self.rows if entry.relation is not None):
+            budget, spent, charged = self.budget(relation), self.spent(relation), self.charged(relation)
+            balances.append(
+                Balance(
+                    dataset=self.name,
+                    relation=relation,
+                    budget=None if budget is None else float(budget),
+                    spent=math.inf if spent is None else above(spent),
+                    remaining=None if budget is None else self.remaining(relation),
+                    releases=len(charged),
+                    pending=sum(entry.release in waiting for entry in charged),
+                )
+            )
+        return balances
+
 
 def pending(rows: Iterable[Entry]) -> list[Entry]:
     """Reservations that were neither released nor settled: a crash, or a release under way."""
-    waiting: dict[str | None, Entry] = {}
-    for entry in rows:
-        if entry.event == "reserved":
-            waiting[entry.release] = entry
-        elif entry.event in _CLOSING:
-            waiting.pop(entry.release, None)
-    return list(waiting.values())
+    rows = list(rows)
+    closed = {entry.release for entry in rows if entry.event in _CLOSING}
+    return [entry for entry in rows if entry.event == "reserved" and entry.release not in closed]
 
 
 def account(rows: list[Entry], dataset: str | None, fingerprint: str | None) -> Account:

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError
-from hedgerow.tables.files.columns import EXACT, is_text, to_arrow
+from hedgerow.tables.files.columns import EXACT, is_text, join_chunks, to_arrow
 
 Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 
 _MISSING = np.uint64(0x7FF8_0000_0000_0001)  # a NaN, and NaN is never a value
 _DAY = 86_400_000_000
+_REAL = (pa.types.is_null, pa.types.is_boolean, pa.types.is_floating, pa.types.is_decimal)
 
 
 def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes) -> str:
@@ -44,11 +45,8 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
     # columns with the very same values in another order need their names to tell them apart.
     inner = [hmac.digest(key, np.sort(column).tobytes(), "sha256") for column in cells]
     order = sorted(range(len(names)), key=lambda i: (inner[i], names[i]))
-    ordered = [cells[i] for i in order]
-    if len(ordered) == 1:
-        rows = np.sort(ordered[0])[:, None]
-    else:
-        rows = np.column_stack(ordered)[np.lexsort(ordered)]
+    rows = np.column_stack([cells[i] for i in order])
+    rows = rows[np.lexsort(rows.T)]
     mac = hmac.new(key, f"hedgerow fingerprint 1 {rows.shape[0]} {rows.shape[1]} ".encode(), "sha256")
     mac.update(np.ascontiguousarray(rows, dtype="<u8").tobytes())
     return mac.hexdigest()
@@ -62,26 +60,21 @@ def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
         column = column.cast(kind)
     gone = pc.is_null(column, nan_is_null=True).to_numpy()
     words: Words
-    if pa.types.is_null(kind):
-        words = np.zeros(len(column), dtype=np.uint64)
-    elif is_text(kind):
+    if is_text(kind):
         # SPSS pads text with blanks and knows no empty text: neither may make a difference.
-        trimmed = pc.utf8_rtrim(column, " ")
-        gone = gone | pc.equal(trimmed, "").fill_null(False).to_numpy()
-        words = _hashed(trimmed.cast(pa.large_string()), key)
-    elif pa.types.is_boolean(kind):
-        words = column.fill_null(False).to_numpy().astype(np.float64).view(np.uint64)
+        trimmed = pc.utf8_rtrim(column, " ").cast(pa.large_string()).fill_null("")
+        gone = gone | pc.equal(trimmed, "").to_numpy()
+        coded = join_chunks(trimmed).dictionary_encode()
+        hashes = [_hash(word, key) for word in coded.dictionary.to_pylist()]
+        words = np.array(hashes, dtype=np.uint64)[coded.indices.to_numpy()]
     elif pa.types.is_integer(kind):
-        words = _whole(column, key)
-    elif pa.types.is_floating(kind):
+        words = _whole(column.fill_null(0).to_numpy(), key)
+    elif any(of(kind) for of in _REAL):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
         words = (numbers + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
-    elif pa.types.is_decimal(kind):
-        words = column.cast(pa.float64()).fill_null(0.0).to_numpy().view(np.uint64)
     elif pa.types.is_date(kind):
-        words = (column.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy() * np.int64(_DAY)).view(
-            np.uint64
-        )
+        days = column.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy()
+        words = (days * np.int64(_DAY)).view(np.uint64)
     elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         words = _ticks(column).view(np.uint64)
     else:
@@ -91,18 +84,12 @@ def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
     return np.where(gone, _MISSING, words)
 
 
-def _whole(column: pa.ChunkedArray, key: bytes) -> Words:
-    exact = column.fill_null(0).to_numpy()
+def _whole(exact: Any, key: bytes) -> Words:
     words: Words = exact.astype(np.float64).view(np.uint64)
-    large = (
-        (exact > EXACT) | (exact < -EXACT) if exact.dtype.itemsize == 8 else np.zeros(len(exact), dtype=bool)
-    )
-    if large.any():
-        # Beyond 2^53 neighbours share a float; those that are no float get bits of their own.
-        odd = np.flatnonzero(large)
-        odd = odd[[int(exact[i]) != int(float(exact[i])) for i in odd]]
-        words = words.copy()
-        words[odd] = [_hash(str(int(exact[i])).encode(), key) for i in odd]
+    # Beyond 2^53 neighbours share a float; those that are no float get bits of their own.
+    for i in np.flatnonzero((exact > EXACT) | (exact < -EXACT)) if exact.dtype.itemsize == 8 else ():
+        if int(exact[i]) != int(float(exact[i])):
+            words[i] = _hash(str(int(exact[i])), key)
     return words
 
 
@@ -110,24 +97,13 @@ def _ticks(column: pa.ChunkedArray) -> Any:
     """Microseconds, whatever the unit; what lies below stays in the top bits, where no year reaches."""
     kind = column.type
     per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
-    raw = (
-        column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-        .cast(pa.int64())
-        .fill_null(0)
-        .to_numpy()
-    )
+    ticks = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    raw = ticks.cast(pa.int64()).fill_null(0).to_numpy()
     if per_second <= 1_000_000:
         return raw * (1_000_000 // per_second)
     micro, below = np.divmod(raw, 1_000)
     return micro ^ (below << np.int64(53))
 
 
-def _hashed(column: pa.ChunkedArray, key: bytes) -> Words:
-    coded = column.fill_null("").combine_chunks().dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    values = np.array([_hash(word.encode(), key) for word in coded.dictionary.to_pylist()], dtype=np.uint64)
-    return np.asarray(values[coded.indices.to_numpy()], dtype=np.uint64)
-
-
-def _hash(word: bytes, key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(word, key=key[:64], digest_size=8).digest(), "little")
+def _hash(word: str, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), key=key[:64], digest_size=8).digest(), "little")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hedgerow.errors import LedgerError
+from hedgerow.errors import LedgerError, reason_of
 
 if TYPE_CHECKING:
     from hedgerow.release.ledger import Ledger
@@ -34,7 +34,7 @@ def open_ledger(named: str | None) -> "Ledger":
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise LedgerError(
-                f"{path.name}: its folder cannot be made ({os.strerror(error.errno or 5)}). Name a ledger: "
+                f"{path.name}: its folder cannot be made ({reason_of(error)}). Name a ledger: "
                 f"--ledger FILE, or {VARIABLE}."
             ) from None
     return Ledger.open(path)

@@ -15,22 +15,16 @@ import json
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from hedgerow.errors import LedgerError
-from hedgerow.release.ledger.files import (
-    explaining_errors,
-    ledger_key,
-    read_optional,
-    sidecar_path,
-    write_whole,
-)
-from hedgerow.release.ledger.schema import prepare
+from hedgerow.release.ledger import files
 
 _FIRST = "0" * 64
 
@@ -42,17 +36,17 @@ class Entry:
     id: int
     time: str  # UTC, ISO 8601
     event: str  # budget, reserved, released, spent or void
-    dataset: str | None
-    fingerprint: str | None
-    relation: str | None  # neighbour relation: the account that pays
-    epsilon: float | None  # over all copies; None: nothing is claimed, so nothing bounds it
-    copies: int | None
-    plan: str | None  # digest
-    release: str | None
-    certificate: str | None  # digest, where copies are out; rows of version 1 have it in their note
-    note: str
-    previous: str
-    hash: str
+    dataset: str | None = None
+    fingerprint: str | None = None
+    relation: str | None = None  # neighbour relation: the account that pays
+    epsilon: float | None = None  # over all copies; None: nothing is claimed, so nothing bounds it
+    copies: int | None = None
+    plan: str | None = None  # digest
+    release: str | None = None
+    certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
+    note: str = ""
+    previous: str = _FIRST
+    hash: str = ""
 
     @property
     def certificate_digest(self) -> str | None:
@@ -72,14 +66,17 @@ class Store:
         self.path = path
         self.connection = connection
         self.timeout = timeout
-        self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
         self.data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
+        self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
+        self._head_path = path.with_name(path.name + ".head")
+        self._explaining_errors = partial(files.explaining_errors, path, timeout)
 
     @classmethod
     def open(cls, path: Path, timeout: float) -> Self:
         """Opens a ledger, or begins one with a new key where there is none."""
-        with explaining_errors(path, timeout), ExitStack() as undo:
-            head = read_optional(sidecar_path(path, ".head"))  # before the rows, which can only be newer
+        with files.explaining_errors(path, timeout), ExitStack() as undo:
+            # Before the rows, which can only be newer.
+            head = files.read_optional(path.with_name(path.name + ".head"))
             if not path.parent.is_dir():
                 raise LedgerError(f"{path.name}: the folder of the ledger does not exist. Create it first.")
             if not path.exists() and not (head or "0 ").startswith("0 "):
@@ -91,9 +88,18 @@ class Store:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
             undo.callback(connection.close)
-            rows = prepare(connection, path, timeout)
-            store = cls(path, connection, ledger_key(path, rows=rows), timeout)
-            store._check_head(head)
+            rows = files.prepare_tables(connection, path, timeout)
+            store = cls(path, connection, files.ledger_key(path, rows=rows), timeout)
+            count, last = store.head()
+            if head is None and count == 0:
+                # It exists before the first row does, so that rows without it are always a sign of trouble.
+                store._write_head(0, last)
+            recorded = 0 if head is None else store._parse_head(head)[0]
+            if recorded > count:
+                raise LedgerError(
+                    f"{path.name}: {count} rows, but {recorded} were recorded. Rows are missing, or an older "
+                    "copy was put back. Restore the newest copy."
+                )
             undo.pop_all()
         return store
 
@@ -101,10 +107,10 @@ class Store:
     def transaction(self) -> Iterator[list[Entry]]:
         """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
         with self._explaining_errors():
-            self._lock()
+            files.execute_in_turn(self.connection, "BEGIN IMMEDIATE", self.timeout)
             try:
                 rows = self.rows()
-                wrong = self.problems(rows, read_optional(self._head_path))
+                wrong = self.problems(rows, files.read_optional(self._head_path))
                 if wrong:
                     raise LedgerError(
                         f"{self.path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
@@ -116,50 +122,20 @@ class Store:
                 with suppress(sqlite3.Error):
                     self.connection.execute("ROLLBACK")
                 raise
-        self._write_head()
-
-    def _lock(self) -> None:
-        """Begins to write, after waiting for others.
-
-        SQLite's own waiting asks ever more rarely, so that newcomers pass those who waited long. Here the
-        longer one waits the oftener one asks, and sixteen processes take turns.
-        """
-        start = time.monotonic()
-        self.connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    self.connection.execute("BEGIN IMMEDIATE")
-                    return
-                except sqlite3.OperationalError as error:
-                    waited = time.monotonic() - start
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or waited > self.timeout:
-                        raise
-                    time.sleep(max(0.0005, 0.02 / (1 + 50 * waited)))
-        finally:
-            self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
+        with suppress(OSError):  # the spend is recorded; a head that lags behind is sound
+            count, last = self.head()
+            before = files.read_optional(self._head_path)
+            if count and (before is None or self._parse_head(before)[0] < count):
+                self._write_head(count, last)
 
     def add(self, rows: list[Entry], event: str, **values: Any) -> Entry:
         """Adds a row inside a transaction."""
-        last = rows[-1].hash if rows else _FIRST
-        now = time.time_ns() // 1000
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1_000_000)) + f".{now % 1_000_000:06d}Z"
-        optional = dict.fromkeys(
-            ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release", "certificate")
-        )
-        open_entry = Entry(
-            id=len(rows) + 1,
-            time=stamp,
-            event=event,
-            previous=last,
-            hash="",
-            **{**optional, "note": "", **values},
-        )
-        entry = replace(open_entry, hash=self._hash(open_entry))
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        unsealed = Entry(len(rows) + 1, now, event, previous=rows[-1].hash if rows else _FIRST, **values)
+        entry = replace(unsealed, hash=self._hash(unsealed))
         self.connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608 - constants
         self.connection.execute(
-            "INSERT INTO head VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET count = excluded.count, "
-            "hash = excluded.hash, seal = excluded.seal",
+            "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)",
             (entry.id, entry.hash, self._seal(entry.id, entry.hash)),
         )
         rows.append(entry)
@@ -174,7 +150,7 @@ class Store:
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger as it is now."""
         with self._explaining_errors():
-            head = read_optional(self._head_path)  # before the rows, which can only be newer
+            head = files.read_optional(self._head_path)  # before the rows, which can only be newer
             self.connection.execute("BEGIN")
             try:
                 return self.problems(self.rows(), head)
@@ -183,33 +159,27 @@ class Store:
 
     def problems(self, rows: list[Entry], head: str | None) -> tuple[str, ...]:
         """What is wrong with the rows; nothing if they are all there, in order and unchanged."""
-        wrong = []
-        last = _FIRST
+        wrong, last = [], _FIRST
         for number, entry in enumerate(rows, start=1):
             if entry.id != number:
-                wrong.append(
-                    f"row {number} is missing or out of place: the row there is numbered {entry.id}."
-                )
+                wrong += [f"row {number} is missing or out of place: the row there is numbered {entry.id}."]
                 break
             if entry.previous != last:
-                wrong.append(
-                    f"row {number} does not follow row {number - 1}: rows were changed, removed or reordered."
-                )
+                before = f"row {number} does not follow row {number - 1}"
+                wrong += [f"{before}: rows were changed, removed or reordered."]
             if not hmac.compare_digest(self._hash(entry), entry.hash):
-                wrong.append(f"row {number} was changed.")
+                wrong += [f"row {number} was changed."]
             last = entry.hash
         count, seen = self.head()
         if (count, seen) != (len(rows), last):
-            wrong.append(f"the ledger ends at row {len(rows)}, its sealed head says row {count}.")
+            wrong += [f"the ledger ends at row {len(rows)}, its sealed head says row {count}."]
         if head is None:
             wrong += ["the .head file beside the ledger is gone."] if rows else []
             return tuple(wrong)
         count, seen = self._parse_head(head)
         # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
         if count > len(rows) or (count and rows[count - 1].hash != seen):
-            wrong.append(
-                f"{count} rows were recorded beside the ledger, and row {count} is missing or another."
-            )
+            wrong += [f"{count} rows were recorded beside the ledger, and row {count} is missing or another."]
         return tuple(wrong)
 
     def head(self) -> tuple[int, str]:
@@ -225,42 +195,16 @@ class Store:
             )
         return head[0], head[1]
 
-    @property
-    def _head_path(self) -> Path:
-        return sidecar_path(self.path, ".head")
-
-    def _explaining_errors(self) -> AbstractContextManager[None]:
-        return explaining_errors(self.path, self.timeout)
-
-    def _check_head(self, content: str | None) -> None:
-        count, _ = self.head()
-        if content is None and count == 0:
-            # It exists before the first row does, so that rows without it are always a sign of trouble.
-            write_whole(self._head_path, self._format_head(0, _FIRST), replace=False)
-        if content is not None and self._parse_head(content)[0] > count:
-            raise LedgerError(
-                f"{self.path.name}: {count} rows, but {self._parse_head(content)[0]} were recorded. Rows are "
-                "missing, or an older copy was put back. Restore the newest copy."
-            )
-
     def _parse_head(self, content: str) -> tuple[int, str]:
-        try:
+        with suppress(ValueError):
             count, last, seal = content.split()
             if hmac.compare_digest(self._seal(int(count), last), seal):
                 return int(count), last
-        except ValueError:
-            pass
         raise LedgerError(f"{self.path.name}.head was changed or belongs to another ledger. Restore it.")
 
-    def _write_head(self) -> None:
-        with suppress(OSError):  # the spend is recorded; a head that lags behind is sound
-            count, last = self.head()
-            before = read_optional(self._head_path)
-            if count and (before is None or self._parse_head(before)[0] < count):
-                write_whole(self._head_path, self._format_head(count, last), replace=True)
-
-    def _format_head(self, count: int, last: str) -> str:
-        return f"{count} {last} {self._seal(count, last)}\n"
+    def _write_head(self, count: int, last: str) -> None:
+        content = f"{count} {last} {self._seal(count, last)}\n"
+        files.write_whole(self._head_path, content, replace=count > 0)
 
     def _hash(self, entry: Entry) -> str:
         values = asdict(entry)
