@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerRecord
+from hedgerow.arrays import Confidential, Mask, PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit, powers_without
@@ -37,7 +37,7 @@ _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
 @dataclass(frozen=True, repr=False)
-class Fitted:
+class Fitted(Confidential):
     """A finished fit with the settings it was made under: what is released and claimed comes from here."""
 
     settings: Settings
@@ -159,9 +159,6 @@ class Fitted:
             uncertified=overrode,
             corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
         )
-
-    def __repr__(self) -> str:
-        return f"Fitted({self.outcome.fit!r})"
 
 
 class Results:

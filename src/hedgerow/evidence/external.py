@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.mechanism.price import Price
@@ -25,15 +25,12 @@ _NEEDS_MASS = "{} needs log_mass, the log probability of each record's range at 
 
 
 @dataclass(frozen=True, repr=False)
-class Prices:
+class Prices(Confidential):
     """The price for both neighbours, and the own one as the draws doubled; confidential."""
 
     own: Price
     withheld: Price
     by_draws: tuple[tuple[int, Price], ...]
-
-    def __repr__(self) -> str:
-        return f"Prices({len(self.own.sensitivity)} records, confidential)"
 
 
 @dataclass(frozen=True, repr=False)

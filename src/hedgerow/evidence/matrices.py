@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, Confidential
 from hedgerow.errors import DataError, SettingError
 
 _CELLS = 1 << 20  # 8 MiB of float64
 
 
 @dataclass(frozen=True, repr=False)
-class DrawMatrix:
+class DrawMatrix(Confidential):
     """A draws × records matrix, wherever it lies; confidential."""
 
     label: str
