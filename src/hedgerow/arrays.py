@@ -15,3 +15,10 @@ Coefficients: TypeAlias = Float[np.ndarray, "draw column"]
 LogLik: TypeAlias = Float[np.ndarray, "draw record"]  # f[s,i]: never weighted
 LogMass: TypeAlias = Float[np.ndarray, "draw record"]  # log γ[s,i]
 RecordMask: TypeAlias = Bool[np.ndarray, "record"]
+
+
+class Confidential:
+    """A record of confidential values: its repr shows none. For dataclasses with repr=False."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(confidential)"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
@@ -32,43 +33,36 @@ class Comparison:
     @property
     def table(self) -> Any:
         """One row per standard: price under every bound, the withheld price beside it, weights, scale."""
-        columns: dict[str, list[Any]] = {"standard": list(self.synthesizers)}
-        fitted = list(self.synthesizers.values())
-        columns["epsilon"] = [synth.epsilon_ for synth in fitted]
-        priced = [prices(synth._need().outcome.pricing) for synth in fitted]
-        withheld = [synth.withheld_epsilon_ for synth in fitted]
-        for bound in BY_DRAWS:
-            columns[bound.name] = [own.get(bound.name, np.nan) for own in priced]
-        for bound in BY_DRAWS:
-            columns[f"withheld_{bound}"] = [apart.get(bound.name, np.nan) for apart in withheld]
-        columns["scale"] = [synth.scale_ for synth in fitted]
-        columns["mean_alpha"] = [float(synth.alpha_.mean()) for synth in fitted]
-        columns["mean_power"] = [float(synth.power_.mean()) for synth in fitted]
-        return self._like(columns)
+        rows = []
+        for label, synth in self.synthesizers.items():
+            own, withheld = prices(synth._need().outcome.pricing), synth.withheld_epsilon_
+            rows.append(
+                {"standard": label, "epsilon": synth.epsilon_}
+                | {bound.name: own.get(bound.name, np.nan) for bound in BY_DRAWS}
+                | {f"withheld_{bound}": withheld.get(bound.name, np.nan) for bound in BY_DRAWS}
+                | {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
+                | {"mean_power": float(synth.power_.mean())}
+            )
+        return self._like({name: [row[name] for row in rows] for name in rows[0]})
 
     @property
     def records(self) -> Any:
         """One row per standard and record: what `Synthesizer.records_` shows, and |d|."""
-        parts: dict[str, list[Any]] = {}
+        parts = []
         for label, synth in self.synthesizers.items():
             frame = Table.of(synth.records_)
-            size = frame.rows
-            parts.setdefault("standard", []).append(np.repeat(label, size))
-            for name in frame.columns:
-                parts.setdefault(name, []).append(frame.numbers(name))
-            parts.setdefault("lipschitz", []).append(synth.lipschitz_)
-        return self._like({name: np.concatenate(values) for name, values in parts.items()})
+            own = {name: frame.numbers(name) for name in frame.columns}
+            parts.append({"standard": np.repeat(label, frame.rows), **own, "lipschitz": synth.lipschitz_})
+        return self._like({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
     @property
     def utility(self) -> Any:
         """One row per standard, copy and statistic."""
-        columns: dict[str, list[Any]] = {}
+        parts: list[dict[str, list[Any]]] = []
         for label, synth in self.synthesizers.items():
             tidy = synth.utility_columns()
-            columns.setdefault("standard", []).extend([label] * len(tidy["copy"]))
-            for name, values in tidy.items():
-                columns.setdefault(name, []).extend(values)
-        return self._like(columns)
+            parts.append({"standard": [label] * len(tidy["copy"]), **tidy})
+        return self._like({name: [value for part in parts for value in part[name]] for name in parts[0]})
 
     def plot(self, what: str = "lipschitz", **options: Any) -> "Figure":
         """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility" (with a `statistic`)."""
@@ -102,15 +96,12 @@ def compare(
     The copies of different standards are therefore not independent releases: publish one of them.
     """
     chosen = dict(standards) if standards is not None else {"Unweighted": Unweighted(), "ADP": ADP()}
-    plain = {"debias": False}
     if not chosen:
         raise SettingError("standards must name at least one standard, for instance {'ADP': ADP()}.")
-    synthesizers = {
-        label: Synthesizer(
-            formula, family, standard=standard, **(settings if _weighted(standard) else settings | plain)
-        )
-        for label, standard in chosen.items()
-    }
+    synthesizers = {}
+    for label, standard in chosen.items():
+        own = settings if getattr(standard, "weighted", True) else settings | {"debias": False}
+        synthesizers[label] = Synthesizer(formula, family, standard=standard, **own)
     first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
     design = designs.build(formula, table, first.model.columns, first.model.domain.classes)
@@ -120,30 +111,16 @@ def compare(
     shared: Start | None = None
     for synth in synthesizers.values():
         asked = synth.settings
-        if not asked.bound.over_draws:  # its risk is that of its own restricted model, and needs no fit
+        # The risk of a bound over all parameters is that of its own restricted model, and needs no fit.
+        start = shared if shared is not None and asked.bound.over_draws else None
+        if start is None:
             start = begin(asked.model, table, design, draws=asked.draws, key=key)
-        else:
-            start = shared = shared or begin(asked.model, table, design, draws=asked.draws, key=key)
-        notes |= dict.fromkeys(
-            synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out).doubts()
-        )
+            shared = start if asked.bound.over_draws else shared
+        done = synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out)
+        notes |= dict.fromkeys(done.doubts())
     for note in notes:
         warnings.warn(note, HedgerowWarning, stacklevel=2)
     return Comparison(synthesizers)
-
-
-def _weighted(standard: Any) -> bool:
-    return not isinstance(standard, Standard) or standard.weighted
-
-
-_STATISTICS = {
-    "ecdf_max": "ECDF, maximum difference",
-    "ecdf_mean_absolute": "ECDF, mean absolute difference",
-    "ecdf_mean_squared": "ECDF, mean squared difference",
-    "mean": "mean",
-    "median": "median",
-    "q90": "90 % quantile",
-}
 
 
 def _draw_lipschitz(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
@@ -160,55 +137,40 @@ def _draw_lipschitz(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
     return violins(groups, "by-record Lipschitz value", notes=notes)
 
 
-def _draw_alpha(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
-    """The weights α."""
-    groups = {label: synth.alpha_ for label, synth in synthesizers.items()}
-    return violins(groups, "weight α")
-
-
-def _draw_known(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
-    """λ, the probability that a fresh value falls outside a record's range."""
-    groups = {label: synth.known_ for label, synth in synthesizers.items()}
-    return violins(groups, "λ")
-
-
 def _draw_data(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
     """The confidential outcome and the copies, on a logarithmic axis where all are positive."""
     first = next(iter(synthesizers.values()))
-    groups = {DATA: first.outcome_}
-    for label, synth in synthesizers.items():
-        copies = synth.copied_outcomes()
-        groups[label] = np.concatenate(copies)
+    groups = {label: np.concatenate(synth.copied_outcomes()) for label, synth in synthesizers.items()}
+    groups = {DATA: first.outcome_, **groups}
     positive = all((values > 0).all() for values in groups.values())
     return violins(groups, first.outcome_name, log=positive)
 
 
 def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str = "ecdf_max") -> "Figure":
-    """One statistic of the copies, a dot a copy, with the confidential value as a line."""
+    """One statistic of the copies, one dot per copy, with the confidential value as a line."""
     groups, truth = {}, 0.0
     for label, synth in synthesizers.items():
-        tidy = synth.utility_columns()
-        rows = [
-            i
-            for i, (copy, name) in enumerate(zip(tidy["copy"], tidy["statistic"], strict=True))
-            if name == statistic and copy != "pooled"
-        ]
-        if not rows:
-            raise SettingError(
-                f"statistic must be one of {', '.join(sorted({str(name) for name in tidy['statistic']}))}, "
-                f"got {statistic!r}."
-            )
-        groups[label] = np.array([tidy["synthetic"][i] for i in rows], dtype=np.float64)
-        truth = float(str(tidy["original"][rows[0]]))
+        tidy = pd.DataFrame(synth.utility_columns())
+        rows = tidy[(tidy["statistic"] == statistic) & (tidy["copy"] != "pooled")]
+        if rows.empty:
+            names = ", ".join(sorted(tidy["statistic"].unique()))
+            raise SettingError(f"statistic must be one of {names}, got {statistic!r}.")
+        groups[label], truth = rows["synthetic"].to_numpy(np.float64), float(rows["original"].iloc[0])
     figure = violins(groups, _STATISTICS.get(statistic, statistic))
     figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
     return figure
 
 
+_STATISTICS = {
+    "ecdf_max": "ECDF, maximum difference",
+    "ecdf_mean_absolute": "ECDF, mean absolute difference",
+    "ecdf_mean_squared": "ECDF, mean squared difference",
+    "q90": "90 % quantile",
+}
 _PLOTS: "dict[str, Callable[..., Figure]]" = {
     "lipschitz": _draw_lipschitz,
-    "alpha": _draw_alpha,
-    "known": _draw_known,
+    "alpha": lambda all_: violins({label: synth.alpha_ for label, synth in all_.items()}, "weight α"),
+    "known": lambda all_: violins({label: synth.known_ for label, synth in all_.items()}, "λ"),
     "data": _draw_data,
     "utility": _draw_utility,
 }

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerRecord
+from hedgerow.arrays import Confidential, Mask, PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit, powers_without
 from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import compare_copies
-from hedgerow.inference.intervals import Intervals, intervals
+from hedgerow.inference.intervals import TABLES, intervals
+from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism.copies import predict_copies, released_draws
 from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
@@ -30,6 +31,7 @@ from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.table import Table
 
+_OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
 _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
 _AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
@@ -37,7 +39,7 @@ _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
 @dataclass(frozen=True, repr=False)
-class Fitted:
+class Fitted(Confidential):
     """A finished fit with the settings it was made under: what is released and claimed comes from here."""
 
     settings: Settings
@@ -68,12 +70,25 @@ class Fitted:
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
         design, table = self.start.design, self.start.table
-        support = self.settings.model.domain.support
+        name, domain = design.outcome, self.settings.model.domain
         tables = [
-            table.drop(self.left_out, table.with_column(design.outcome, values, design.levels, support))
+            table.drop(self.left_out, table.with_column(name, values, design.levels, domain.support))
             for values in self.predict()
         ]
-        return Release(tables, self._guarantee())
+        fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
+        failed = ", ".join(dict.fromkeys(check for fit in fits for check in fit.health.failed))
+        guarantee = Guarantee.of(
+            self.settings,
+            self.outcome.statement,
+            protected=name,
+            passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
+            declared=domain.describe(design),
+            atoms=domain.atoms,
+            seeded=self.seeded,
+            uncertified=_OVERRODE.format(failed) if failed else "",
+            corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
+        )
+        return Release(tables, guarantee)
 
     @cached_property
     def copied_outcomes(self) -> list[PerRecord]:
@@ -96,12 +111,10 @@ class Fitted:
         return flagged
 
     @property
-    def edge_mass(self) -> float | None:
-        """The share of draws at the edge of a box of parameters; None without a box."""
-        model = self.settings.model
-        if not isinstance(model, Boxed):
-            return None
-        return model.edge_mass(self.outcome.fit.parameters, self.start.design)
+    def edge_mass(self) -> float:
+        """The share of draws at the edge of a box of parameters; 0 without a box."""
+        model, parameters = self.settings.model, self.outcome.fit.parameters
+        return model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed) else 0.0
 
     def doubts(self) -> list[str]:
         """What the owner should be warned about: in words without figures."""
@@ -129,7 +142,7 @@ class Fitted:
                 "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
                 "(confidential). Merge rare categories, or use bound='exact' where there is one."
             )
-        if (self.edge_mass or 0.0) > _AT_THE_EDGE:
+        if self.edge_mass > _AT_THE_EDGE:
             doubts.append(
                 "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
                 "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
@@ -137,36 +150,11 @@ class Fitted:
             )
         return doubts
 
-    def _guarantee(self) -> Guarantee:
-        model, design = self.settings.model, self.start.design
-        fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
-        failed = dict.fromkeys(name for fit in fits for name in fit.health.failed)
-        overrode = (
-            f"the sampler failed its health checks ({', '.join(failed)}) and the owner overrode them"
-            if failed
-            else ""
-        )
-        return Guarantee.of(
-            self.settings,
-            self.outcome.statement,
-            protected=design.outcome,
-            passed_through=[
-                name for name in self.start.table.columns if name not in (design.outcome, *self.left_out)
-            ],
-            declared=model.domain.describe(design),
-            atoms=model.domain.atoms,
-            seeded=self.seeded,
-            uncertified=overrode,
-            corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
-        )
-
-    def __repr__(self) -> str:
-        return f"Fitted({self.outcome.fit!r})"
-
 
 class Results:
     """The attributes a synthesizer has after `fit`; every one is computed from the confidential data."""
 
+    settings: Settings
     _fitted: Fitted | None
 
     def sample(self) -> Release:
@@ -180,6 +168,27 @@ class Results:
     def utility(self) -> Any:
         """How the copies compare with the confidential outcome: tidy, and confidential."""
         return self.like(self.utility_columns())
+
+    def intervals(self, *, level: float = 0.95, tables: int = TABLES) -> Any:
+        """Interval estimates of the coefficients and σ: one row per parameter, in a table of the fitted kind.
+
+        A parametric bootstrap through the same procedure, with `tables` simulated tables, for corrected draws
+        of the normal and lognormal models (docs/bias.md, "Intervals"). `corrected` is False where a draw went
+        out uncorrected. The same each time; approximate, and only as good as the model.
+
+        Formal guarantees
+        -----------------
+        A function of released draws and public things: post-processing, covered by the ε of `sample`,
+        provided that giving it out was decided on before looking.
+        """
+        check_intervals(self.settings.model, debias=self.settings.debias, level=level, tables=tables)
+        done = self._need()
+        key = done.key.child("release").child("intervals")
+        view = public_view(done.settings, done.start, done.released[0].parameters, key)
+        found = intervals(view, done.released, level=level, tables=tables)
+        columns = {"parameter": list(found.parameters), "estimate": found.estimate, "lower": found.lower}
+        flags = [found.corrected] * len(found.parameters)
+        return self.like({**columns, "upper": found.upper, "corrected": flags})
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
@@ -236,13 +245,6 @@ class Results:
             )
         return outlook(self._need().outcome.pricing)
 
-    def interval_estimates(self, *, level: float, tables: int) -> Intervals:
-        """Where the parameters lie, from the released draws and public things alone."""
-        done = self._need()
-        key = done.key.child("release").child("intervals")
-        view = public_view(done.settings, done.start, done.released[0].parameters, key)
-        return intervals(view, done.released, level=level, tables=tables)
-
     @property
     def epsilon_(self) -> float:
         """Price of one copy under the chosen bound."""
@@ -288,14 +290,14 @@ class Results:
     def acceptance_(self) -> float:
         """Under `Strict`: the share of proposals that fell into the box."""
         fitted, model = self._need(), self._boxed("acceptance_")
-        key = fitted.key.child("acceptance")
-        return model.acceptance(fitted.start.design, fitted.outcome.fit.power, key=key)
+        power, key = fitted.outcome.fit.power, fitted.key.child("acceptance")
+        return model.acceptance(fitted.start.design, power, key=key)
 
     @property
     def edge_mass_(self) -> float:
         """Under `Strict`: the share of draws at the edge of the box. Near 1 the box decides, not the data."""
         self._boxed("edge_mass_")
-        return self._need().edge_mass or 0.0
+        return self._need().edge_mass
 
     def _boxed(self, name: str) -> Boxed:
         model = self._need().settings.model
@@ -386,11 +388,9 @@ class Results:
     def by_draws_(self) -> Any:
         """How each bound moved as the number of draws doubled."""
         steps = self._need().outcome.pricing.by_draws
-        columns: dict[str, list[float]] = {"draws": [count for count, _ in steps]}
-        for bound in BY_DRAWS:
-            if bound.has(steps[-1][1]):
-                columns[bound.name] = [bound.epsilon(price) for _, price in steps]
-        return self.like(columns)
+        bounds = [bound for bound in BY_DRAWS if bound.has(steps[-1][1])]
+        moved = {bound.name: [bound.epsilon(price) for _, price in steps] for bound in bounds}
+        return self.like({"draws": [count for count, _ in steps], **moved})
 
     @property
     def flagged_(self) -> Any:
@@ -400,12 +400,11 @@ class Results:
         columns: dict[str, Any] = {"record": rows}
         if not fitted.settings.bound.over_draws:
             return self.like(columns)
+        oscillation = OSCILLATION.by_record(pricing.withheld)[rows]
         if pricing.influence is None:
-            columns["pareto_k"] = pricing.importance.pareto_k[rows]
+            columns |= {"pareto_k": pricing.importance.pareto_k[rows], "oscillation": oscillation}
         else:
-            columns["leverage"] = pricing.influence.leverage[rows]
-        columns["oscillation"] = OSCILLATION.by_record(pricing.withheld)[rows]
-        if pricing.influence is not None:
+            columns |= {"leverage": pricing.influence.leverage[rows], "oscillation": oscillation}
             columns["exact"] = EXACT.by_record(pricing.withheld)[rows]
         return self.like(columns)
 

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from hedgerow import progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
-from hedgerow.inference.intervals import TABLES
-from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism.calibrate import finish
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
@@ -156,30 +154,6 @@ class Synthesizer(Results):
         self._fitted = Fitted(self.settings, start, outcome, scale, key, seeded, tuple(left_out))
         return self._fitted
 
-    def intervals(self, *, level: float = 0.95, tables: int = TABLES) -> Any:
-        """Interval estimates of the coefficients and σ: one row per parameter, in a table of the fitted kind.
-
-        A parametric bootstrap through the same procedure, with `tables` simulated tables, for corrected draws
-        of the normal and lognormal models (docs/bias.md, "Intervals"). `corrected` is False where a draw went
-        out uncorrected. The same each time; approximate, and only as good as the model.
-
-        Formal guarantees
-        -----------------
-        A function of released draws and public things: post-processing, covered by the ε of `sample`,
-        provided that giving it out was decided on before looking.
-        """
-        check_intervals(self.settings.model, debias=self.settings.debias, level=level, tables=tables)
-        estimates = self.interval_estimates(level=level, tables=tables)
-        return self.like(
-            {
-                "parameter": list(estimates.parameters),
-                "estimate": estimates.estimate,
-                "lower": estimates.lower,
-                "upper": estimates.upper,
-                "corrected": [estimates.corrected] * len(estimates.parameters),
-            }
-        )
-
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
         return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
@@ -198,9 +172,8 @@ def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] 
         )
     named = {design.outcome, *design.predictors, *left_out}
     unused = [name for name in table.columns if name not in named]
-    if not unused:
-        return []
-    return [
+    note = (
         f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
         "unprotected. Drop them if they say anything about the outcome."
-    ]
+    )
+    return [note] if unused else []

@@ -25,19 +25,7 @@ from hedgerow.privacy.weights import (
 )
 
 __all__ = [
-    "Advice",
-    "CallableWeights",
-    "CapWeights",
-    "Evidence",
-    "FixedWeights",
-    "IdentificationWeights",
-    "InverseWeights",
-    "LinearWeights",
-    "LogisticWeights",
-    "Reweighted",
-    "ScalarWeights",
-    "SoftmaxWeights",
-    "Weights",
-    "advise",
-    "as_weights",
-]
+    "Advice", "CallableWeights", "CapWeights", "Evidence", "FixedWeights", "IdentificationWeights",
+    "InverseWeights", "LinearWeights", "LogisticWeights", "Reweighted", "ScalarWeights", "SoftmaxWeights",
+    "Weights", "advise", "as_weights",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from hedgerow.advice.candidates import METHODS, PLAIN, STATISTICS, Candidate, trial, unweighted, usual
 from hedgerow.arrays import Array
@@ -17,7 +17,7 @@ from hedgerow.models.base import Parameters
 from hedgerow.models.exact import Regression
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.randomness import Key, Stream
+from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.design import Design
 from hedgerow.tables.formula import outcome_of
@@ -83,9 +83,8 @@ class Advice:
         yield f"  {'weights, bound':24}{'method':24}{'right':>8}{'wrong':>8}{'score':>8}{'loss/ε':>14}  claim"
         for row in self.by_claim.to_dict("records"):
             figures = "".join(f"{row[name]:>8.2f}" for name in (RIGHT, WRONG, "score"))
-            loss = "  ".join(
-                "-" if pd.isna(row[k]) else f"{row[k]:.2f}" for k in ("loss_right", "loss_wrong")
-            )
+            worst = (row[f"loss_{RIGHT}"], row[f"loss_{WRONG}"])
+            loss = "  ".join("-" if pd.isna(one) else f"{one:.2f}" for one in worst)
             yield f"  {row['weights']:24}{row['method']:24}{figures}{loss:>14}  {row['claim']}"
         yield ""
         if self.by_claim.empty:
@@ -157,7 +156,13 @@ def advise(
     None is made or spent: what comes out is a function of what goes in, which must be public. An advice is
     an average over simulated tables; the price on the table at hand is found by calibration alone.
     """
-    _check(epsilon, trust, tables=tables, copies=copies, records=records)
+    if not is_finite(epsilon) or epsilon <= 0:
+        raise SettingError(f"epsilon must be a positive finite number, got {epsilon!r}.")
+    if not is_finite(trust) or not 0 <= trust <= 1:
+        raise SettingError(f"trust must lie between 0 and 1, got {trust!r}.")
+    for name, count in {"tables": tables, "copies": copies, "records": records}.items():
+        if count is not None and (not is_count(count) or count < 1):
+            raise SettingError(f"{name} must be a whole number from 1 up, got {count!r}.")
     model = model_named(family, prior)
     if not isinstance(model, Regression):
         raise SettingError(
@@ -183,17 +188,17 @@ def advise(
     for name, errors in _ERRORS.items():
         for number in range(tables):
             here = key.child(name).child(number)
-            noise = errors(here.child("errors").stream(), design.records)
-            values = _simulated(model, design, draw(here.child("parameters")), noise)
-            same = {"model": name, "table": number}
+            noise = errors(here.child("errors").stream().uniform(design.records))
+            values = _simulate(model, design, draw(here.child("parameters")), noise)
+            data, common = frame.assign(**{outcome: values}), settings | {"seed": here.integer()}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HedgerowWarning)
-                data, common = frame.assign(**{outcome: values}), settings | {"seed": here.integer()}
-                rows.append({"weights": UNWEIGHTED, **same, **vars(unweighted(formula, data, **common)[0])})
+                losses = {UNWEIGHTED: unweighted(formula, data, **common)[:1]}
                 for one in chosen:
-                    found = trial(one, formula, data, epsilon=epsilon, audited=_AUDITED, **common)
-                    rows += [{"weights": one.label, **same, **vars(loss)} for loss in found]
-    scored = _scored(pd.DataFrame(rows), chosen, tables, trust)
+                    losses[one.label] = trial(one, formula, data, epsilon=epsilon, audited=_AUDITED, **common)
+            same = {"model": name, "table": number}
+            rows += [{"weights": label, **same, **vars(one)} for label in losses for one in losses[label]]
+    scored = _score(pd.DataFrame(rows), chosen, tables, trust)
     return Advice(float(epsilon), design.records, source, float(trust), scored, chosen)
 
 
@@ -206,6 +211,7 @@ def _chosen(
     found = tuple(candidates) if isinstance(candidates, Iterable) else (candidates,)
     if not found:
         raise SettingError("candidates is empty: give some, or leave it out.")
+    labels = {UNWEIGHTED}
     for one in found:
         if not isinstance(one, Candidate):
             raise SettingError(
@@ -217,24 +223,16 @@ def _chosen(
                 f"candidates: '{one.label}' has the standard {one.standard.label}, which uses no weights and "
                 "can meet no target. All candidates are compared with it anyway: leave it out."
             )
-    labels = [UNWEIGHTED, *(one.label for one in found)]
-    twice = next((label for place, label in enumerate(labels) if label in labels[:place]), None)
-    if twice is not None:
-        raise SettingError(f"candidates: the label '{twice}' is taken. Give each candidate its own.")
+        if one.label in labels:
+            raise SettingError(f"candidates: the label '{one.label}' is taken. Give each candidate its own.")
+        labels.add(one.label)
     return found
 
 
-def _normal(stream: Stream, size: int) -> Array:
-    return stream.normal(size)
-
-
-def _t3(stream: Stream, size: int) -> Array:
-    """Student's t with 3 degrees of freedom, scaled to variance 1."""
-    return np.asarray(stdtrit(3.0, stream.uniform(size)) / np.sqrt(3.0), dtype=np.float64)
-
-
-_ERRORS: dict[str, Callable[[Stream, int], Array]] = {RIGHT: _normal, WRONG: _t3}
-_Draw = Callable[[Key], Parameters]
+_ERRORS: dict[str, Callable[[Array], Array]] = {
+    RIGHT: ndtri,
+    WRONG: lambda uniforms: stdtrit(3.0, uniforms) / np.sqrt(3.0),  # scaled to variance 1
+}
 
 
 def _parameters(
@@ -244,22 +242,39 @@ def _parameters(
     estimated: bool,
     prior: Prior | None,
     key: Key,
-) -> tuple[_Draw, str]:
+) -> tuple[Callable[[Key], Parameters], str]:
     """Where tables are simulated, and where that comes from, in words."""
     if given is not None:
-        guess = _guess(design, given)
+        wanted = [*design.columns, "sigma"]
+        if set(given) != set(wanted) or not all(is_finite(value) for value in given.values()):
+            raise SettingError(
+                f"parameters must give a finite number for each of {', '.join(wanted)}, on the model's "
+                f"scale; got {', '.join(str(name) for name in given) or 'none'}."
+            )
+        if given["sigma"] <= 0:
+            raise SettingError(f"parameters: sigma must be positive, got {given['sigma']!r}.")
+        beta = np.array([given[name] for name in design.columns], dtype=np.float64)
+        guess = {"beta": beta, "sigma": np.asarray(float(given["sigma"]))}
         return lambda _: guess, "parameters given as public guesses"
     if estimated:
         model.check(design)
-        found = model.natural(design, model.centre(design, np.ones(design.records), key=key))
-        return lambda _: found, "parameters estimated from the public stand-in"
+        centre = model.natural(design, model.centre(design, np.ones(design.records), key=key))
+        return lambda _: centre, "parameters estimated from the public stand-in"
     if prior is None:
         raise SettingError(
             f"advise has nothing to simulate at: the public table has no column '{design.outcome}', and the "
             "default prior is too vague. Give parameters={...} as public guesses, a prior that says "
             "something, or a public stand-in with an outcome."
         )
-    _check_informative(design, prior)
+    _, deviation = prior.moments(design)
+    widest = float(np.sqrt(np.square(design.matrix * deviation * prior.residual).sum(axis=1)).max())
+    if widest > _WIDEST * prior.residual or prior.residual_df < _FEWEST:
+        raise SettingError(
+            f"prior is too vague to simulate from: fitted values would scatter by {widest:.3g} with residual "
+            f"{prior.residual:g} worth {prior.residual_df:g} records; at most {_WIDEST:g} times the residual "
+            f"and at least {_FEWEST:g} records are needed. Name coefficients={{...}} and residual_df, or "
+            "give parameters={...} as public guesses."
+        )
     # The posterior of records that all have power 0 is the prior.
     nothing = model.posterior(design, np.zeros(design.records))
 
@@ -270,33 +285,7 @@ def _parameters(
     return drawn, "parameters drawn from the prior"
 
 
-def _guess(design: Design, given: Mapping[str, float]) -> Parameters:
-    wanted = [*design.columns, "sigma"]
-    if set(given) != set(wanted) or not all(is_finite(value) for value in given.values()):
-        raise SettingError(
-            f"parameters must give a finite number for each of {', '.join(wanted)}, on the model's scale; "
-            f"got {', '.join(str(name) for name in given) or 'none'}."
-        )
-    if given["sigma"] <= 0:
-        raise SettingError(f"parameters: sigma must be positive, got {given['sigma']!r}.")
-    beta = np.array([given[name] for name in design.columns], dtype=np.float64)
-    return {"beta": beta, "sigma": np.asarray(float(given["sigma"]))}
-
-
-def _check_informative(design: Design, prior: Prior) -> None:
-    """Refuse a prior under which simulated outcomes look like no data at all."""
-    _, deviation = prior.moments(design)
-    widest = float(np.sqrt(np.square(design.matrix * deviation * prior.residual).sum(axis=1)).max())
-    if widest > _WIDEST * prior.residual or prior.residual_df < _FEWEST:
-        raise SettingError(
-            f"prior is too vague to simulate from: fitted values would scatter by {widest:.3g} with residual "
-            f"{prior.residual:g} worth {prior.residual_df:g} records; at most {_WIDEST:g} times the residual "
-            f"and at least {_FEWEST:g} records are needed. Name coefficients={{...}} and residual_df, or "
-            "give parameters={...} as public guesses."
-        )
-
-
-def _simulated(model: Regression, design: Design, parameters: Parameters, noise: Array) -> Array:
+def _simulate(model: Regression, design: Design, parameters: Parameters, noise: Array) -> Array:
     response = design.matrix @ parameters["beta"] + parameters["sigma"] * noise
     with np.errstate(over="ignore", under="ignore"):
         values = model.outcome(response)
@@ -306,7 +295,7 @@ def _simulated(model: Regression, design: Design, parameters: Parameters, noise:
     return values
 
 
-def _scored(rows: pd.DataFrame, chosen: Sequence[Candidate], tables: int, trust: float) -> pd.DataFrame:
+def _score(rows: pd.DataFrame, chosen: Sequence[Candidate], tables: int, trust: float) -> pd.DataFrame:
     """Mean errors by candidate and method, as ratios to Unweighted's on the same tables; best first."""
     rows["loss_recomputed"] = rows["loss_recomputed"].astype(np.float64)
     means: Any = rows.groupby(["weights", "method", "model"], sort=False)[list(STATISTICS)].mean()
@@ -325,15 +314,5 @@ def _scored(rows: pd.DataFrame, chosen: Sequence[Candidate], tables: int, trust:
                 row[f"loss_{model}"] = float(mine[mine["model"] == model]["loss_recomputed"].max())
                 score += share * ratio if share else 0.0
             held = met == 1 and not row[f"loss_{RIGHT}"] > 1
-            found.append(row | {"met": met, "score": score if held else np.nan, "claim": one.claim})
+            found.append(row | {"met": met, "score": score if held else np.nan, "claim": one.bound.brief})
     return pd.DataFrame(found).sort_values("score", kind="stable").reset_index(drop=True)
-
-
-def _check(epsilon: Any, trust: Any, **counts: Any) -> None:
-    if not is_finite(epsilon) or epsilon <= 0:
-        raise SettingError(f"epsilon must be a positive finite number, got {epsilon!r}.")
-    if not is_finite(trust) or not 0 <= trust <= 1:
-        raise SettingError(f"trust must lie between 0 and 1, got {trust!r}.")
-    for name, count in counts.items():
-        if count is not None and (not is_count(count) or count < 1):
-            raise SettingError(f"{name} must be a whole number from 1 up, got {count!r}.")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
 from hedgerow.errors import CalibrationError, DataError
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
@@ -45,11 +44,6 @@ class Candidate:
     weights: Weights | None = None  # None: the standard brings its own
     standard: Standard = field(default_factory=ADP)
 
-    @property
-    def claim(self) -> str:
-        """What an ε under this bound says, in short."""
-        return self.bound.brief
-
     def settings(self) -> dict[str, Any]:
         """As `Synthesizer` takes it."""
         own = {"weights": self.weights, "bound": self.bound} if self.bound.over_draws else {}
@@ -62,22 +56,21 @@ def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = Non
     Linear and inverse weights are not there under the sharper bounds: recomputed without a record they were
     seen to exceed them (docs/honesty.md). Caps are shares of the target, which is public.
     """
-    found = [
-        Candidate("linear, 2Δ", LIPSCHITZ, LinearWeights()),
-        Candidate("softmax, oscillation", OSCILLATION, SoftmaxWeights(risk="oscillation")),
-        Candidate("logistic, oscillation", OSCILLATION, LogisticWeights(risk="oscillation")),
-        Candidate("scalar, oscillation", OSCILLATION, ScalarWeights(1.0)),
-    ]
-    caps = {
+    cap = recommended_weights(epsilon)
+    rules: dict[str, Weights] = {
+        "softmax": SoftmaxWeights(risk="oscillation"),
+        "logistic": LogisticWeights(risk="oscillation"),
+        "scalar": ScalarWeights(1.0),
         "cap ε/4": CapWeights(epsilon / 4, risk="oscillation"),
         "cap ε/2": CapWeights(epsilon / 2, risk="oscillation"),
-        "cap ε": recommended_weights(epsilon),
+        "cap ε": cap,
     }
-    found += [Candidate(f"{name}, oscillation", OSCILLATION, weights) for name, weights in caps.items()]
-    found.append(Candidate("cap ε, exact", EXACT, caps["cap ε"]))
-    if box is not None:
-        found.append(Candidate("strict", STRICT, None, Strict(box, "public, as given")))
-    return tuple(found)
+    return (
+        Candidate("linear, 2Δ", LIPSCHITZ, LinearWeights()),
+        *(Candidate(f"{name}, oscillation", OSCILLATION, weights) for name, weights in rules.items()),
+        Candidate("cap ε, exact", EXACT, cap),
+        *([] if box is None else [Candidate("strict", STRICT, None, Strict(box, "public, as given"))]),
+    )
 
 
 @dataclass(frozen=True)
@@ -86,9 +79,7 @@ class Loss:
 
     method: str
     ecdf_max: float  # the largest difference of the empirical distribution functions
-    log_q90: (
-        float  # |difference of the 90 % quantiles| on the model's scale: of logarithms, for the lognormal
-    )
+    log_q90: float  # |difference of the 90 % quantiles| on the model's scale: log x for the lognormal
     corrected: int  # draws for which the search settled
     loss_recomputed: float | None = None  # largest privacy loss with weights recomputed, over the target
     loss_either: float | None = None  # the same at draws of either posterior
@@ -137,14 +128,9 @@ def _loss(method: str, fitted: Fitted) -> Loss:
     scale = getattr(model, "base", model).response  # a boxed model's is its base's
     original = fitted.start.design.values
     # Where hardly a record keeps a weight, draws are nearly the prior's and copies leave the numbers.
-    positive = model.name == "lognormal"
-    ends = _NUMBERS if positive else (-_NUMBERS[1], _NUMBERS[1])
+    ends = _NUMBERS if model.name == "lognormal" else (-_NUMBERS[1], _NUMBERS[1])
     copies = [np.clip(copy, *ends) for copy in fitted.predict()]
     gaps = [ecdf_distance(original, copy).maximum for copy in copies]
-    tails = [abs(_q90(scale(copy)) - _q90(scale(original))) for copy in copies]
+    tails = [abs(np.quantile(scale(copy), 0.9) - np.quantile(scale(original), 0.9)) for copy in copies]
     settled = sum(draw.converged for draw in fitted.released)
     return Loss(method, float(np.mean(gaps)), float(np.mean(tails)), settled)
-
-
-def _q90(values: PerRecord) -> float:
-    return float(np.quantile(values, 0.9))

@@ -12,9 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.base import Model
 from hedgerow.models.exact import Lognormal, Regression
 from hedgerow.models.families import model_named
 from hedgerow.privacy.strict import Boxed, Strict
@@ -22,13 +20,11 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-Point = tuple[Mapping[str, Any], tuple[float, float]]
-
 
 def box_from_medians(
     formula: str,
     predictors: Any,
-    points: Sequence[Point],
+    points: Sequence[tuple[Mapping[str, Any], tuple[float, float]]],
     *,
     top_decile_ratio: tuple[float, float] | None = None,
     top_decile_gap: tuple[float, float] | None = None,
@@ -85,14 +81,13 @@ def box_cost(
     uniforms = Key.from_seed(seed).child("box").stream().uniform(design.records)
     values = model.predict(design, {"beta": centre, "sigma": np.asarray(sigma)}, uniforms)
     simulated = design.replace_values(values)
-    columns: dict[str, list[float]] = {"factor": [], "mean_weight": [], "effective_records": []}
-    for factor in factors:
-        wide = Boxed(model, Strict(widened(box, factor)).box)
-        weight = np.minimum(1.0, epsilon / wide.oscillation(simulated))
-        columns["factor"].append(float(factor))
-        columns["mean_weight"].append(float(weight.mean()))
-        columns["effective_records"].append(float(weight.sum()))
-    return columns
+    wider = [Boxed(model, Strict(widened(box, factor)).box) for factor in factors]
+    weights = [np.minimum(1.0, epsilon / wide.oscillation(simulated)) for wide in wider]
+    return {
+        "factor": [float(factor) for factor in factors],
+        "mean_weight": [float(weight.mean()) for weight in weights],
+        "effective_records": [float(weight.sum()) for weight in weights],
+    }
 
 
 def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
@@ -111,7 +106,7 @@ def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, 
 
 
 def _regression(family: str) -> Regression:
-    model: Model = model_named(family, None)
+    model = model_named(family, None)
     if not isinstance(model, Regression):
         raise SettingError(f"A box needs the normal or the lognormal family, got {family!r}.")
     return model
@@ -134,13 +129,10 @@ def _end(model: Regression, value: float) -> float:
 def _sigma(
     model: Regression, ratio: tuple[float, float] | None, gap: tuple[float, float] | None
 ) -> tuple[float, float]:
-    given = ratio if isinstance(model, Lognormal) else gap
-    wanted = "top_decile_ratio" if isinstance(model, Lognormal) else "top_decile_gap"
-    least = 1.0 if isinstance(model, Lognormal) else 0.0
+    given, wanted, least = gap, "top_decile_gap", 0.0
+    if isinstance(model, Lognormal):
+        given, wanted, least = ratio, "top_decile_ratio", 1.0
     if given is None or not least < min(given) < max(given) < np.inf:
         raise SettingError(f"Give {wanted} as two different numbers above {least:g}, got {given!r}.")
-    spread: Array = np.sort(np.asarray(given, dtype=np.float64))
-    if isinstance(model, Lognormal):
-        spread = np.log(spread)
-    low, high = spread / ndtri(0.9)
+    low, high = model.response(np.sort(np.asarray(given, dtype=np.float64))) / ndtri(0.9)
     return float(low), float(high)

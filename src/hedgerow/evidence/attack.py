@@ -78,36 +78,24 @@ def attack(
         without = power.copy()
         without[record] = 0.0
     exact = model._centred(design) if isinstance(model, Boxed) else base
-    rivals = exact.posterior(design, power), exact.posterior(design, without)
-    scores = [
-        _scores(model, base, design, exponents, rivals, trials, key.child(name))
-        for name, exponents in (("with", power), ("without", without))
-    ]
-    return _decide(scores[0], scores[1], claimed, trials, confidence)
-
-
-def _scores(
-    model: Model,
-    base: Regression,
-    design: Design,
-    power: PerRecord,
-    rivals: tuple[Posterior, Posterior],
-    trials: int,
-    key: Key,
-) -> PerDraw:
-    """The log likelihood ratio of each of many copies."""
-    draws = model.sample(design, power, draws=trials, key=key.child("draws")).parameters
+    rivals = [exact.posterior(design, exponents) for exponents in (power, without)]
     gram = design.matrix.T @ design.matrix
-    found = np.empty(trials)
-    for k in range(trials):
-        uniforms = key.child("copy").child(k).stream().uniform(design.records)
-        one = {name: value[k] for name, value in draws.items()}
-        response = base.response(base.predict(design, one, uniforms))
-        sums = design.matrix.T @ response, float(response @ response)
-        found[k] = _log_marginal(rivals[0], gram, *sums, design.records) - _log_marginal(
-            rivals[1], gram, *sums, design.records
-        )
-    return found
+
+    def log_ratios(exponents: PerRecord, own: Key) -> PerDraw:
+        """The log likelihood ratio of each of many copies."""
+        draws = model.sample(design, exponents, draws=trials, key=own.child("draws")).parameters
+        ratios = np.empty(trials)
+        for k in range(trials):
+            uniforms = own.child("copy").child(k).stream().uniform(design.records)
+            one = {name: value[k] for name, value in draws.items()}
+            response = base.response(base.predict(design, one, uniforms))
+            sums = design.matrix.T @ response, float(response @ response)
+            used, withheld = (_log_marginal(rival, gram, *sums, design.records) for rival in rivals)
+            ratios[k] = used - withheld
+        return ratios
+
+    present, absent = log_ratios(power, key.child("with")), log_ratios(without, key.child("without"))
+    return _decide(present, absent, claimed, trials, confidence)
 
 
 def _log_marginal(posterior: Posterior, gram: Array, cross: Array, square: float, records: int) -> float:

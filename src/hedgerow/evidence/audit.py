@@ -10,14 +10,14 @@ An audit bounds the loss from below: it looks at the data at hand, at some recor
 A loss above the stated price is a finding, and is reported as one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import LogLik, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, PerRecord
 from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
 from hedgerow.mechanism.calibrate import settle
@@ -34,7 +34,6 @@ from hedgerow.randomness import Key
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CLOSED, _ESTIMATE = "exact", "estimate, cannot certify"
 _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
 
 
@@ -64,7 +63,7 @@ class Audit:
     @property
     def kind(self) -> str:
         """Whether losses are exact, or estimates that cannot certify."""
-        return _CLOSED if self.importance is None else _ESTIMATE
+        return "exact" if self.importance is None else "estimate, cannot certify"
 
     @property
     def largest_fixed(self) -> float:
@@ -89,22 +88,19 @@ class Audit:
 
     def columns(self) -> dict[str, Any]:
         """Tidy columns, one row per record: losses and δ; NaN where weights were not recomputed."""
-        again, again_delta, reverse = (np.full(len(self.fixed), np.nan) for _ in range(3))
-        again[self.chosen], again_delta[self.chosen] = self.recomputed, self.recomputed_delta
-        reverse[self.chosen] = self.reverse
-        found = {
+        again = np.full((3, len(self.fixed)), np.nan)
+        again[:, self.chosen] = self.recomputed, self.recomputed_delta, self.reverse
+        columns = {
             "record": np.arange(len(self.fixed)),
             "kind": [self.kind] * len(self.fixed),
             "loss_fixed": self.fixed,
             "delta_fixed": self.delta,
-            "loss_recomputed": again,
-            "delta_recomputed": again_delta,
-            "loss_reverse": reverse,
-            "breach": (self.fixed > self.epsilon) | (again > self.epsilon),
+            **dict(zip(("loss_recomputed", "delta_recomputed", "loss_reverse"), again, strict=True)),
+            "breach": (self.fixed > self.epsilon) | (again[0] > self.epsilon),
         }
         if self.importance is not None:
-            found |= {"pareto_k": self.importance.pareto_k, "effective_draws": self.importance.effective}
-        return found
+            columns |= {"pareto_k": self.importance.pareto_k, "effective_draws": self.importance.effective}
+        return columns
 
     def plot(self) -> "Figure":
         """Losses against the stated price, by record; confidential."""
@@ -113,53 +109,46 @@ class Audit:
         )
 
     def __str__(self) -> str:
-        found, again, more = len(self.breaches), self.largest_recomputed, len(self.reverse_breaches)
-        lines = [
-            f"hedgerow audit (confidential): {self.kind}",
-            "",
-            f"  stated price of one copy:           {self.epsilon:.3f}",
-            f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({len(self.fixed)} records)",
-            f"  largest loss, weights recomputed:   {again:.3f}  ({len(self.chosen)} records)"
-            if again is not None
-            else f"  weights recomputed:                 {self._why_not()}",
-            "",
-            f"Finding: the loss about {found} records exceeds the stated price."
-            if found
-            else "No loss above the stated price was found.",
-            *(
-                [
-                    f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
-                    "direction that no draw-based statement covers."
-                ]
-                if more
-                else []
-            ),
-            "An audit bounds the loss from below: other records, draws or data may show a larger one.",
-        ]
-        return "\n".join([*lines, *self._doubts()])
+        return "\n".join(self._lines())
 
-    def _why_not(self) -> str:
-        if self.own_weights:
-            return "as fixed: each weight depends on its own record alone"
-        if self.importance is not None:
-            return "for no record: each takes a fit by Markov chain; ask for some with riskiest= or sample="
-        return "for no record"
-
-    def _doubts(self) -> list[str]:
-        """What an estimate by importance weights is worth."""
-        if self.importance is None:
-            return []
-        doubtful = int(self.importance.untrusted.sum())
-        lines = [
+    def _lines(self) -> Iterator[str]:
+        records, found, more = len(self.fixed), len(self.breaches), len(self.reverse_breaches)
+        yield f"hedgerow audit (confidential): {self.kind}\n"
+        yield f"  stated price of one copy:           {self.epsilon:.3f}"
+        yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({records} records)"
+        if self.largest_recomputed is not None:
+            loss = f"{self.largest_recomputed:.3f}  ({len(self.chosen)} records)"
+            yield f"  largest loss, weights recomputed:   {loss}\n"
+        else:
+            why = "for no record"
+            if self.own_weights:
+                why = "as fixed: each weight depends on its own record alone"
+            elif self.importance is not None:
+                why += ": each takes a fit by Markov chain; ask for some with riskiest= or sample="
+            yield f"  weights recomputed:                 {why}\n"
+        if found:
+            yield f"Finding: the loss about {found} records exceeds the stated price."
+        else:
+            yield "No loss above the stated price was found."
+        if more:
+            yield (
+                f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
+                "direction that no draw-based statement covers."
+            )
+        yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
+        if self.importance is None or self.recomputed_k is None:
+            return
+        yield (
             "These losses are estimates by importance weights. With weights fixed they lie below the "
-            "oscillation by construction, so that they cannot certify it.",
-            f"Pareto k̂ above {TRUSTED} (no trust): {doubtful} of {len(self.fixed)} records; fewest effective "
-            f"draws of any record: {self.importance.effective.min():.0f}.",
-        ]
-        if self.recomputed_k is not None and len(self.recomputed_k):
+            "oscillation by construction, so that they cannot certify it."
+        )
+        yield (
+            f"Pareto k̂ above {TRUSTED} (no trust): {int(self.importance.untrusted.sum())} of {records} "
+            f"records; fewest effective draws of any record: {self.importance.effective.min():.0f}."
+        )
+        if len(self.recomputed_k):
             doubtful = int((self.recomputed_k > TRUSTED).sum())
-            lines.append(f"With weights recomputed: {doubtful} of {len(self.recomputed_k)} records.")
-        return lines
+            yield f"With weights recomputed: {doubtful} of {len(self.recomputed_k)} records."
 
     def __repr__(self) -> str:
         return (
@@ -191,9 +180,8 @@ def audit(
             f"{settings.standard.label}: each weight depends on its own record alone, so that there is "
             "nothing to recompute. Leave out riskiest and sample."
         )
-    usual = (_RISKIEST, _SAMPLE) if closed else (0, 0)
-    first = usual[0] if riskiest is None else riskiest
-    others = usual[1] if sample is None else sample
+    first = (_RISKIEST if closed else 0) if riskiest is None else riskiest
+    others = (_SAMPLE if closed else 0) if sample is None else sample
     if not all(is_count(count) and count >= 0 for count in (first, others)):
         raise SettingError(f"riskiest and sample must be counts, got {riskiest!r} and {sample!r}.")
     fixed, delta = _fixed(outcome, epsilon)
@@ -234,13 +222,11 @@ def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -
 def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
     """max |L| and δ(ε) with weights fixed; draws from the other posterior by importance weights."""
     withheld = outcome.pricing.withheld
-    constant = withheld.constant
-    if constant is None:
-        constant = outcome.pricing.importance.constant
+    constant = outcome.pricing.importance.constant if withheld.constant is None else withheld.constant
     delta = np.empty(outcome.fit.design.records)
     for records in blocks(len(delta), outcome.fit.draws):
         loss = outcome.fit.power[records] * outcome.fit.log_lik(records) - constant[records]
-        delta[records] = _delta(loss, epsilon)
+        delta[records] = _estimated_delta(loss, epsilon)
     return EXACT.by_record(replace(withheld, constant=constant)), delta
 
 
@@ -254,7 +240,7 @@ def _exact_again(
     here = posterior.log_density(draws) - other.log_density(draws)
     fresh = other.draw(len(draws), key)
     there = posterior.log_density(fresh) - other.log_density(fresh)
-    delta = max(_excess(here, epsilon), _excess(-there, epsilon))
+    delta = float(max(_excess(here, epsilon), _excess(-there, epsilon)))
     return float(np.abs(here).max()), delta, float(np.abs(there).max())
 
 
@@ -266,21 +252,20 @@ def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tupl
         moved += fit.log_lik(records) @ (fit.power - power)[records]
     weighed = importance(moved[:, None])
     loss = moved[:, None] - weighed.constant
-    return float(np.abs(loss).max()), float(_delta(loss, epsilon)[0]), float(weighed.pareto_k[0])
+    return float(np.abs(loss).max()), float(_estimated_delta(loss, epsilon)[0]), float(weighed.pareto_k[0])
 
 
-def _delta(loss: LogLik, epsilon: float) -> PerRecord:
+def _estimated_delta(loss: LogLik, epsilon: float) -> PerRecord:
     """δ(ε) of each record, draws from the other posterior by importance weights exp(−L)."""
     with np.errstate(over="ignore"):
-        forward = np.maximum(-np.expm1(epsilon - loss), 0.0).mean(axis=0)
         backward = np.maximum(np.exp(-loss) - np.exp(epsilon), 0.0).mean(axis=0)
-    return np.clip(np.maximum(forward, backward), 0.0, 1.0)
+    return np.clip(np.maximum(_excess(loss, epsilon), backward), 0.0, 1.0)
 
 
-def _excess(loss: PerDraw, epsilon: float) -> float:
-    """E (1 − e^{ε − L})₊."""
+def _excess(loss: Array, epsilon: float) -> Array:
+    """E (1 − e^{ε − L})₊ over the draws, the first axis."""
     with np.errstate(over="ignore"):
-        return float(np.maximum(-np.expm1(epsilon - loss), 0.0).mean())
+        return np.asarray(np.maximum(-np.expm1(epsilon - loss), 0.0).mean(axis=0))
 
 
 def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key) -> NDArray[np.int64]:

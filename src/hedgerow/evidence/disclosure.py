@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.tables.table import Table
 
@@ -30,9 +29,7 @@ class Disclosure:
     true_match_rate: float
     false_match_rate: float  # NaN where no record has exactly one match
     identification_risk: float
-    attribute_rate: (
-        float  # share of outcomes guessed to within the radius from rows with the same known columns
-    )
+    attribute_rate: float  # share of outcomes guessed to within the radius from rows of the same pattern
     attribute_baseline: float  # the same from the whole copy
 
 
@@ -49,7 +46,7 @@ def disclosure(
         )
     true, fake = table.numbers(outcome), synthetic.numbers(outcome)
     patterns = table.labels(list(known))
-    matches, near, guess = np.empty(len(true)), np.empty(len(true)), np.empty(len(true))
+    matches, near, guess = np.empty((3, len(true)))
     ends = true * (1 - radius), true * (1 + radius)
     low, high = np.minimum(*ends), np.maximum(*ends)
     for label in np.unique(patterns):
@@ -67,10 +64,6 @@ def disclosure(
         true_match_rate=float((single & own).mean()),
         false_match_rate=float((single & ~own).sum() / single.sum()) if single.any() else float("nan"),
         identification_risk=float((own * (1 - near)).mean()),
-        attribute_rate=_within(guess, low, high),
-        attribute_baseline=_within(np.full(len(true), np.median(fake)), low, high),
+        attribute_rate=float(((guess >= low) & (guess <= high)).mean()),
+        attribute_baseline=float(((np.median(fake) >= low) & (np.median(fake) <= high)).mean()),
     )
-
-
-def _within(guess: PerRecord, low: PerRecord, high: PerRecord) -> float:
-    return float(((guess >= low) & (guess <= high)).mean())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.errors import DataError, SettingError
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.mechanism.price import Price
@@ -21,17 +21,16 @@ from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.weights import Evidence, LinearWeights, Weights, as_weights, checked_alpha
 from hedgerow.progress import report, shown
 
+_NEEDS_MASS = "{} needs log_mass, the log probability of each record's range at each draw."
+
 
 @dataclass(frozen=True, repr=False)
-class Prices:
+class Prices(Confidential):
     """The price for both neighbours, and the own one as the draws doubled; confidential."""
 
     own: Price
     withheld: Price
     by_draws: tuple[tuple[int, Price], ...]
-
-    def __repr__(self) -> str:
-        return f"Prices({len(self.own.sensitivity)} records, confidential)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,52 +115,40 @@ def assess(
             f"log_mass has {mass.draws} draws of {mass.records} records, log_lik {density.draws} of "
             f"{density.records}; they must match."
         )
-    with shown():
-        if alpha is None:
-            return _unweighted(density, mass, chosen, weights, known, already_weighted)
-        return _weighted(density, mass, chosen, weights, alpha, known, already_weighted)
-
-
-def _unweighted(
-    density: DrawMatrix,
-    mass: DrawMatrix | None,
-    standard: Standard,
-    weights: Any,
-    known: Any,
-    already_weighted: bool | None,
-) -> Assessment:
-    if already_weighted or known is not None:
+    if alpha is not None and weights is not None:
+        raise SettingError("Give alpha, the weights of this fit, or weights, a rule for new ones; not both.")
+    if alpha is None and (already_weighted or known is not None):
         raise SettingError(
             "Without alpha the matrix is an unweighted fit: already_weighted and known go with alpha. Give "
             "the weights of that fit as alpha."
         )
-    ones = np.ones(density.records)
-    whole = _whole_line(density.records)
-    plain = sensitive_part(Unweighted(), ones, np.zeros_like(ones), whole)
-    pricing = _priced(density, None, plain, ones, None)
-    risk = Risk.from_extremes(pricing.own.extremes)
-    share = _share_outside(mass, standard, density.records)
-    found = _alpha(as_weights(LinearWeights() if weights is None else weights), risk, standard)
-    return Assessment(standard, found, share, standard.power(found, share), pricing, risk)
+    with shown():
+        if alpha is not None:
+            return _assess_weighted(density, mass, chosen, alpha, known, already_weighted)
+        ones = np.ones(density.records)
+        plain = sensitive_part(Unweighted(), ones, np.zeros_like(ones), _whole_line(density.records))
+        pricing = _price(density, None, plain, ones, None)
+        risk = Risk.from_extremes(pricing.own.extremes)
+        share = _share_outside(mass, chosen, density.records)
+        found = _alpha(as_weights(LinearWeights() if weights is None else weights), risk, chosen)
+        return Assessment(chosen, found, share, chosen.power(found, share), pricing, risk)
 
 
-def _weighted(
+def _assess_weighted(
     density: DrawMatrix,
     mass: DrawMatrix | None,
     standard: Standard,
-    weights: Any,
     alpha: Any,
     known: Any,
     already_weighted: bool | None,
 ) -> Assessment:
+    """The price of a fit that was made with weights `alpha`."""
     if not isinstance(already_weighted, bool):
         raise SettingError(
             "already_weighted must be said when alpha is given: True for log-likelihoods from a weighted "
             "brms or rstanarm fit, which contain the weight already; False for plain log densities. Counting "
             "the weight twice understates ε."
         )
-    if weights is not None:
-        raise SettingError("Give alpha, the weights of this fit, or weights, a rule for new ones; not both.")
     given = _by_record(alpha, "alpha", density)
     if standard.uses_known and known is None:
         raise SettingError(
@@ -170,22 +157,22 @@ def _weighted(
         )
     share = np.zeros_like(given) if known is None else _by_record(known, "known", density)
     power = standard.power(given, share)
+    ranged = sensitive_part(standard, given, share, _whole_line(density.records, ranged=True))
+    if mass is None and ranged.uses_mass:
+        raise SettingError(_NEEDS_MASS.format(standard.label))
     part = sensitive_part(standard, given, share, _whole_line(density.records, ranged=mass is not None))
-    if mass is None and (not isinstance(part, Linear) or _uses_mass(standard, given, share)):
-        raise SettingError(
-            f"{standard.label} needs log_mass, the log probability of each record's range at each draw."
-        )
     lost = isinstance(part, Linear) and not part.density[power == 0].any()
     if already_weighted and (power == 0).any() and not lost:
         raise SettingError(
             f"{standard.label} prices records of power 0 by their log-likelihood, which weighted values no "
             "longer hold. Compute plain log densities and say already_weighted=False."
         )
-    pricing = _priced(density, mass, part, power, already_weighted)
-    return Assessment(standard, given, share, power, pricing, None)
+    return Assessment(
+        standard, given, share, power, _price(density, mass, part, power, already_weighted), None
+    )
 
 
-def _priced(
+def _price(
     density: DrawMatrix,
     mass: DrawMatrix | None,
     part: Sensitive,
@@ -193,46 +180,36 @@ def _priced(
     already_weighted: bool | None,
 ) -> Prices:
     """Both neighbours' extremes over draws, block by block, as `price.Pricing` finds them for a fit."""
-    apart = withheld_part(power)
+    parts, every, zero = (part, withheld_part(power)), slice(None), power == 0
     marks = {density.draws // 8, density.draws // 4, density.draws // 2, density.draws} - {0}
-    running: tuple[Price, Price] | None = None
-    silent = np.zeros(density.records)  # largest |value| in the columns of records with power 0
+    running: list[Price] = []
     by_draws: list[tuple[int, Price]] = []
-    every = slice(None)
+    silent = True  # whether all values of records with power 0 are exactly zero
     for stop, values, log_mass in side_by_side(density, mass, marks):
-        silent = np.maximum(silent, np.where(power == 0, np.abs(values).max(axis=0), 0.0))
-        log_lik = (
-            np.where(power > 0, values / np.where(power > 0, power, 1.0), 0.0) if already_weighted else values
-        )
-        scored = (one(every, log_lik, log_mass) for one in (part, apart))
-        own, withheld = (Price(Extremes(d.min(axis=0), d.max(axis=0))) for d in scored)
-        now = own, withheld
-        running = now if running is None else (running[0].join(now[0]), running[1].join(now[1]))
+        silent = silent and not values[:, zero].any()
+        log_lik = values
+        if already_weighted:
+            log_lik = np.where(power > 0, values / np.where(power > 0, power, 1.0), 0.0)
+        scored = (one(every, log_lik, log_mass) for one in parts)
+        now = [Price(Extremes(d.min(axis=0), d.max(axis=0))) for d in scored]
+        running = [old.join(new) for old, new in zip(running, now, strict=True)] if running else now
         report("scoring", stop, density.draws)
         if stop in marks:
             by_draws.append((stop, running[0]))
-    if running is None:
+    if not running:
         raise DataError("log_lik has no draws.")
-    if already_weighted is not None:
-        _check_said(already_weighted, silent, power)
-    return Prices(running[0], running[1], tuple(by_draws))
-
-
-def _check_said(already_weighted: bool, silent: PerRecord, power: PerRecord) -> None:
-    """Records of power 0 tell whether the weight is in: with it, their values are all exactly zero."""
-    zero = power == 0
-    if not zero.any():
-        return
-    if already_weighted and (silent[zero] > 0).any():
+    # Records of power 0 tell whether the weight is in: with it, their values are all exactly zero.
+    if already_weighted is True and not silent:
         raise DataError(
             "already_weighted=True, but records of weight 0 have log-likelihoods other than 0: these values "
             "do not contain the weights. Say already_weighted=False."
         )
-    if not already_weighted and not (silent[zero] > 0).any():
+    if already_weighted is False and silent and zero.any():
         raise DataError(
             "already_weighted=False, but all log-likelihoods of records with weight 0 are exactly 0: these "
             "values contain the weights already, and ε would be understated. Say already_weighted=True."
         )
+    return Prices(running[0], running[1], tuple(by_draws))
 
 
 def _alpha(weights: Weights, risk: Risk, standard: Standard) -> PerRecord:
@@ -263,12 +240,8 @@ def _share_outside(mass: DrawMatrix | None, standard: Standard, records: int) ->
     if not standard.uses_known:
         return np.zeros(records)
     if mass is None:
-        raise SettingError(
-            f"{standard.label} needs log_mass, the log probability of each record's range at each draw."
-        )
-    total = np.zeros(records)
-    for _, block in mass.blocks():
-        total += np.exp(block).sum(axis=0)
+        raise SettingError(_NEEDS_MASS.format(standard.label))
+    total = sum((np.exp(block).sum(axis=0) for _, block in mass.blocks()), np.zeros(records))
     return np.clip(1 - total / mass.draws, 0, 1)
 
 
@@ -289,8 +262,3 @@ def _whole_line(records: int, *, ranged: bool = False) -> Interval:
     """Ranges are in log_mass; here it only matters whether there are any."""
     end = np.full(records, 0.0 if ranged else np.inf)
     return Interval(-end, end, np.ones(records, dtype=np.bool_))
-
-
-def _uses_mass(standard: Standard, alpha: PerRecord, known: PerRecord) -> bool:
-    part = sensitive_part(standard, alpha, known, _whole_line(len(alpha), ranged=True))
-    return not isinstance(part, Linear) or bool(part.mass.any())

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, Confidential
 from hedgerow.errors import DataError, SettingError
 
 _CELLS = 1 << 20  # 8 MiB of float64
 
 
 @dataclass(frozen=True, repr=False)
-class DrawMatrix:
+class DrawMatrix(Confidential):
     """A draws × records matrix, wherever it lies; confidential."""
 
     label: str
@@ -40,14 +40,18 @@ class DrawMatrix:
             yield slice(start, start + len(values)), values
             start += len(values)
 
-    def __repr__(self) -> str:
-        return f"DrawMatrix({self.draws} draws, {self.records} records, confidential)"
-
 
 def matrix_of(given: Any, label: str, variable: str | None = None) -> DrawMatrix:
     """An array, a path to a .npy or .parquet file, or an ArviZ InferenceData or DataTree."""
     if isinstance(given, str | Path):
-        return _from_path(Path(given), label)
+        path = Path(given)
+        if not path.is_file():
+            raise DataError(f"{label}: there is no file '{path.name}'. Give a .npy or .parquet file.")
+        if path.suffix == ".npy":
+            return _from_array(np.load(path, mmap_mode="r", allow_pickle=False), label)
+        if path.suffix == ".parquet":
+            return _from_parquet(path, label)
+        raise SettingError(f"{label}: '{path.name}' must end in .npy or .parquet.")
     group = _log_likelihood_group(given)
     if group is not None:
         return _from_group(group, label, variable)
@@ -75,16 +79,6 @@ def side_by_side(
                 waiting = np.concatenate([waiting, next(others)[1]])
             yield stop, piece, waiting[: len(piece)]
             waiting = waiting[len(piece) :]
-
-
-def _from_path(path: Path, label: str) -> DrawMatrix:
-    if not path.is_file():
-        raise DataError(f"{label}: there is no file '{path.name}'. Give a .npy or .parquet file.")
-    if path.suffix == ".npy":
-        return _from_array(np.load(path, mmap_mode="r", allow_pickle=False), label)
-    if path.suffix == ".parquet":
-        return _from_parquet(path, label)
-    raise SettingError(f"{label}: '{path.name}' must end in .npy or .parquet.")
 
 
 def _from_array(values: Any, label: str) -> DrawMatrix:

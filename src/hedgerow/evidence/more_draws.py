@@ -11,8 +11,8 @@ from hedgerow.drawing import price_by_draws
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
-from hedgerow.models.reductions import block_rows, blocks
-from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.models.reductions import block_rows
+from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 
 if TYPE_CHECKING:
@@ -93,33 +93,22 @@ def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
 
 def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord) -> PerDraw:
     """max_i |d_i − centre_i| for every draw, over the records that can decide it."""
-    if fit.influence is None:
-        return _streamed(fit, part, interval, centre)
-    order = np.argsort(-largest, kind="stable")
-    found = np.zeros(fit.draws)
-    for chunk in blocks(len(order), fit.draws):
-        rows = order[chunk]
-        if chunk.start and largest[rows[0]] <= found.min():
+    maxima = np.zeros(fit.draws)
+    if fit.influence is None:  # the model scores whole tables: a few draws at a time
+        step = block_rows(fit.design.records, fit.draws)
+        for start in range(0, fit.draws, step):
+            some = fit.part(slice(start, start + step))
+            log_lik = some.log_lik()
+            log_mass = some.log_mass(interval) if part.uses_mass else np.zeros_like(log_lik)
+            scored = np.abs(part(slice(None), log_lik, log_mass) - centre)
+            maxima[start : start + step] = scored.max(axis=1)
+        return maxima
+    for row in np.argsort(-largest, kind="stable"):
+        one = slice(int(row), int(row) + 1)
+        log_lik = fit.log_lik(one)
+        uses_mass = not isinstance(part, Linear) or bool(part.mass[row])
+        log_mass = fit.log_mass(interval, one) if uses_mass else np.zeros_like(log_lik)
+        np.maximum(maxima, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=maxima)
+        if largest[row] <= maxima.min():
             break  # every draw already has a record above all that remain
-        for row in rows:
-            one = slice(int(row), int(row) + 1)
-            log_lik = fit.log_lik(one)
-            uses_mass = not hasattr(part, "mass") or bool(part.mass[row])
-            log_mass = fit.log_mass(interval, one) if uses_mass else np.zeros_like(log_lik)
-            np.maximum(found, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=found)
-            if largest[row] <= found.min():
-                return found
-    return found
-
-
-def _streamed(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord) -> PerDraw:
-    """The same for models that score whole tables, a few draws at a time."""
-    every = slice(None)
-    uses_mass = not hasattr(part, "mass") or bool(part.mass.any())
-    found, step = np.empty(fit.draws), block_rows(fit.design.records, fit.draws)
-    for start in range(0, fit.draws, step):
-        some = fit.part(slice(start, start + step))
-        log_lik = some.log_lik()
-        log_mass = some.log_mass(interval) if uses_mass else np.zeros_like(log_lik)
-        found[start : start + step] = np.abs(part(every, log_lik, log_mass) - centre).max(axis=1)
-    return found
+    return maxima

@@ -26,7 +26,7 @@ def contraction(
     table = Table.of(data)
     order = np.argsort(Key.from_seed(seed).child("contraction").stream().uniform(table.rows))
     chosen = sizes if sizes is not None else [table.rows // 2**k for k in range(4, -1, -1)]
-    columns: dict[str, list[float]] = {}
+    rows: list[dict[str, float]] = []
     for size in chosen:
         if not 1 <= size <= table.rows:
             raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
@@ -37,6 +37,5 @@ def contraction(
         for bound in (bound.name for bound in BY_DRAWS):
             row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
             row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return columns
+        rows.append(row)
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}

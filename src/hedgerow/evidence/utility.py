@@ -39,10 +39,8 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
 def statistics(values: PerRecord, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Mean, median and quantiles (type 7, as in R and NumPy)."""
     values = _column(values)
-    found = {"mean": float(values.mean()), "median": float(np.median(values))}
-    for q in quantiles:
-        found[f"q{round(100 * q, 6):g}"] = float(np.quantile(values, q))
-    return found
+    named = {f"q{round(100 * q, 6):g}": float(np.quantile(values, q)) for q in quantiles}
+    return {"mean": float(values.mean()), "median": float(np.median(values)), **named}
 
 
 def compare_copies(
@@ -52,25 +50,23 @@ def compare_copies(
 
     The ECDF rows compare distributions, so their "original" is 0, the distance of the data to itself.
     """
-    truth = statistics(original, quantiles)
-    per_copy = []
-    for copy in copies:
+    truth, by_copy = statistics(original, quantiles), {}
+    for number, copy in enumerate(copies, 1):
         distance = ecdf_distance(original, copy)
-        row = {
+        by_copy[str(number)] = {
             "ecdf_max": distance.maximum,
             "ecdf_mean_absolute": distance.mean_absolute,
             "ecdf_mean_squared": distance.mean_squared,
+            **statistics(copy, quantiles),
         }
-        per_copy.append(row | statistics(copy, quantiles))
-    tidy: dict[str, list[object]] = {"copy": [], "statistic": [], "original": [], "synthetic": []}
-    pooled = {name: float(np.mean([row[name] for row in per_copy])) for name in per_copy[0]}
-    for label, row in [*((str(k + 1), row) for k, row in enumerate(per_copy)), ("pooled", pooled)]:
-        for name, value in row.items():
-            tidy["copy"].append(label)
-            tidy["statistic"].append(name)
-            tidy["original"].append(truth.get(name, 0.0))
-            tidy["synthetic"].append(value)
-    return tidy
+    names = by_copy["1"]
+    by_copy["pooled"] = {name: float(np.mean([row[name] for row in by_copy.values()])) for name in names}
+    return {
+        "copy": [label for label in by_copy for _ in names],
+        "statistic": [name for _ in by_copy for name in names],
+        "original": [truth.get(name, 0.0) for _ in by_copy for name in names],
+        "synthetic": [value for row in by_copy.values() for value in row.values()],
+    }
 
 
 def _column(values: PerRecord) -> PerRecord:

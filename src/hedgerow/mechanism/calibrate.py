@@ -11,6 +11,7 @@ the scale shrinks and the draws are new again. Nothing above the target is ever 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hedgerow.arrays import Confidential
 from hedgerow.errors import CalibrationError, UnscoredError
 from hedgerow.mechanism.steps import Outcome, Start, Weighted, run, weigh
 from hedgerow.privacy.settings import Settings
@@ -27,15 +28,12 @@ TRIES = len(LADDER)
 
 
 @dataclass(frozen=True, repr=False)
-class Settled:
+class Settled(Confidential):
     """Weights at the scale that the target asks for, and the certified fit that proved it; confidential."""
 
     weighted: Weighted
     scale: float = 1.0
     outcome: Outcome | None = None  # None where there was no target to calibrate to
-
-    def __repr__(self) -> str:
-        return f"Settled({self.weighted!r})"
 
 
 def settle(settings: Settings, start: Start, *, key: Key, near: float | None = None) -> Settled:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from hedgerow.arrays import LogLik, Mask, PerRecord
+from hedgerow.arrays import Confidential, LogLik, Mask, PerRecord
 from hedgerow.mechanism.fit import Fit
 from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED, tail_shape
 
 
 @dataclass(frozen=True, repr=False)
-class Importance:
+class Importance(Confidential):
     """d̄ by record, with what tells how far it can be trusted; confidential."""
 
     constant: PerRecord  # d̄_i
@@ -29,9 +29,6 @@ class Importance:
     def untrusted(self) -> Mask:
         """Records whose weights have too heavy a tail for their mean to mean anything."""
         return np.asarray(self.pareto_k > TRUSTED)
-
-    def __repr__(self) -> str:
-        return f"Importance({len(self.constant)} records, confidential)"
 
 
 def importance(part: LogLik) -> Importance:
@@ -44,12 +41,6 @@ def importance(part: LogLik) -> Importance:
 
 def importance_of(fit: Fit) -> Importance:
     """The same for every record of a fit, x_i withheld, in blocks of records."""
-    found = [
-        importance(fit.power[records] * fit.log_lik(records))
-        for records in blocks(fit.design.records, fit.draws)
-    ]
-    return Importance(
-        np.concatenate([part.constant for part in found]),
-        np.concatenate([part.pareto_k for part in found]),
-        np.concatenate([part.effective for part in found]),
-    )
+    every = blocks(fit.design.records, fit.draws)
+    parts = [vars(importance(fit.power[records] * fit.log_lik(records))) for records in every]
+    return Importance(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

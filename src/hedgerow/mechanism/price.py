@@ -3,13 +3,11 @@
 Which number a bound makes of them, and what may be said of it, is the bound's own affair (`privacy.bounds`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-import numpy as np
-
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
@@ -20,7 +18,7 @@ from hedgerow.privacy.sensitive import withheld_part
 
 
 @dataclass(frozen=True, repr=False)
-class Price:
+class Price(Confidential):
     """Extremes of d over draws, by record, and the constant of the exact loss; fulfils `bounds.Priced`."""
 
     extremes: Extremes
@@ -40,12 +38,9 @@ class Price:
         """The price over the draws of both."""
         return Price(self.extremes.merge(other.extremes), self.constant)
 
-    def __repr__(self) -> str:
-        return f"Price({len(self.extremes.low)} records, confidential)"
-
 
 @dataclass(frozen=True, repr=False)
-class Pricing:
+class Pricing(Confidential):
     """What one fit costs under its standard's own neighbour (fulfils `bounds.Priced`), and with x_i withheld.
 
     Bounds need different scores, and the Lipschitz one the fewest, so each is computed when first read.
@@ -85,9 +80,10 @@ class Pricing:
     def by_draws(self) -> tuple[tuple[int, Price], ...]:
         """The own price after an eighth, a quarter, half and all of the draws."""
         steps: list[tuple[int, Price]] = []
-        for draws in _doublings(self.fit.draws):
-            here = Price(self.fit.part(draws).extremes(self.part, self.interval), self.constant)
-            steps.append((draws.stop, here if not steps else steps[-1][1].join(here)))
+        stops = (self.fit.draws // share for share in (8, 4, 2, 1))
+        for start, stop in pairwise(dict.fromkeys((0, *stops))):
+            here = Price(self.fit.part(slice(start, stop)).extremes(self.part, self.interval), self.constant)
+            steps.append((stop, here if not steps else steps[-1][1].join(here)))
         return tuple(steps)
 
     @cached_property
@@ -106,19 +102,3 @@ class Pricing:
     def importance(self) -> Importance:
         """The fit without each record's outcome, estimated by importance weights."""
         return importance_of(self.fit)
-
-    def __repr__(self) -> str:
-        return f"Pricing({self.fit.design.records} records, confidential)"
-
-
-def extremes_of_log_lik(fit: Fit, interval: Interval) -> Extremes:
-    """Smallest and largest f over the draws, for each record."""
-    return fit.extremes(withheld_part(np.ones(fit.design.records)), interval)
-
-
-def _doublings(draws: int) -> Iterator[slice]:
-    start = 0
-    for stop in (draws // 8, draws // 4, draws // 2, draws):
-        if stop > start:
-            yield slice(start, stop)
-            start = stop

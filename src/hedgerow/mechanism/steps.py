@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord, RecordMask
+from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
-from hedgerow.mechanism.price import Pricing, extremes_of_log_lik
+from hedgerow.mechanism.price import Pricing
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import sensitive_part
+from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
 from hedgerow.randomness import Key
@@ -30,7 +30,7 @@ from hedgerow.tables.table import Table
 
 
 @dataclass(frozen=True, repr=False)
-class Start:
+class Start(Confidential):
     """The unweighted fit and its risks, shared by all standards; confidential."""
 
     table: Table
@@ -39,12 +39,9 @@ class Start:
     risk: Risk
     present: RecordMask  # outcomes that are used; the others count as missing
 
-    def __repr__(self) -> str:
-        return f"Start({self.design.records} records, confidential)"
-
 
 @dataclass(frozen=True, repr=False)
-class Weighted:
+class Weighted(Confidential):
     """Weights and beliefs, before the second fit; confidential."""
 
     alpha: PerRecord
@@ -56,12 +53,9 @@ class Weighted:
         """The same with every weight multiplied by scale."""
         return replace(self, alpha=scale * self.alpha)
 
-    def __repr__(self) -> str:
-        return f"Weighted({len(self.alpha)} records, confidential)"
-
 
 @dataclass(frozen=True, repr=False)
-class Outcome:
+class Outcome(Confidential):
     """The second fit with its price: the one that is released; confidential."""
 
     weighted: Weighted
@@ -70,9 +64,6 @@ class Outcome:
     statement: Statement
     epsilon: float  # of one copy under the chosen bound
     certified: float  # the number the statement holds for; at least epsilon
-
-    def __repr__(self) -> str:
-        return f"Outcome({self.fit!r})"
 
 
 def begin(
@@ -88,9 +79,8 @@ def begin(
         return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
-    return Start(
-        table, design, unweighted, Risk.from_extremes(extremes_of_log_lik(unweighted, nowhere)), rows
-    )
+    extremes = unweighted.extremes(withheld_part(np.ones(design.records)), nowhere)
+    return Start(table, design, unweighted, Risk.from_extremes(extremes), rows)
 
 
 def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
@@ -187,10 +177,6 @@ def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> Pe
 
 def _spread(part: Interval, rows: RecordMask) -> Interval:
     """The ranges of some rows among all: a missing outcome has none, and costs nothing."""
-    lower, upper, inside = (
-        np.full(len(rows), -np.inf),
-        np.full(len(rows), np.inf),
-        np.zeros(len(rows), np.bool_),
-    )
-    lower[rows], upper[rows], inside[rows] = part.lower, part.upper, part.inside
-    return Interval(lower, upper, inside)
+    whole = Interval(np.full(len(rows), -np.inf), np.full(len(rows), np.inf), np.zeros(len(rows), np.bool_))
+    whole.lower[rows], whole.upper[rows], whole.inside[rows] = part.lower, part.upper, part.inside
+    return whole

@@ -137,10 +137,10 @@ class Guarantee:
         """What the claim does not cover."""
         bound = self.terms.bound
         told = {
-            self.if_recomputed: bool(self.if_recomputed) and bound.sharper,
-            self.left_open: bool(self.left_open),
+            self.if_recomputed: self.if_recomputed and bound.sharper,
+            self.left_open: self.left_open,
             "It rests on what was declared of the outcome (support, levels, spike) not having been read from "
-            "the confidential column.": bool(self.declared),
+            "the confidential column.": self.declared,
             "Where a range holds a single value, that value is taken as public and is not "
             "protected.": self.single_values,
             "The ranges are computed from the outcome itself: whoever knew a record's range would know its "
@@ -163,27 +163,23 @@ class Guarantee:
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
 
     def __str__(self) -> str:
-        facts = [
-            ("standard", self.standard),
-            ("bound", self.terms.bound.name),
-            ("model", self.family),
-            ("copies", str(self.terms.copies)),
-            ("protected", self.protected),
-            ("unchanged", ", ".join(self.passed_through) or "no other column"),
+        facts = {
+            "standard": self.standard,
+            "bound": self.terms.bound.name,
+            "model": self.family,
+            "copies": str(self.terms.copies),
+            "protected": self.protected,
+            "unchanged": ", ".join(self.passed_through) or "no other column",
+            "assumed public": self.known,
+            "declared": self.declared,
+        }
+        lines = [f"  {name + ':':16}{value}" for name, value in facts.items() if value]
+        claimed = [textwrap.fill(text, 100) for text in (f"Claim. {self.claim()}", *self.processing())]
+        caveats = [
+            textwrap.fill(text, 100, initial_indent="- ", subsequent_indent="  ") for text in self.caveats()
         ]
-        if self.known:
-            facts.append(("assumed public", self.known))
-        if self.declared:
-            facts.append(("declared", self.declared))
-        lines = ["hedgerow guarantee", ""]
-        lines += [f"  {name + ':':16}{value}" for name, value in facts]
-        lines += ["", *_wrap("Claim. " + self.claim(), "")]
-        for done in self.processing():
-            lines += ["", *_wrap(done, "")]
-        lines += ["", "Not covered:"]
-        for caveat in self.caveats():
-            lines += _wrap(caveat, "- ")
-        return "\n".join(lines)
+        parts = ["hedgerow guarantee", "\n".join(lines), *claimed, "\n".join(["Not covered:", *caveats])]
+        return "\n\n".join(parts)
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,7 +193,3 @@ class Release:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
         return f"Release({len(self.tables)} copies, {self.guarantee.standard}, {target})"
-
-
-def _wrap(text: str, bullet: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=bullet, subsequent_indent=" " * len(bullet))

@@ -7,7 +7,7 @@ are never published. `Brackets` do not depend on x_i beyond the class it falls i
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,28 +24,35 @@ class Range(ABC):
 
     outside: Outside
 
-    @property
-    def follows_outcome(self) -> bool:
-        """Whether the ends are computed from the outcome itself, so that whoever knew them would know it."""
-        return False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Table columns the ends are read from; never the outcome."""
-        return ()
-
-    @property
-    def by_record(self) -> bool:
-        """Whether bounds by record are given, which may be as confidential as the records."""
-        return False
-
-    def lies(self) -> str:
-        """Where a value is known to lie, as the end of a sentence: public settings, never a record's ends."""
-        return f"in its range ({type(self).__name__})"
+    def __post_init__(self) -> None:
+        if self.outside not in ("error", "public"):
+            raise SettingError(f"outside must be 'error' or 'public', got {self.outside!r}.")
+        strange = [type(part).__name__ for _, part in self.parts().values() if not isinstance(part, Range)]
+        if strange:
+            raise SettingError(f"{type(self).__name__}: both parts must be ranges, got {strange[0]}.")
 
     def parts(self) -> "dict[str, tuple[str, Range]]":
         """The ranges inside this one by their place in a plan, with whose they are in words."""
         return {}
+
+    @property
+    def follows_outcome(self) -> bool:
+        """Whether the ends are computed from the outcome itself, so that whoever knew them would know it."""
+        return any(part.follows_outcome for _, part in self.parts().values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns the ends are read from; never the outcome."""
+        return tuple(name for _, part in self.parts().values() for name in part.columns)
+
+    @property
+    def by_record(self) -> bool:
+        """Whether bounds by record are given, which may be as confidential as the records."""
+        return any(part.by_record for _, part in self.parts().values())
+
+    def lies(self) -> str:
+        """Where a value is known to lie, as the end of a sentence: public settings, never a record's ends."""
+        return f"in its range ({type(self).__name__})"
 
     def rule(self) -> str:
         """How a range with parts chooses between them, in words."""
@@ -65,7 +72,8 @@ class Range(ABC):
 
     def of_rows(self, rows: RecordMask) -> "Range":
         """The same range for some of the rows: where bounds are given by record, those rows' bounds."""
-        return self
+        parts: Any = {name: part.of_rows(rows) for name, (_, part) in self.parts().items()}
+        return replace(self, **parts) if parts else self  # type: ignore[type-var]  # parts are a dataclass's
 
     @abstractmethod
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
@@ -97,10 +105,6 @@ class Range(ABC):
             inside,
         )
 
-    def _check_outside(self) -> None:
-        if self.outside not in ("error", "public"):
-            raise SettingError(f"outside must be 'error' or 'public', got {self.outside!r}.")
-
 
 @dataclass(frozen=True)
 class Everywhere(Range):
@@ -122,9 +126,10 @@ class Radius(Range):
     a: float
     b: float
     outside: Outside = "error"
+    follows_outcome: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._check_outside()
+        super().__post_init__()
         here = f"Radius({self.a}, {self.b})"
         if not (is_real(self.a) and is_real(self.b)) or np.isnan(self.a) or np.isnan(self.b):
             raise SettingError(f"{here}: a and b must be numbers, for instance Radius(0.4, 1.8).")
@@ -138,10 +143,6 @@ class Radius(Range):
                 f"{here}: b must be above 1, so that each value lies in its own range. "
                 "Use for instance Radius(0.4, 1.1), or Bounds(lower, upper)."
             )
-
-    @property
-    def follows_outcome(self) -> bool:
-        return True
 
     def lies(self) -> str:
         return f"between {self.a:g} and {self.b:g} times itself (a range that is never published by record)"
@@ -164,7 +165,7 @@ class Brackets(Range):
     outside: Outside = "error"
 
     def __post_init__(self) -> None:
-        self._check_outside()
+        super().__post_init__()
         edges = np.asarray(self.edges, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or np.isnan(edges).any() or not (np.diff(edges) > 0).all():
             raise SettingError(
@@ -178,10 +179,8 @@ class Brackets(Range):
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         edges = np.asarray(self.edges)
-        place = np.searchsorted(edges, values, side="right") - 1
-        place = np.where(values == edges[-1], len(edges) - 2, place)
-        valid = (place >= 0) & (place <= len(edges) - 2)
-        at = np.clip(place, 0, len(edges) - 2)
+        valid = (edges[0] <= values) & (values <= edges[-1])
+        at = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
         # The upper edge belongs to the next class, which matters where it has a probability of its own.
         # Below zero a normal number, not the next one: compiled code takes subnormal numbers for zero.
         below = np.where(edges == 0, -np.finfo(np.float64).tiny, np.nextafter(edges, -np.inf))
@@ -196,9 +195,6 @@ class Bounds(Range):
     lower: str | float | Sequence[float] | PerRecord
     upper: str | float | Sequence[float] | PerRecord
     outside: Outside = "error"
-
-    def __post_init__(self) -> None:
-        self._check_outside()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -218,8 +214,7 @@ class Bounds(Range):
 
     def of_rows(self, rows: RecordMask) -> Range:
         def chosen(end: Any) -> Any:
-            numbers = None if isinstance(end, str) else np.asarray(end)
-            return end if numbers is None or numbers.shape != rows.shape else numbers[rows]
+            return np.asarray(end)[rows] if np.shape(end) == rows.shape else end
 
         return replace(self, lower=chosen(self.lower), upper=chosen(self.upper))
 
@@ -273,30 +268,15 @@ class Where(Range):
     otherwise: Range
     outside: Outside = "error"
 
-    def __post_init__(self) -> None:
-        self._check_outside()
-        _check_ranges("Where", self.then, self.otherwise)
-
     @property
     def columns(self) -> tuple[str, ...]:
-        return (self.column, *self.then.columns, *self.otherwise.columns)
-
-    @property
-    def by_record(self) -> bool:
-        return self.then.by_record or self.otherwise.by_record
-
-    @property
-    def follows_outcome(self) -> bool:
-        return self.then.follows_outcome or self.otherwise.follows_outcome
+        return (self.column, *super().columns)
 
     def rule(self) -> str:
         return f"one range where the public column '{self.column}' is true, another elsewhere"
 
     def parts(self) -> dict[str, tuple[str, Range]]:
         return {"then": ("those", self.then), "otherwise": ("the other records", self.otherwise)}
-
-    def of_rows(self, rows: RecordMask) -> Range:
-        return replace(self, then=self.then.of_rows(rows), otherwise=self.otherwise.of_rows(rows))
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         return _split(table.flags(self.column), self.then, self.otherwise, values, table)
@@ -314,33 +294,18 @@ class Tail(Range):
     wider: Range
     otherwise: Range
     outside: Outside = "error"
+    follows_outcome: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._check_outside()
         if not is_real(self.top) or not 0 < self.top < 1:
             raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
-        _check_ranges("Tail", self.wider, self.otherwise)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.wider.columns, *self.otherwise.columns)
-
-    @property
-    def by_record(self) -> bool:
-        return self.wider.by_record or self.otherwise.by_record
-
-    @property
-    def follows_outcome(self) -> bool:
-        return True
+        super().__post_init__()
 
     def rule(self) -> str:
         return f"a wider range for the largest {100 * self.top:g} % of the records, by a public rule"
 
     def parts(self) -> dict[str, tuple[str, Range]]:
         return {"wider": ("those", self.wider), "otherwise": ("the other records", self.otherwise)}
-
-    def of_rows(self, rows: RecordMask) -> Range:
-        return replace(self, wider=self.wider.of_rows(rows), otherwise=self.otherwise.of_rows(rows))
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.
@@ -352,15 +317,5 @@ class Tail(Range):
 def _split(
     flags: Mask, then: Range, otherwise: Range, values: PerRecord, table: Table
 ) -> tuple[PerRecord, PerRecord]:
-    parts = []
-    for chosen, part in ((flags, then), (~flags, otherwise)):
-        low, high = part.ends(values, table)
-        parts.append((np.where(chosen, low, np.nan), np.where(chosen, high, np.nan)))
-    (low_a, high_a), (low_b, high_b) = parts
-    return np.where(flags, low_a, low_b), np.where(flags, high_a, high_b)
-
-
-def _check_ranges(where: str, *parts: object) -> None:
-    for part in parts:
-        if not isinstance(part, Range):
-            raise SettingError(f"{where}: both parts must be ranges, got {type(part).__name__}.")
+    (low, high), (other_low, other_high) = (part.ends(values, table) for part in (then, otherwise))
+    return np.where(flags, low, other_low), np.where(flags, high, other_high)

@@ -138,8 +138,8 @@ class Boxed(Restricted, StandIn):
         """
         low, high = self._ends(design)
         response = self.base.response(design.values)
-        corner_low = np.minimum(design.matrix * low, design.matrix * high).sum(axis=1)
-        corner_high = np.maximum(design.matrix * low, design.matrix * high).sum(axis=1)
+        corners = design.matrix * low[:-1], design.matrix * high[:-1]
+        corner_low, corner_high = np.minimum(*corners).sum(axis=1), np.maximum(*corners).sum(axis=1)
         ends = np.abs(response - corner_low), np.abs(response - corner_high)
         largest = np.maximum(*ends)
         crosses = (corner_low <= response) & (response <= corner_high)
@@ -190,9 +190,9 @@ class Boxed(Restricted, StandIn):
 
     def within(self, design: Design, free: Array) -> Array:
         """Clipped into the box."""
-        low, high = self._ends(design)
-        sides = np.log(self.box["sigma"])
-        return np.clip(free, np.append(low, sides[0]), np.append(high, sides[1]))
+        ends = self._ends(design)
+        ends[:, -1] = np.log(ends[:, -1])
+        return np.clip(free, *ends)
 
     def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
         """The share of proposals that fall into the box; confidential."""
@@ -202,12 +202,11 @@ class Boxed(Restricted, StandIn):
     def edge_mass(self, parameters: Parameters, design: Design) -> float:
         """Share of draws in the outer 2 % of some side; confidential. Near 1 the box decides."""
         low, high = self._ends(design)
-        sides = np.column_stack([parameters["beta"], parameters["sigma"]])
-        low, high = np.append(low, self.box["sigma"][0]), np.append(high, self.box["sigma"][1])
-        place = (sides - low) / (high - low)
+        place = (np.column_stack([parameters["beta"], parameters["sigma"]]) - low) / (high - low)
         return float(((place < _EDGE) | (place > 1 - _EDGE)).any(axis=1).mean())
 
-    def _ends(self, design: Design) -> tuple[Array, Array]:
+    def _ends(self, design: Design) -> Array:
+        """The lower and the upper ends of the coefficients' sides and of sigma's."""
         check_sigma(design, "Strict")
         wanted = [*design.columns, "sigma"]
         missing = [name for name in wanted if name not in self.box]
@@ -217,8 +216,7 @@ class Boxed(Restricted, StandIn):
                 f"Strict: the box must name {', '.join(wanted)}; missing {', '.join(missing) or 'none'}, "
                 f"unknown {', '.join(unknown) or 'none'}."
             )
-        ends = np.array([self.box[name] for name in design.columns])
-        return ends[:, 0], ends[:, 1]
+        return np.array([self.box[name] for name in wanted]).T
 
     def _centred(self, design: Design) -> Regression:
         """The base model, its default prior moved onto the box: half a side is one standard deviation."""
@@ -231,9 +229,8 @@ class Boxed(Restricted, StandIn):
 
     def _inside(self, design: Design, draws: Draws) -> PerDraw:
         low, high = self._ends(design)
-        sigma_low, sigma_high = self.box["sigma"]
-        fits = ((draws.beta >= low) & (draws.beta <= high)).all(axis=1)
-        return np.asarray(fits & (draws.sigma >= sigma_low) & (draws.sigma <= sigma_high))
+        sides = np.column_stack([draws.beta, draws.sigma])
+        return np.asarray(((sides >= low) & (sides <= high)).all(axis=1))
 
 
 @dataclass(frozen=True)
