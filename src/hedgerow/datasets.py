@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from hedgerow.errors import SettingError
 from hedgerow.models.families.definition import find_definition
 
 # Stress and number of cycles to failure of 22 specimens, as published by Upadhyay and Peshwani (2008).

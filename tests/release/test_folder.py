@@ -211,6 +211,7 @@ def test_what_a_family_and_a_censored_likelihood_rest_on_is_in_the_certificate(t
         epsilon=1.0,
         data=table,
         family=family,
+        prior=hr.Prior(intercept=(1.0, 0.5)),
         standard=hr.Censored(reason="printed medians"),
     )
     found = {item.what: item.because for item in list_assumptions(prepare(plan))}
