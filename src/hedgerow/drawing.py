@@ -5,7 +5,7 @@ confidential numbers is confidential.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,10 @@ PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D
 DATA = "Data"  # the confidential outcome, drawn in a colour of its own
 
 
-def violins(
-    groups: Mapping[str, Array],
-    ylabel: str,
-    *,
-    log: bool = False,
-    notes: Mapping[str, str] | None = None,
-    colours: Mapping[str, str] | None = None,
-) -> "Figure":
-    """A violin a group with its median marked; few or equal values become dots."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(4.0, 1.35 * len(groups) + 1.2), 4.2), layout="constrained")
-    draw_violins(figure.subplots(), groups, ylabel, log=log, notes=notes, colours=colours)
+def violins(groups: Mapping[str, Array], ylabel: str, **options: Any) -> "Figure":
+    """One violin per group with its median marked; few or equal values become dots. As `draw_violins`."""
+    figure, axes = _figure(max(4.0, 1.35 * len(groups) + 1.2), 4.2)
+    draw_violins(axes, groups, ylabel, **options)
     return figure
 
 
@@ -86,13 +77,10 @@ def round_ticks(axes: "Axes") -> None:
     ticks = [step * 10.0**power for power in powers for step in steps]
     shown = [tick for tick in ticks if low <= np.log10(tick) <= high]
     if len(shown) > 1:
-        axes.set_yticks([float(np.log10(tick)) for tick in shown], [_round(tick) for tick in shown])
+        words = [f"{tick:,.0f}" if tick >= 1 else f"{tick:g}" for tick in shown]
+        axes.set_yticks([float(np.log10(tick)) for tick in shown], words)
     else:
         axes.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:,.6g}")
-
-
-def _round(tick: float) -> str:
-    return f"{tick:,.0f}" if tick >= 1 else f"{tick:g}"
 
 
 def losses(
@@ -132,10 +120,10 @@ def losses(
     heights = np.array([epsilon, *highest, *reverse])
     axes.set_ylim(0, 1.12 * float(heights[np.isfinite(heights)].max()))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_xlabel("record, by its loss with weights fixed")
-    axes.set_ylabel("largest |privacy loss|, outcome withheld")
-    axes.set_title(f"Audit (confidential): {kind}; a lower bound on the loss", fontsize=9, loc="left")
-    _plain(axes)
+    axes.set(
+        xlabel="record, by its loss with weights fixed", ylabel="largest |privacy loss|, outcome withheld"
+    )
+    _finish(axes, f"Audit (confidential): {kind}; a lower bound on the loss")
     return figure
 
 
@@ -153,11 +141,8 @@ def price_by_draws(
     axes.axvline(len(seen), color="black", linewidth=0.6, linestyle=":")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_xlabel("draws")
-    axes.set_ylabel("price of one copy, ε")
-    verdict = "has settled" if settled else "has not settled"
-    axes.set_title(f"Draws (confidential): the price {verdict}", fontsize=9, loc="left")
-    _plain(axes)
+    axes.set(xlabel="draws", ylabel="price of one copy, ε")
+    _finish(axes, f"Draws (confidential): the price {'has settled' if settled else 'has not settled'}")
     return figure
 
 
@@ -171,16 +156,13 @@ def price_by_records(columns: Mapping[str, Sequence[float]]) -> "Figure":
             axes.plot(columns["n"], own, "o-", color=colour, label=bound)
         if np.isfinite(withheld).any() and not np.allclose(own, withheld):
             axes.plot(columns["n"], withheld, "o--", color=colour, label=f"{bound}, withheld")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.loglog()
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
         axis.set_minor_formatter(lambda value, _: f"{value:,.4g}" if f"{value:e}"[0] in "25" else "")
     axes.tick_params(which="both", labelsize=9, pad=4)
-    axes.set_xlabel("records")
-    axes.set_ylabel("price of one copy, ε")
-    axes.set_title("Contraction (confidential)", fontsize=9, loc="left")
-    _plain(axes)
+    axes.set(xlabel="records", ylabel="price of one copy, ε")
+    _finish(axes, "Contraction (confidential)")
     return figure
 
 
@@ -191,7 +173,8 @@ def _figure(width: float, height: float) -> "tuple[Figure, Axes]":
     return figure, figure.subplots()
 
 
-def _plain(axes: "Axes") -> None:
+def _finish(axes: "Axes", title: str) -> None:
+    axes.set_title(title, fontsize=9, loc="left")
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.4, alpha=0.5)

@@ -152,7 +152,7 @@ def test_simulated_tables_lead_back_to_the_draw(name):
     found = from_public(synth, search=Search(tables=40, tolerance=0.05))
     assert found.converged
     public = public_view(synth.settings, synth._need().start, DRAW, Key.from_seed(1234))
-    replays = [debias.replay_estimate(public, found.parameters, r, {}) for r in range(60)]
+    replays = [debias.replay(public, found.parameters, r, {})[:2] for r in range(60)]
     back = np.array([estimate - chance for estimate, chance in replays])
     spread = np.array([estimate for estimate, _ in replays]).std(axis=0, ddof=1)
     error = np.hypot(back.std(axis=0, ddof=1) / np.sqrt(60), back.std(axis=0, ddof=1) / np.sqrt(40))

@@ -10,7 +10,7 @@ An audit bounds the loss from below: it looks at the data at hand, at some recor
 A loss above the stated price is a finding, and is reported as one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -279,9 +279,3 @@ def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key
     by_loss = np.argsort(-fixed, kind="stable")[: riskiest // 2]
     order = np.argsort(key.child("sample").stream().uniform(records))[:sample]
     return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)
-
-
-def summary(audits: Sequence[Audit]) -> dict[str, float]:
-    """Over several audits: how many exceed the stated price recomputed, and by how much at worst."""
-    ratios = np.array([one.recomputed.max() / one.epsilon for one in audits])
-    return {"audits": len(ratios), "exceed": int((ratios > 1).sum()), "worst": float(ratios.max())}

@@ -13,7 +13,7 @@ import numpy as np
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError, is_count, is_real
-from hedgerow.mechanism.debias import Corrected, Public, attempt, replay_draws, replay_estimate
+from hedgerow.mechanism.debias import Corrected, Public, attempt, replay
 from hedgerow.models.base import Model
 from hedgerow.models.correctable import require_stand_in
 from hedgerow.models.exact import Regression
@@ -68,10 +68,8 @@ def intervals(
     model, design = require_stand_in(public.settings.model), public.design
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
-    replay = partial(
-        replay_draws, public, model.natural(design, here), scales={}, draws=_GROUPS * len(copies)
-    )
-    found = _needed(attempt(replay, tables))
+    truth, draws = model.natural(design, here), _GROUPS * len(copies)
+    found = _needed(attempt(partial(replay, public, truth, scales={}, draws=draws), tables))
     bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
     drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))
     gap = drawn - here - _searched(public, bias, drawn.shape[:2])
@@ -79,8 +77,7 @@ def intervals(
     settled = np.array([copy.converged for copy in copies])
     # Not kept in a box, which would cut off how far they can be from the truth; the ends are.
     again = np.where(settled[:, None], gap @ np.linalg.pinv(slope), drawn - here)
-    moved = again.mean(axis=1)
-    low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.quantile(again.mean(axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
     ends = [model.natural(design, model.within(design, here - end)) for end in (high, low)]
     estimate, lower, upper = (
         np.append(one["beta"], one["sigma"]) for one in (model.natural(design, here), *ends)
@@ -103,7 +100,7 @@ def _slope(public: Public, here: Array, steps: Array) -> Array:
 
     def differences(number: int) -> Array:
         truths = [model.natural(design, here + move) for move in (np.zeros_like(here), *moves)]
-        found = [np.subtract(*replay_estimate(public, truth, number, scales)) for truth in truths]
+        found = [np.subtract(*replay(public, truth, number, scales)[:2]) for truth in truths]
         return np.array([there - found[0] for there in found[1:]])
 
     found = _needed(attempt(differences, model.tables))

@@ -158,11 +158,11 @@ def correct(public: Public) -> Corrected:
     scales: dict[int, float] = {}
     for steps in range(1, search.limit + 1):
         truth = model.natural(design, here)
-        found = attempt(partial(replay_estimate, public, truth, scales=scales), tables)
+        found = attempt(partial(replay, public, truth, scales=scales), tables)
         if found is None:
             break
-        centre = np.mean([estimate - chance for estimate, chance in found], axis=0)
-        spread = np.std([estimate for estimate, _ in found], axis=0, ddof=1)
+        centre = np.mean([estimate - chance for estimate, chance, _ in found], axis=0)
+        spread = np.std([estimate for estimate, *_ in found], axis=0, ddof=1)
         gap = wanted - centre
         with np.errstate(divide="ignore", invalid="ignore"):
             size = float(np.max(np.where(gap == 0, 0.0, np.abs(gap) / spread)))
@@ -180,7 +180,7 @@ def correct(public: Public) -> Corrected:
     return Corrected(public.draw, False, steps)
 
 
-def attempt(replay: Callable[[int], T], tables: int) -> list[T] | None:
+def attempt(one_table: Callable[[int], T], tables: int) -> list[T] | None:
     """What so many simulated tables lead to; None where too few of them can be released at all.
 
     A table on which the recipe has no answer, a target it cannot meet for one, is passed over: it would not
@@ -189,7 +189,7 @@ def attempt(replay: Callable[[int], T], tables: int) -> list[T] | None:
     found: list[T] = []
     for number in range(_SPARE * tables):
         try:
-            found.append(replay(number))
+            found.append(one_table(number))
         except HedgerowError:
             continue
         if len(found) == tables:
@@ -197,56 +197,32 @@ def attempt(replay: Callable[[int], T], tables: int) -> list[T] | None:
     return None
 
 
-def replay_estimate(
-    public: Public, truth: Parameters, number: int, scales: dict[int, float]
-) -> tuple[Array, Array]:
+def replay(
+    public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int = 0
+) -> tuple[Array, Array, Array]:
     """A table simulated at `truth` and put through the whole recipe: its estimate, and chance's part in it.
 
-    `scales` remembers each table's calibrated scale, where the search for it starts at the next step.
+    Beside them, draws of that table's weighted posterior, as `free` writes them. `scales` remembers each
+    table's calibrated scale, where the search for it starts at the next step.
     """
-    return _estimate(public, truth, _replay(public, truth, number, scales))
-
-
-def replay_draws(
-    public: Public, truth: Parameters, number: int, scales: dict[int, float], *, draws: int
-) -> tuple[Array, Array, Array]:
-    """`replay_estimate`, and beside it draws of that table's weighted posterior, as `free` writes them."""
-    model, replay = require_stand_in(public.settings.model), _replay(public, truth, number, scales)
-    estimate, chance = _estimate(public, truth, replay)
-    drawn = model.sample(replay.design, replay.power, draws=draws, key=replay.key.child("draws")).parameters
-    rows = [model.free(replay.design, public_draw(drawn, draw)) for draw in range(draws)]
-    return estimate, chance, np.array(rows)
-
-
-@dataclass(frozen=True, repr=False)
-class _Replay:
-    """A simulated table at the end of the settings."""
-
-    first: PerRecord  # outcomes before any redraw
-    design: Design
-    power: PerRecord
-    key: Key
-
-
-def _replay(public: Public, truth: Parameters, number: int, scales: dict[int, float]) -> _Replay:
     settings, key = public.settings, public.key.child("table").child(number)
+    model = require_stand_in(settings.model)
     first, values = _simulate(public, truth, key.child("values"))
     design = public.design.replace_values(values)
-    start = begin(settings.model, public.table, design, draws=settings.draws, key=key)
+    start = begin(model, public.table, design, draws=settings.draws, key=key)
     # The last step's scale of the same table, or that of the table before: a place to start searching.
     settled = settle(settings, start, key=key, near=scales.get(number, scales.get(number - 1)))
     if settings.target is not None:
         scales[number] = settled.scale
-    return _Replay(first, design, power_of(settings, settled.weighted), key)
-
-
-def _estimate(public: Public, truth: Parameters, replay: _Replay) -> tuple[Array, Array]:
-    """The estimate on a replayed table, and chance's part in it."""
-    model = require_stand_in(public.settings.model)
-    estimate = model.centre(replay.design, replay.power, key=replay.key.child("centre"))
+    power = power_of(settings, settled.weighted)
+    estimate = model.centre(design, power, key=key.child("centre"))
     # Values before any redraw: only these follow the model exactly, which is what makes the mean zero.
-    chance = model.chance(public.design.replace_values(replay.first), truth)
-    return estimate, np.zeros_like(estimate) if chance is None else chance
+    chance = model.chance(public.design.replace_values(first), truth)
+    rows = []
+    if draws:
+        drawn = model.sample(design, power, draws=draws, key=key.child("draws")).parameters
+        rows = [model.free(design, public_draw(drawn, draw)) for draw in range(draws)]
+    return estimate, np.zeros_like(estimate) if chance is None else chance, np.array(rows)
 
 
 def _simulate(public: Public, truth: Parameters, key: Key) -> tuple[PerRecord, PerRecord]:

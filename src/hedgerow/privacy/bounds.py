@@ -157,12 +157,12 @@ class _OverDraws(Bound):
     not_covered = (*_LOCAL, _LEVERAGE)
 
     def claim(self, given: "Guarantee", epsilon: float) -> str:
-        stated, terms = given.statement, given.terms
+        sure, delta, price = _in_words(given, epsilon)
         return (
-            f"With {sureness(stated)}, on a set of parameters that holds all but at most δ = "
-            f"{format_rounded_up(stated.delta, 2)} of the fitted posterior, the posterior given the table "
-            f"and the posterior given the table in which {given.neighbour} have densities that differ by a "
-            f"factor of at most e^ε, both restricted to that set; {price_in_words(epsilon, terms.copies)}. "
+            f"With {sure}, on a set of parameters that holds all but at most {delta} of the fitted "
+            f"posterior, the posterior given the table and the posterior given the table in which "
+            f"{given.neighbour} have densities that differ by a factor of at most e^ε, both restricted to "
+            f"that set; {price}. "
             "How much of the second posterior lies in the set is not covered."
         )
 
@@ -213,13 +213,11 @@ class Exact(Bound):
         return distance(priced.extremes, priced.constant)
 
     def claim(self, given: "Guarantee", epsilon: float) -> str:
-        stated = given.statement
+        sure, delta, price = _in_words(given, epsilon)
         return (
-            f"With {sureness(stated)}, a released parameter draw has probability at most δ = "
-            f"{format_rounded_up(stated.delta, 2)} of a privacy loss above "
-            f"{price_in_words(epsilon, given.terms.copies)} about any record, compared with the table in "
-            f"which {given.neighbour}. The probability is over draws given the table; the reverse direction "
-            "is not covered."
+            f"With {sure}, a released parameter draw has probability at most {delta} of a privacy loss above "
+            f"{price} about any record, compared with the table in which {given.neighbour}. The probability "
+            "is over draws given the table; the reverse direction is not covered."
         )
 
 
@@ -331,17 +329,12 @@ def distance(extremes: Extremes, centre: PerRecord) -> PerRecord:
     return np.maximum(np.abs(extremes.low - centre), np.abs(extremes.high - centre))
 
 
-def sureness(stated: Statement) -> str:
-    """The confidence of a statement and the draws it rests on, in words."""
+def _in_words(given: "Guarantee", epsilon: float) -> tuple[str, str, str]:
+    """How sure a statement over draws is, its δ, and ε for one copy and for all of them."""
+    stated, copies = given.statement, given.terms.copies
     kind = "independent" if stated.independent else "effective"
-    return f"{stated.confidence:.0%} confidence over {stated.draws} {kind} draws"
-
-
-def price_in_words(epsilon: float, copies: int) -> str:
-    """ε for one copy, and for all of them."""
-    one = f"ε = {format_rounded_up(epsilon / copies, 6)} for one copy"
-    return (
-        one
-        if copies == 1
-        else f"{one} (in total {format_rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
-    )
+    price = f"ε = {format_rounded_up(epsilon / copies, 6)} for one copy"
+    if copies > 1:
+        price += f" (in total {format_rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
+    sure = f"{stated.confidence:.0%} confidence over {stated.draws} {kind} draws"
+    return sure, f"δ = {format_rounded_up(stated.delta, 2)}", price

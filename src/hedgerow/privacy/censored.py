@@ -8,6 +8,7 @@ would be ε-differentially private; a Markov chain draws only approximately, and
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -96,17 +97,16 @@ class Clipped(Restricted):
         gets a window of no width: it says nothing.
         """
         if design not in self._windows:
-            self._windows[design] = self._find_window(design)
+            key = Key.from_seed(0).child("reference")
+            reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
+            low, high = np.empty((2, design.records))
+            for records in blocks(design.records, _REFERENCE):
+                plain = [
+                    block[:, records] for block in self.base.log_lik_blocks(design, reference, finite=False)
+                ]
+                low[records], high[records] = _ends(np.concatenate(plain), self.keep)
+            self._windows[design] = low, high
         return self._windows[design]
-
-    def _find_window(self, design: Design) -> tuple[PerRecord, PerRecord]:
-        key = Key.from_seed(0).child("reference")
-        reference = self.base.from_prior(design, draws=_REFERENCE, key=key)
-        low, high = np.empty(design.records), np.empty(design.records)
-        for records in blocks(design.records, _REFERENCE):
-            plain = [block[:, records] for block in self.base.log_lik_blocks(design, reference, finite=False)]
-            low[records], high[records] = _ends(np.concatenate(plain), self.keep)
-        return low, high
 
     def public_risk(self, design: Design) -> Risk:
         low, high = self.window(design)
@@ -118,20 +118,15 @@ class Clipped(Restricted):
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         """The censored log density: what enters the posterior, before its power."""
-        found = [block[:, records] for block in self._censored(design, parameters)]
-        return np.concatenate(found)
+        return np.concatenate([block[:, records] for block in self._censored(design, parameters)])
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or sensitive.uses_mass:
             return blocked_extremes(self, design, parameters, sensitive, interval)
-        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
-        every = slice(None)
-        for block in self._censored(design, parameters):
-            part = sensitive(every, block, block)
-            low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
-        return Extremes(low, high)
+        parts = (sensitive(slice(None), block, block) for block in self._censored(design, parameters))
+        return reduce(Extremes.merge, (Extremes(part.min(axis=0), part.max(axis=0)) for part in parts))
 
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval

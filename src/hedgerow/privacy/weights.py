@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from hedgerow.arrays import PerRecord, RecordMask
@@ -162,8 +161,9 @@ class IdentificationWeights(Weights):
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         near = np.empty(len(evidence.values))
-        groups = evidence.table.labels(list(self.known))
-        for rows in _groups(groups):
+        patterns = evidence.table.labels(list(self.known))
+        order = np.argsort(patterns, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(patterns[order])) + 1):
             near[rows] = self._near(evidence.values[rows])
         return np.clip(self.scale * near + self.shift, 0, 1)
 
@@ -321,8 +321,3 @@ def _check_affine(scale: float, shift: float) -> None:
         raise SettingError(f"scale must be a finite number from 0 up, got {scale!r}.")
     if not is_finite(shift):
         raise SettingError(f"shift must be a finite number, got {shift!r}.")
-
-
-def _groups(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)

@@ -63,8 +63,6 @@ def contraction(columns: Mapping[str, Sequence[float]]) -> "Figure":
 
 
 def _comparison(source: Source) -> Comparison:
-    if isinstance(source, Comparison):
-        return source
     if isinstance(source, Synthesizer):
-        return Comparison({source.settings.standard.label: source})
-    return Comparison(source)
+        source = {source.settings.standard.label: source}
+    return source if isinstance(source, Comparison) else Comparison(source)
