@@ -3,8 +3,7 @@
 from helpers.axes import checked_modules
 from jaxtyping import install_import_hook
 
-# An int is a float here, as it is to mypy.
-install_import_hook(checked_modules(), "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+install_import_hook(checked_modules(), "beartype.beartype")
 
 import numpy as np  # noqa: E402 - after the hook, so that what they import is checked
 import pandas as pd  # noqa: E402
