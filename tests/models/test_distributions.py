@@ -9,6 +9,10 @@ from hypothesis import strategies as some
 from scipy import special, stats
 
 from hedgerow.models.families import counts
+from hedgerow.models.families.classes import Ordered
+from hedgerow.models.families.normal import LognormalResponse, NormalResponse
+from hedgerow.models.families.positive import GammaResponse, LogStudentResponse, WeibullResponse
+from hedgerow.models.families.shares import BetaResponse
 from hedgerow.models.programs import masses as masses_of
 from hedgerow.models.programs.potential import x64
 from hedgerow.models.programs.response import Spiked, Truncated

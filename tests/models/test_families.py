@@ -160,7 +160,14 @@ def recovered(name, n, seed):
     return scores
 
 
-@pytest.mark.parametrize("name", ["gamma", "log_student", "lognormal_mixture", "ordinal", "zero_lognormal"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gamma",
+        "zero_lognormal",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("log_student", "lognormal_mixture", "ordinal")),
+    ],
+)
 def test_known_parameters_are_recovered(name):
     """One seed: with up to 7 scores, one beyond 4 has p < 5e-4 were the posterior exact."""
     scores = recovered(name, 400, 11)

@@ -63,6 +63,7 @@ class Chains:
 
     positions: Array  # chain, draw, dimension
     divergences: int
+    unthinned: Array | None = None  # the same with the draws that thinning leaves out
 
     def __repr__(self) -> str:
         return f"Chains({self.positions.shape[0]} of {self.positions.shape[1]} draws, confidential)"
@@ -78,7 +79,7 @@ def sample(potential: Potential, settings: SamplerSettings, *, draws: int, key: 
     run = _numpyro if settings.sampler == "numpyro" else _nutpie
     found = run(potential, settings, draws * settings.thin, start, key.child("chains").integer())
     kept = found.positions[:, settings.thin - 1 :: settings.thin]
-    return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences)
+    return Chains(np.ascontiguousarray(kept[:, :draws]), found.divergences, found.positions)
 
 
 def move_nearer(potential: Potential, start: Array) -> Array:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 if TYPE_CHECKING:
-    from hedgerow.models.programs.nuts import Chains, SamplerName, SamplerSettings
+    from hedgerow.models.programs.nuts import SamplerName, SamplerSettings
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
@@ -187,8 +188,14 @@ class Sampled(Differentiable):
         per_chain = -(-draws // settings.chains)
         for attempt in range(1, nuts.TRIES + 1):
             chains = nuts.sample(potential, settings, draws=per_chain, key=key.child(f"attempt {attempt}"))
-            density = _densities(potential, chains)
-            found = gate.examine(chains, density, settings, needed=self.minimum_ess, attempts=attempt)
+            found = gate.examine(
+                chains,
+                partial(_densities, potential),
+                settings,
+                needed=self.minimum_ess,
+                attempts=attempt,
+                unthinned=attempt == nuts.TRIES,
+            )
             if not found.complaints:
                 break
             settings = settings.patient() if attempt == 1 else settings.last(diverged=chains.divergences > 0)
@@ -240,6 +247,6 @@ class Sampled(Differentiable):
             yield block
 
 
-def _densities(potential: "Potential", chains: "Chains") -> Array:
-    flat = chains.positions.reshape(-1, potential.dimensions)
-    return potential.log_densities(flat).reshape(chains.positions.shape[:2])
+def _densities(potential: "Potential", positions: Array) -> Array:
+    flat = positions.reshape(-1, potential.dimensions)
+    return potential.log_densities(flat).reshape(positions.shape[:2])
