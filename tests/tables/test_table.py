@@ -23,7 +23,7 @@ def test_a_category_of_anything_but_words_comes_back(classes, ordered):
     assert copy["self"].dtype == kind
     assert list(copy.index) == [3, 1, 2, 0]
     assert list(copy.columns) == ["self", "z"]
-    np.testing.assert_array_equal(Table.of(copy).places("self", classes), places)
+    np.testing.assert_array_equal(Table.of(copy).outcome("self", classes), places)
     if ordered:
         assert list(table.categories("self")) == classes
 

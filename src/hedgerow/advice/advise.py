@@ -20,7 +20,7 @@ from hedgerow.models.prior import Prior
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.design import Design
-from hedgerow.tables.formula import outcome_of
+from hedgerow.tables.formula import split
 from hedgerow.tables.table import Table
 
 RIGHT, WRONG = "right", "wrong"
@@ -171,7 +171,7 @@ def advise(
         )
     chosen = _chosen(candidates, epsilon, box)
     key = Key.from_seed(seed).child("advise")
-    outcome, frame = outcome_of(formula), Table.of(public).frame.to_pandas()
+    outcome, frame = split(formula)[0], Table.of(public).frame.to_pandas()
     estimated = parameters is None and outcome in frame
     if not estimated:  # an outcome that is there has no part in it
         frame = frame.assign(**{outcome: 1.0})

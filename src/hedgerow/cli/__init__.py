@@ -1,7 +1,7 @@
 """The command `hedgerow`: argument parsing only.
 
 One module per group of commands: `release` (synthesize, verify, inspect), `trial` (cost, calibrate, compare,
-audit, attack, contraction), `box`, `plan` (init, schema, datasets), `ledger`, `study` (reproduce, study).
+audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study` (reproduce, study).
 `options` has the flags that several share, `screen` what is shown. What a command needs is imported when it
 runs, so that --help is quick.
 
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import box, ledger, plan, release, study, trial
+from hedgerow.cli import ledger, plan, release, study, trial
 from hedgerow.cli.screen import show_error
 from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
 
@@ -35,7 +35,7 @@ app = typer.Typer(
 for command in (
     *(release.synthesize, release.verify, release.inspect),
     *(trial.cost, trial.calibrate, trial.compare, trial.audit, trial.attack, trial.contraction),
-    *(box.box, study.reproduce, plan.init, plan.schema, plan.datasets),
+    *(plan.box, study.reproduce, plan.init, plan.schema, plan.datasets),
 ):
     app.command()(command)
 app.add_typer(ledger.app, name="ledger", no_args_is_help=True)

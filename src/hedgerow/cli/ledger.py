@@ -51,15 +51,11 @@ def list_(screen: Screen, ledger: Place = None) -> None:
             for balance in balances
         ],
     )
+    recorded = ("release", "time", "dataset", "relation", "epsilon")
     releases = [
-        {
-            "release": entry.release,
-            "time": entry.time,
-            "dataset": entry.dataset or "(no name)",
-            "relation": entry.relation,
-            "epsilon": entry.epsilon,
-            "state": "pending" if entry.release in pending else entry.event,
-        }
+        {name: getattr(entry, name) for name in recorded}
+        | {"dataset": entry.dataset or "(no name)"}
+        | {"state": "pending" if entry.release in pending else entry.event}
         for entry in last.values()
     ]
     screen.table("Releases", releases)

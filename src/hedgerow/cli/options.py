@@ -103,12 +103,12 @@ def with_screen(command: Command) -> Command:
 
 
 def with_plan(command: Command) -> Command:
-    """Gives a command the flags of a plan, and passes them on as `flags`."""
+    """Gives a command the flags of a plan, passed on as `flags`, and those of `with_screen`."""
 
     def run(**given: Any) -> Any:
         return command(flags={name: given.pop(name) for name in PLAN_FLAGS}, **given)
 
-    return _extend(run, command, PLAN_FLAGS, without="flags")
+    return with_screen(_extend(run, command, PLAN_FLAGS, without="flags"))
 
 
 def _extend(run: Command, command: Command, flags: dict[str, Any], *, without: str) -> Command:

@@ -15,7 +15,6 @@ from hedgerow.errors import ReleaseError
 Folder = Annotated[Path, typer.Argument(help="A release folder, or its public part.", show_default=False)]
 
 
-@with_screen
 @with_plan
 def synthesize(
     flags: dict[str, Any],

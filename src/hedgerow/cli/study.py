@@ -5,10 +5,9 @@ of these commands runs, and only then.
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,11 +18,10 @@ Out = Annotated[Path, typer.Option(help="Folder for the results; an unfinished r
 Jobs = Annotated[int | None, typer.Option(help="Processes; as many as there are cores.")]
 
 
-@contextmanager
-def _installed() -> Iterator[None]:
-    """Says how to get the studies where an import does not find them."""
+def _import_study(module: str) -> Any:
+    """A module of the studies, or how to get them where they are not installed."""
     try:
-        yield
+        return import_module(f"hedgerow_studies.{module}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "hedgerow_studies":
             raise
@@ -43,11 +41,11 @@ def reproduce(
     jobs: Jobs = None,
 ) -> None:
     """Run every experiment of the paper and tell, claim by claim, what holds."""
-    with _installed():
-        from hedgerow_studies.paper.reproduce import SEED, reproduce
-
+    paper = _import_study("paper.reproduce")
     studies = [name.strip() for name in only.split(",") if name.strip()] if only else None
-    done = reproduce(out, quick=quick, only=studies, seed=SEED if seed is None else seed, jobs=jobs)
+    done = paper.reproduce(
+        out, quick=quick, only=studies, seed=paper.SEED if seed is None else seed, jobs=jobs
+    )
     verdicts = ", ".join(f"{count} {kind}" for kind, count in done.verdicts.items())
     typer.echo(f"{len(done.figures)} figures. Claims: {verdicts}. See {out / 'claims.md'}.")
 
@@ -69,11 +67,10 @@ def weights(
 
     Example: hedgerow study weights --out study --quick
     """
-    with _installed():
-        from hedgerow_studies.weights.report import write_report
+    study = _import_study("weights.report")
 
     def tell(done: int, total: int) -> None:
         sys.stderr.write(f"\r{done} of {total}" + ("\n" if done == total else ""))
         sys.stderr.flush()
 
-    typer.echo(write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=tell))
+    typer.echo(study.write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=tell))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import with_plan, with_screen
+from hedgerow.cli.options import with_plan
 from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
@@ -19,7 +19,6 @@ _SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", 
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 
 
-@with_screen
 @with_plan
 def compare(flags: dict[str, Any], screen: Screen) -> None:
     """Compare the standards on one table: price, price with the outcome withheld, what is lost.
@@ -40,7 +39,6 @@ def compare(flags: dict[str, Any], screen: Screen) -> None:
     screen.result({"confidential": True, "standards": rows})
 
 
-@with_screen
 @with_plan
 def calibrate(
     flags: dict[str, Any],
@@ -70,7 +68,6 @@ def calibrate(
         )
 
 
-@with_screen
 @with_plan
 def audit(
     flags: dict[str, Any],
@@ -105,7 +102,6 @@ def audit(
     screen.result({"confidential": True, **figures, **breaches})
 
 
-@with_screen
 @with_plan
 def attack(
     flags: dict[str, Any],
@@ -128,7 +124,6 @@ def attack(
     screen.result({"confidential": True, **asdict(attempt), "breach": attempt.breach})
 
 
-@with_screen
 @with_plan
 def contraction(flags: dict[str, Any], screen: Screen) -> None:
     """Refit on nested subsamples and show each bound against the number of records.
@@ -144,7 +139,6 @@ def contraction(flags: dict[str, Any], screen: Screen) -> None:
     screen.result({"confidential": True, "sizes": rows})
 
 
-@with_screen
 @with_plan
 def cost(flags: dict[str, Any], screen: Screen) -> None:
     """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.

@@ -48,16 +48,11 @@ class Formula:
         return re.sub(r"\bquoted_\d+_*\b", lambda match: names.get(match.group(), match.group()), encoded)
 
 
-def outcome_of(formula: str) -> str:
-    """The column left of the tilde."""
-    return _split(formula)[0]
-
-
 def parse(formula: str, table: Table) -> Formula:
     """Checks a formula against the columns of a table."""
     if not isinstance(formula, str) or not formula.strip():
         raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
-    outcome, right = _split(formula)
+    outcome, right = split(formula)
     table.require([outcome])
     plain, aliases = _replace_backticks(right, formula, table)
     terms = _parse_terms(
@@ -75,7 +70,8 @@ def parse(formula: str, table: Table) -> Formula:
     return Formula(formula, outcome, predictors, terms, aliases)
 
 
-def _split(formula: str) -> tuple[str, str]:
+def split(formula: str) -> tuple[str, str]:
+    """The column left of the tilde, and the terms right of it."""
     left, _, right = (part.strip() for part in formula.partition("~"))
     if not left or not right or "~" in right:
         raise FormulaError(f"Formula '{formula}' must have the form outcome ~ terms, for instance x ~ z.")

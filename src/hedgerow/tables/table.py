@@ -94,7 +94,8 @@ class Table:
         self.require(names)
         for name in names:
             series = self.frame[name]
-            values = self._floats(name) if series.dtype.is_float() else np.zeros(0)
+            floats = series.cast(nw.Float64).to_numpy() if series.dtype.is_float() else ()
+            values = np.asarray(floats, dtype=np.float64)
             missing = int(np.isnan(values).sum()) or int(series.null_count())
             if missing:
                 raise DataError(
@@ -120,14 +121,12 @@ class Table:
         """A numeric column without missing or infinite values, as float64."""
         self._require_numeric(name)
         self.require_complete([name])
-        return self._decimals(name)
+        return self._floats(name)
 
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
-        """A protected column as numbers: its own, or the places of its labels."""
-        return self.numbers(name) if levels is None else self.places(name, levels)
-
-    def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
-        """A column of labels as their places among the levels, from 0 up."""
+        """A protected column as numbers: its own, or the places of its labels among the levels, from 0 up."""
+        if levels is None:
+            return self.numbers(name)
         self.require_complete([name])
         series = self.frame[name]
         if series.dtype == nw.Boolean and tuple(levels) == (False, True):
@@ -163,7 +162,7 @@ class Table:
     def bounds(self, name: str) -> PerRecord:
         """A numeric column in which ±inf may stand for "no bound"."""
         self._require_numeric(name, " to serve as a bound")
-        values = self._decimals(name)
+        values = self._floats(name)
         missing = int(np.isnan(values).sum())
         if missing:
             raise DataError(
@@ -237,10 +236,8 @@ class Table:
         for name in names:
             series = self.frame[name]
             plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
-            if not plain or int(series.null_count()):
-                columns[name] = self._words(name)
-            else:
-                columns[name] = np.array(series.to_numpy(), copy=True)
+            complete = not series.null_count()
+            columns[name] = np.array(series.to_numpy()) if plain and complete else self._words(name)
         return Table(nw.from_dict(columns, backend=self.frame.implementation))
 
     def rows_where(self, keep: Mask) -> "Table":
@@ -257,14 +254,17 @@ class Table:
         """
         dtype = self.frame[name].dtype
         # Pandas has several types for one narwhals type (Int64 and int64): the very one is kept.
-        own = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
+        own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
         if levels is None:
             cells: NDArray[Any] = support.within(values, Grid.of(dtype))
             if dtype.is_integer():
                 cells = cells.astype(str(dtype).lower())
         elif hasattr(own, "categories"):
             native = self.native.copy()
-            native[name] = _categorical(own, levels, values.astype(np.int64))
+            # The levels themselves: a cast by way of text would lose numbers.
+            if [str(level) for level in own.categories] != [str(level) for level in levels]:
+                own = type(own)(list(levels), ordered=own.ordered)
+            native[name] = own.construct_array_type().from_codes(values.astype(np.int64), dtype=own)
             return _detach(native)
         else:
             words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
@@ -289,21 +289,16 @@ class Table:
         return self.frame[name].cast(nw.String).to_numpy().astype(str)
 
     def _floats(self, name: str) -> Array:
+        """Numbers as they are written: 0.1 in 32 bits is 0.1, as a declared spike, end or edge says it."""
         series = self.frame[name]
         if series.dtype.is_integer():
             # Arrow refuses to cast whole numbers beyond 2^53, and its message quotes the value.
             gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
             whole = series.fill_null(0).to_numpy() if gone.any() else series.to_numpy()
             return np.where(gone, np.nan, whole.astype(np.float64))
-        values = series.cast(nw.Float64).to_numpy()
-        return np.ascontiguousarray(values, dtype=np.float64)
-
-    def _decimals(self, name: str) -> Array:
-        """Numbers as they are written: 0.1 in 32 bits is 0.1, as a declared spike, end or edge says it."""
-        series = self.frame[name]
-        if series.dtype != nw.Float32:
-            return self._floats(name)
-        return np.asarray(self._floats(name).astype(np.float32).astype(str), dtype=np.float64)
+        values = np.ascontiguousarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        short = series.dtype == nw.Float32
+        return values.astype(np.float32).astype(str).astype(np.float64) if short else values
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
@@ -323,13 +318,6 @@ def _is_monotone(values: Array) -> bool:
     """Whether values only rise or only fall; equal ones all along do neither."""
     steps = np.diff(values)
     return bool((steps > 0).any()) != bool((steps < 0).any())
-
-
-def _categorical(category: Any, levels: Sequence[Any], places: NDArray[np.int64]) -> Any:
-    """Classes by their places; the levels themselves, since a cast by way of text would lose numbers."""
-    if [str(level) for level in category.categories] != [str(level) for level in levels]:
-        category = type(category)(list(levels), ordered=category.ordered)
-    return category.construct_array_type().from_codes(places, dtype=category)
 
 
 def _detach(native: Any) -> Any:

@@ -88,29 +88,27 @@ class Support:
         """
         first = max(grid.first(self.lower, above=self.above), grid.least)
         last = min(-grid.first(-self.upper, above=self.below), grid.most)
-        if self.spike is None:
-            self._require_value(first <= last)
-            return np.clip(grid.nearest(values), first, last)
-        spike = grid.first(self.spike, above=False)
-        if grid.step is not None and not np.isclose(spike, self.spike, rtol=1e-12, atol=0):
-            raise SettingError(
-                f"The spike at {self.spike!r} is no value of the outcome's column, whose type is too coarse. "
-                "Convert the column to a floating-point type."
-            )
-        under, over = -grid.after(-spike), grid.after(spike)
-        sides = [side for side in ((first, min(last, under)), (max(first, over), last)) if side[0] <= side[1]]
-        self._require_value(bool(sides))
-        near = grid.nearest(values)
-        apart = np.where(values < self.spike, np.clip(near, *sides[0]), np.clip(near, *sides[-1]))
-        return np.where(values == self.spike, spike, apart)
-
-    def _require_value(self, exists: bool) -> None:
-        if not exists:
+        sides = [(first, last)]
+        if self.spike is not None:
+            spike = grid.first(self.spike, above=False)
+            if grid.step is not None and not np.isclose(spike, self.spike, rtol=1e-12, atol=0):
+                raise SettingError(
+                    f"The spike at {self.spike!r} is no value of the outcome's column, whose type is too "
+                    "coarse. Convert the column to a floating-point type."
+                )
+            sides = [(first, min(last, -grid.after(-spike))), (max(first, grid.after(spike)), last)]
+        sides = [(low, high) for low, high in sides if low <= high]
+        if not sides:
             raise SettingError(
                 f"The type of the outcome's column has no value {'above' if self.above else 'from'} "
                 f"{self.lower!r} {'and below' if self.below else 'to'} {self.upper!r}. Convert the column to "
                 "a floating-point type, or declare other ends."
             )
+        near = grid.nearest(values)
+        if self.spike is None:
+            return np.clip(near, first, last)
+        apart = np.where(values < self.spike, np.clip(near, *sides[0]), np.clip(near, *sides[-1]))
+        return np.where(values == self.spike, spike, apart)
 
 
 ANYWHERE = Support()

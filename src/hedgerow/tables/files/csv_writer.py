@@ -52,69 +52,64 @@ def csv_bytes(table: pa.Table, dialect: Dialect, formulas: str) -> Iterator[byte
     """The file in pieces."""
     check_csv(table, formulas)
     encoder = codecs.getincrementalencoder(dialect.encoding)()
-    columns = [_Speller(*named, dialect, formulas) for named in zip(table.column_names, table, strict=True)]
+    columns = {
+        name: column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    stamps = {
+        name: _choose_stamp(column, dialect.stamps.get(name))
+        for name, column in columns.items()
+        if pa.types.is_timestamp(column.type)
+    }
     names = pa.array(table.column_names, pa.large_string())
     if formulas == "escape":
         names = _escape(names)
     head = dialect.delimiter.join(_quote(names, dialect).to_pylist()) + dialect.newline
     yield encoder.encode(("\ufeff" if dialect.bom else "") + head)
     for start in range(0, table.num_rows, _ROWS):
-        cells = [column.spell(start) for column in columns]
-        lines = pc.binary_join_element_wise(*cells, pa.scalar(dialect.delimiter, pa.large_string()))
+        cells = {
+            name: _spell(name, column.slice(start, _ROWS), dialect, formulas, stamps.get(name))
+            for name, column in columns.items()
+        }
+        lines = pc.binary_join_element_wise(*cells.values(), pa.scalar(dialect.delimiter, pa.large_string()))
         block = dialect.newline.join(lines.to_pylist()) + dialect.newline
         try:
             yield encoder.encode(block)
         except UnicodeEncodeError:
-            lost = [column.name for column in columns if not column.fits(dialect.encoding, start)]
+            code = dialect.encoding
+            texts = {name: "".join(words.to_pylist()) for name, words in cells.items()}
+            lost = [name for name, text in texts.items() if text.encode(code, "ignore").decode(code) != text]
             raise DataError(
-                f"columns {list_some(lost)} hold characters that {dialect.encoding} does not have. Write the "
+                f"columns {list_some(lost)} hold characters that {code} does not have. Write the "
                 "copy with encoding='utf-8'."
             ) from None
 
 
-class _Speller:
-    """A column and how its cells are spelled, one block of rows at a time."""
-
-    def __init__(self, name: str, column: pa.ChunkedArray, dialect: Dialect, formulas: str) -> None:
-        self.name = name
-        self._dialect, self._formulas = dialect, formulas
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        self._column = column
-        timed = pa.types.is_timestamp(column.type)
-        self._stamp = _choose_stamp(column, dialect.stamps.get(name)) if timed else None
+def _spell(
+    name: str, cells: pa.ChunkedArray, dialect: Dialect, formulas: str, stamp: Stamp | None
+) -> pa.ChunkedArray:
+    """The cells of a column as they stand in the file."""
+    kind = cells.type
+    if pa.types.is_boolean(kind):
+        false, true = dialect.booleans.get(name, ("false", "true"))
+        cells = pc.if_else(cells, true, false)
+    elif stamp is not None:
+        # Zoned times are written in UTC: the offset of a zone is not fixed, Z is.
+        utc = cells.cast(pa.timestamp(stamp.unit, "UTC" if stamp.zone else None)).cast(
+            pa.timestamp(stamp.unit)
+        )
+        cells = pc.strftime(utc, f"%Y-%m-%d{stamp.between}%H:%M:%S{stamp.zone}")
+    words = cells.cast(pa.large_string())
+    if is_text(kind):
+        words = _escape(words) if formulas == "escape" else words
         # An empty text cell must differ from a missing one.
-        self._missing = "" if is_text(column.type) else dialect.missing.get(name, "")
-
-    def spell(self, start: int) -> pa.ChunkedArray:
-        cells = self._column.slice(start, _ROWS)
-        kind, stamp = cells.type, self._stamp
-        if pa.types.is_boolean(kind):
-            false, true = self._dialect.booleans.get(self.name, ("false", "true"))
-            cells = pc.if_else(cells, true, false)
-        elif stamp is not None:
-            # Zoned times are written in UTC: the offset of a zone is not fixed, Z is.
-            utc = cells.cast(pa.timestamp(stamp.unit, "UTC" if stamp.zone else None))
-            cells = pc.strftime(
-                utc.cast(pa.timestamp(stamp.unit)), f"%Y-%m-%d{stamp.between}%H:%M:%S{stamp.zone}"
-            )
-        words = cells.cast(pa.large_string())
-        if is_text(kind):
-            words = _escape(words) if self._formulas == "escape" else words
-            words = pc.if_else(pc.equal(words, ""), '""', _quote(words, self._dialect))
-        elif pa.types.is_floating(kind):
-            # A whole float keeps its point, or the column would come back as integers.
-            words = pc.replace_substring_regex(words, r"^(-?[0-9]+)$", r"\1.0")
-        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            words = pc.replace_substring(words, ".", self._dialect.decimal)
-        return pc.fill_null(words, self._missing)
-
-    def fits(self, encoding: str, start: int) -> bool:
-        try:
-            "".join(self.spell(start).to_pylist()).encode(encoding)
-        except UnicodeEncodeError:
-            return False
-        return True
+        return pc.fill_null(pc.if_else(pc.equal(words, ""), '""', _quote(words, dialect)), "")
+    if pa.types.is_floating(kind):
+        # A whole float keeps its point, or the column would come back as integers.
+        words = pc.replace_substring_regex(words, r"^(-?[0-9]+)$", r"\1.0")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        words = pc.replace_substring(words, ".", dialect.decimal)
+    return pc.fill_null(words, dialect.missing.get(name, ""))
 
 
 def _is_formula(cells: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:

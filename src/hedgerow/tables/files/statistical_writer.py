@@ -21,13 +21,19 @@ import pyreadstat
 from hedgerow.arrays import Array, Mask
 from hedgerow.errors import DataError, FileError, list_some
 from hedgerow.tables.files.columns import EXACT, is_text, join_chunks
-from hedgerow.tables.files.moments import clock_of_display, clock_of_type, from_moments
 from hedgerow.tables.files.source import Dictionary, Format
+from hedgerow.tables.files.statistical import clock_of_display, clock_of_type, from_moments
 
-_RESERVED = {
-    Format.STATA: "_all _b _coef _cons _n _N _pi _pred _rc _skip byte double float if in int long strL "
-    "using with",
-    Format.SPSS: "ALL AND BY EQ GE GT LE LT NE NOT OR TO WITH",
+# A name's pattern, what it may be in words, its most bytes, the reserved words. SPSS ignores case.
+_NAMES = {
+    Format.STATA: (
+        *(r"(?!str\d+$)[^\W\d]\w{0,31}", "32 letters, digits and underscores", 128),
+        "_all _b _coef _cons _n _N _pi _pred _rc _skip byte double float if in int long strL using with",
+    ),
+    Format.SPSS: (
+        *(r"[^\W\d_]([\w.@#$]*[\w@#$])?", "64 bytes of letters, digits and _ . @ # $", 64),
+        "ALL AND BY EQ GE GT LE LT NE NOT OR TO WITH",
+    ),
 }
 _STATA_COLUMNS, _STATA_LABEL = 32_767, 80
 _STATA_TEXT, _SPSS_TEXT = 2045, 32_767  # bytes; Stata holds longer ones as strL, SPSS none
@@ -36,7 +42,6 @@ _FLOAT = 1.70141173e38
 _LARGEST = {Format.STATA: 8.9884656e307, Format.SPSS: float(np.finfo(float).max)}
 _STATA_NAMES, _STATA_DISPLAYS = (3, "<varnames>", 129), (5, "<formats>", 57)  # place in the map, tag, bytes
 _SPSS_WRITTEN_AT, _SPSS_NO_TIME = 92, b"01 Jan 7000:00:00"  # the header's date and time
-
 
 _Cells = dict[str, Any]  # by column, as everything here
 _Words = dict[str, str]
@@ -49,17 +54,12 @@ def check_names(names: list[str], format: Format) -> None:
         raise DataError(
             f"{len(names)} columns; a .dta file of format 118 holds {_STATA_COLUMNS}. Write Parquet or CSV."
         )
-    # SPSS ignores case, and counts bytes.
-    plain, most = (str.upper, 64) if format is Format.SPSS else (str, 128)
-    pattern, allowed = {
-        Format.STATA: (r"(?!str\d+$)[^\W\d]\w{0,31}", "32 letters, digits and underscores"),
-        Format.SPSS: (r"[^\W\d_]([\w.@#$]*[\w@#$])?", "64 bytes of letters, digits and _ . @ # $"),
-    }[format]
-    reserved = _RESERVED[format].split()
+    plain = str.upper if format is Format.SPSS else str
+    pattern, allowed, most, reserved = _NAMES[format]
     bad = [
         repr(name)
         for name in names
-        if not re.fullmatch(pattern, name) or len(name.encode()) > most or plain(name) in reserved
+        if not re.fullmatch(pattern, name) or len(name.encode()) > most or plain(name) in reserved.split()
     ]
     if bad:
         raise DataError(
