@@ -352,13 +352,13 @@ def fill(ledger: Ledger) -> None:
 def test_no_room(path: Path) -> None:
     with Ledger.open(path) as ledger:
         reserve(ledger)
-        pages = ledger._store.connection.execute("PRAGMA page_count").fetchone()[0]
-        ledger._store.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        pages = ledger._connection.execute("PRAGMA page_count").fetchone()[0]
+        ledger._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
         with pytest.raises(LedgerError, match="no room left"):
             fill(ledger)
         count = len(ledger.entries())
         assert ledger.verify() == ()
-        ledger._store.connection.execute("PRAGMA max_page_count = 1000000")
+        ledger._connection.execute("PRAGMA max_page_count = 1000000")
         reserve(ledger)
         assert len(ledger.entries()) == count + 1
         assert ledger.verify() == ()
@@ -490,11 +490,9 @@ def in_order(action: Callable[[], object]) -> float:
 
 
 def test_a_long_ledger_stays_quick(ledger: Ledger) -> None:
-    with ledger._store.transaction() as rows:
+    with ledger._transaction() as rows:
         for index in range(5000):
-            ledger._store.add(
-                rows, "reserved", fingerprint=DATA, relation=ADP, epsilon=0.1, release=str(index)
-            )
+            ledger._add(rows, "reserved", fingerprint=DATA, relation=ADP, epsilon=0.1, release=str(index))
     assert in_order(lambda: reserve(ledger, 0.1)) < 2
     assert ledger.balance()[0].spent == 500.1
 

@@ -31,7 +31,7 @@ def open_existing(place: Path | None) -> "Ledger":
 
 
 def _path(place: Path | None) -> Path:
-    from hedgerow.release.ledger.place import ledger_path
+    from hedgerow.release.ledger import ledger_path
 
     return ledger_path(None if place is None else str(place))
 
@@ -201,7 +201,7 @@ def budget(
 
       hedgerow ledger budget 10 --plan plan.yaml
     """
-    from hedgerow.release.ledger.place import open_ledger
+    from hedgerow.release.ledger import open_ledger
 
     named = None if ledger is None else str(ledger)
     if plan is not None:
