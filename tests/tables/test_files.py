@@ -483,10 +483,8 @@ def test_a_million_rows(tmp_path: Path, kind: str) -> None:
     rng = np.random.default_rng(1)
     table = pa.table({"x": rng.lognormal(size=1_000_000), "z": rng.integers(0, 1000, 1_000_000)})
     path = tmp_path / f"t.{kind}"
-    start = time.perf_counter()
     formats.write(table, path, kind)
     back = formats.read(path).frame
-    assert time.perf_counter() - start < 20
     assert back.equals(table)
 
 

@@ -22,8 +22,7 @@ Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_de
 
 def open_existing(place: Path | None) -> "Ledger":
     """The ledger at that place; one that does not exist is not begun."""
-    from hedgerow.release.ledger import Ledger
-    from hedgerow.release.ledger.place import ledger_path
+    from hedgerow.release.ledger import Ledger, ledger_path
 
     path = ledger_path(None if place is None else str(place))
     if not path.exists():
@@ -182,7 +181,7 @@ def budget(
 
       hedgerow ledger budget 10 --plan plan.yaml
     """
-    from hedgerow.release.ledger.place import open_ledger
+    from hedgerow.release.ledger import open_ledger
 
     named = None if ledger is None else str(ledger)
     if plan is not None:

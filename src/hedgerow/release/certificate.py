@@ -99,31 +99,23 @@ class Certificate(_Strict):
         cls,
         guarantee: "Guarantee",
         *,
-        release: str,
-        date: str,
-        records: int,
-        unchanged: Sequence[str],
-        used_not_released: Sequence[str],
         assumed: Sequence[Assumption],
         also_not_covered: Sequence[str],
-        plan: str,
-        copies: Sequence[Copy],
+        **files: Any,
     ) -> Self:
-        """The certificate of a guarantee and the files it speaks of."""
+        """The certificate of a guarantee, and of the `files` that it knows nothing of."""
         terms, stated = guarantee.terms, guarantee.statement
+        over_draws = terms.bound.over_draws
         claimed, m = None if guarantee.uncertified else terms.epsilon, terms.copies
+        parts = {name: version(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
         return cls(
-            release=release,
-            date=date,
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
             bound=terms.bound.name,  # type: ignore[arg-type]  # checked when the certificate is made
             family=guarantee.family,
             epsilon=None if claimed is None else Price(claimed / m, claimed),
-            delta=None
-            if claimed is None or not terms.bound.over_draws
-            else Price(stated.delta, m * stated.delta),
-            confidence=stated.confidence if terms.bound.over_draws else None,
+            delta=Price(stated.delta, m * stated.delta) if claimed is not None and over_draws else None,
+            confidence=stated.confidence if over_draws else None,
             draws=stated.draws,
             independent_draws=stated.independent,
             claim=guarantee.claim(),
@@ -131,14 +123,10 @@ class Certificate(_Strict):
             not_covered=(*guarantee.caveats(), *also_not_covered),
             left_open=guarantee.left_open or None,
             protected=guarantee.protected,
-            unchanged=tuple(unchanged),
-            used_not_released=tuple(used_not_released),
-            records=records,
             assumed_public=tuple(assumed),
             seeded=guarantee.seeded,
-            software=_software(),
-            plan=plan,
-            copies=tuple(copies),
+            software={"hedgerow": __version__, "python": platform.python_version(), **parts},
+            **files,
         )
 
     def json(self) -> str:
@@ -171,7 +159,8 @@ class Certificate(_Strict):
         """For people."""
         lines = [f"# Certificate of release {self.release}", "", f"Made on {self.date}.", "", "## Claim", ""]
         lines += [self.claim, "", "| | |", "| --- | --- |"]
-        lines += [f"| {name} | {_cell(value)} |" for name, value in self.facts()]
+        cells = [(name, value.replace("|", "\\|").replace("\n", " ")) for name, value in self.facts()]
+        lines += [f"| {name} | {cell} |" for name, cell in cells]
         if self.processing:
             lines += ["", "## Processing after the draw", "", *(f"- {text}" for text in self.processing)]
         if self.left_open is not None:
@@ -189,7 +178,7 @@ class Certificate(_Strict):
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures and columns, one by one."""
-        found = [
+        facts = [
             ("standard", self.standard),
             ("compared with the table in which", self.neighbour),
             ("bound", self.bound),
@@ -197,27 +186,20 @@ class Certificate(_Strict):
             ("copies", str(len(self.copies))),
             ("records", str(self.records)),
         ]
-        if self.epsilon is None:
-            found += [("target ε", "none: nothing is claimed")]
-        else:
-            found += [
-                ("target ε for one copy", format_rounded_up(self.epsilon.per_copy, 6)),
-                ("target ε in total", format_rounded_up(self.epsilon.total, 6)),
-            ]
+        for name, price, digits in (("target ε", self.epsilon, 6), ("δ", self.delta, 2)):
+            if price is not None:
+                facts += [(f"{name} for one copy", format_rounded_up(price.per_copy, digits))]
+                facts += [(f"{name} in total", format_rounded_up(price.total, digits))]
+            elif name == "target ε":
+                facts += [(name, "none: nothing is claimed")]
         if self.delta is not None:
             kind = "independent" if self.independent_draws else "effective"
-            found += [
-                ("δ for one copy", format_rounded_up(self.delta.per_copy, 2)),
-                ("δ in total", format_rounded_up(self.delta.total, 2)),
-                ("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws"),
-            ]
-        found += [
-            ("protected column", self.protected),
-            ("columns passed through unchanged", ", ".join(self.unchanged) or "none"),
-        ]
+            facts += [("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws")]
+        facts += [("protected column", self.protected)]
+        facts += [("columns passed through unchanged", ", ".join(self.unchanged) or "none")]
         if self.used_not_released:
-            found += [("columns used but not released", ", ".join(self.used_not_released))]
-        return [*found, ("randomness", "a seed set by hand" if self.seeded else "from the operating system")]
+            facts += [("columns used but not released", ", ".join(self.used_not_released))]
+        return [*facts, ("randomness", "a seed set by hand" if self.seeded else "from the operating system")]
 
 
 def schema() -> dict[str, Any]:
@@ -227,20 +209,10 @@ def schema() -> dict[str, Any]:
     return body | {"required": ["certificate", *body["required"]]}
 
 
-def _software() -> dict[str, str]:
-    parts = {name: version(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
-    return {"hedgerow": __version__, "python": platform.python_version(), **parts}
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise FieldError("a key occurs twice.")
-    return found
+    return dict(pairs)
 
 
 def _refuse(word: str) -> None:

@@ -1,5 +1,6 @@
 """The confidential part of a release folder: what was achieved, in all and by record. None may leave."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,18 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
     }
     for name, frame in frames.items():
         if len(frame):
-            formats.write(frame, draft.place(CONFIDENTIAL, f"{name}.parquet"), "parquet")
-    draft.write_json(CONFIDENTIAL, "summary.json", _summarize(prepared, synth) | facts)
-    draft.write(CONFIDENTIAL, "plan.yaml", prepared.plan.text())
-    draft.write(CONFIDENTIAL, "README.txt", _README)
+            formats.write(frame, draft.path / CONFIDENTIAL / f"{name}.parquet", "parquet")
+    summary = json.dumps(_summarize(prepared, synth) | facts, indent=1, ensure_ascii=False) + "\n"
+    texts = {"summary.json": summary, "plan.yaml": prepared.plan.text(), "README.txt": _README}
+    for name, content in texts.items():
+        draft.write(CONFIDENTIAL, name, content)
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
-    fit = synth._need().outcome.fit
-    in_box = {}  # how well the box of a strict release fits the data
-    if isinstance(synth.settings.model, Boxed):
-        in_box = {"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_}
+    health = synth._need().outcome.fit.health
+    boxed = isinstance(
+        synth.settings.model, Boxed
+    )  # then: how well the box of a strict release fits the data
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in BY_DRAWS}
     return {
         "confidential": True,
@@ -51,12 +53,8 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         "scale": synth.scale_,
         "mean_alpha": float(synth.alpha_.mean()),
         "flagged_records": len(synth.flagged_),
-        **in_box,
-        "health": {
-            "sampler": fit.health.sampler,
-            "independent": fit.health.independent,
-            "effective_draws": fit.health.effective_draws,
-        },
+        **({"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_} if boxed else {}),
+        "health": {name: getattr(health, name) for name in ("sampler", "independent", "effective_draws")},
         "seed": prepared.plan.seed,
         "data": prepared.plan.data,
         "rows": prepared.table.num_rows,
@@ -72,9 +70,9 @@ def _draws_table(synth: Synthesizer) -> pa.Table:
     """The parameter draws, one column per coefficient."""
     columns: dict[str, Any] = {}
     for name, values in synth._need().outcome.fit.parameters.items():
-        flat = np.asarray(values).reshape(len(values), -1)
-        if flat.shape[1] == 1 and np.ndim(values) == 1:
-            columns[name] = flat[:, 0]
+        if np.ndim(values) == 1:
+            columns[name] = np.asarray(values)
         else:
-            columns |= {f"{name}[{place}]": flat[:, place] for place in range(flat.shape[1])}
+            flat = np.asarray(values).reshape(len(values), -1)
+            columns |= {f"{name}[{place}]": column for place, column in enumerate(flat.T)}
     return pa.table(columns)

@@ -9,17 +9,13 @@ A draft is a hidden sibling of the folder, readable by its owner only, named aft
 A process that dies leaves a draft or a release, never a part of one.
 """
 
-import errno
 import glob
-import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from hedgerow.errors import FileError
+from hedgerow.errors import FileError, reason_of
 
 PUBLIC, CONFIDENTIAL = "public", "confidential"
 CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
@@ -63,22 +59,14 @@ class Draft:
             (self.path / PUBLIC).mkdir()
             (self.path / CONFIDENTIAL).mkdir(mode=0o700)
 
-    def place(self, part: str, name: str) -> Path:
-        """Where a file of the public or the confidential part goes."""
-        return self.path / part / name
-
     def write(self, part: str, name: str, content: str) -> bytes:
         """Writes a text file to disk; returns its bytes."""
         raw = content.encode()
-        with _explaining_errors(self.out), self.place(part, name).open("xb") as file:
+        with _explaining_errors(self.out), (self.path / part / name).open("xb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
         return raw
-
-    def write_json(self, part: str, name: str, content: Any) -> None:
-        """Writes a JSON file to disk."""
-        self.write(part, name, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     def publish(self) -> None:
         """Makes the draft the release folder, by one rename."""
@@ -97,11 +85,6 @@ class Draft:
             # Its mode follows the umask, as that of public/ did; only now: no draft is open to others.
             self.out.chmod((self.out / PUBLIC).stat().st_mode & 0o777)
 
-    def discard(self) -> None:
-        """Removes the draft."""
-        if self.path.exists():
-            shutil.rmtree(self.path)
-
 
 def _sync(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
@@ -117,6 +100,6 @@ def _explaining_errors(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(
-            f"{out.name}: cannot be written ({os.strerror(error.errno or errno.EIO)}). Free some room, or "
-            "choose a folder that can be written to."
+            f"{out.name}: cannot be written ({reason_of(error)}). Free some room, or choose a folder that "
+            "can be written to."
         ) from None

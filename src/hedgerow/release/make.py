@@ -11,6 +11,7 @@ entry without copies, which counts as spent until somebody settles it, and never
 import hashlib
 import os
 import secrets
+import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,17 +28,15 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.release.certificate import Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
-from hedgerow.release.ledger import Balance, Ledger
-from hedgerow.release.ledger.place import ledger_path, open_ledger
+from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, prepare
-from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 
 Progress = Callable[[str], None]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
-NO_REASON = "No reason was given."
+_NO_REASON = "No reason was given."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
@@ -65,26 +64,21 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
     prepared = prepare(plan)
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
-        account: dict[str, Any] = {
-            "fingerprint": fingerprint,
-            "relation": plan.relation,
-            "dataset": plan.dataset,
-        }
-        _warn_about_budgets(ledger.check(**account, epsilon=plan.settings.epsilon), plan)
-        _warn_about_release(prepared)
+        account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
+        account |= {"dataset": plan.dataset, "epsilon": plan.settings.epsilon}
+        _warn_before(prepared, ledger.check(**account))
         tell("fitting")
-        synth, notes = _fit(prepared)
+        with warnings.catch_warnings(record=True) as caught:  # passed on, and kept for the confidential files
+            warnings.simplefilter("always", HedgerowWarning)
+            synth = prepared.fit()
+        for warning in caught:
+            warnings.warn(warning.message, stacklevel=2)
+        notes = [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]
         sample = synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
-        ledger.reserve(
-            **account,
-            epsilon=plan.settings.epsilon,
-            copies=plan.settings.copies,
-            plan=plan.digest,
-            release=release,
-            note=f"folder {out.name}",
-        )
+        account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
+        ledger.reserve(**account, release=release)
         draft = Draft(out, release)
         try:
             draft.begin()
@@ -106,33 +100,18 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
     return Made(out, certificate, plan.relation, ledger_path(plan.ledger))
 
 
-def _fit(prepared: Prepared) -> tuple[Synthesizer, list[str]]:
-    """The fit, and the warnings it gave: passed on, and kept for the confidential files."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", HedgerowWarning)
-        synth = prepared.fit()
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=3)
-    return synth, [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]
-
-
 def _write_public(
     draft: Draft, prepared: Prepared, sample: Release, release: str, tell: Progress
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, copies = prepared.plan, []
+    plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.format.suffix}"
     for number, table in enumerate(sample.tables, 1):
         tell(f"writing copy {number} of {plan.settings.copies}")
-        written = formats.write(
-            table.select(prepared.released),
-            draft.place(PUBLIC, f"copy-{number}{prepared.format.suffix}"),
-            prepared.source,
-            format=prepared.format,
-            formulas=plan.outputs.formulas,
-        )
-        copies.append(
-            Copy(written.path.name, written.format.value, written.sha256, written.size, written.changes)
-        )
+        file = formats.write(
+            table.select(prepared.released), draft.path / PUBLIC / place.format(number), prepared.source,
+            format=prepared.format, formulas=plan.outputs.formulas,
+        )  # fmt: skip
+        copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")
     not_covered = [
         "The rows are in the order of the input. If that order says anything about the outcome, it is public."
@@ -146,12 +125,12 @@ def _write_public(
         release=release,
         date=datetime.now(UTC).date().isoformat(),
         records=prepared.table.num_rows,
-        unchanged=[name for name in prepared.released if name != prepared.outcome],
+        unchanged=tuple(name for name in prepared.released if name != prepared.outcome),
         used_not_released=prepared.withheld,
         assumed=list_assumptions(prepared),
         also_not_covered=not_covered,
         plan=hashlib.sha256(public_plan).hexdigest(),
-        copies=copies,
+        copies=tuple(copies),
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
@@ -163,7 +142,8 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
     if draft.moved:
         return  # the copies are out: the entry stands
     with suppress(OSError, HedgerowError):
-        draft.discard()
+        if draft.path.exists():
+            shutil.rmtree(draft.path)
         ledger.settle(release, "void", note="hedgerow: writing failed, and the draft was removed unseen")
         return
     _warn(f"Entry {release} stays in the ledger as pending; remove {draft.path.name} and settle it.")
@@ -172,32 +152,39 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
 def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, outcome = prepared.plan, prepared.outcome
-    kind = prepared.table.schema.field(outcome).type
-    sentences = plan.settings.standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
+    standard, family = plan.settings.standard, plan.settings.family
+    sentences = standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
     pairs = [
-        (words, plan.reasons.get(place) or ("As for the whole." if place else NO_REASON))
+        (words, plan.reasons.get(place) or ("As for the whole." if place else _NO_REASON))
         for place, words in sentences
     ]
-    if isinstance(plan.settings.standard, Strict):
-        pairs.append((plan.settings.standard.described(), plan.settings.standard.reason or NO_REASON))
-    if isinstance(plan.settings.standard, Censored):
+    if isinstance(standard, Strict):
+        pairs += [(standard.described(), standard.reason or _NO_REASON)]
+    if isinstance(standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
-        pairs.append((what, plan.settings.standard.reason or NO_REASON))
-    if isinstance(plan.settings.family, Family) and plan.settings.family.settings():
-        declared = ", ".join(f"{name} {value!r}" for name, value in plan.settings.family.settings().items())
-        pairs.append((f"what the plan declares of '{outcome}': {declared}", _DECLARED))
-    whole = (
-        f"who is in the table, in which order, how many records there are, and all columns but '{outcome}'"
-    )
-    pairs.append((whole, _BY_DEFINITION))
-    pairs.append((f"the type of '{outcome}' ({kind})", "The copies are written in the same type."))
+        pairs += [(what, standard.reason or _NO_REASON)]
+    if isinstance(family, Family) and family.settings():
+        declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
+        pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]
+    who = "who is in the table, in which order, how many records there are"
+    pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
+    kind = prepared.table.schema.field(outcome).type
+    pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
     if plan.missing == "drop":
         what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"
-        pairs.append((what, "The plan says missing: drop."))
+        pairs += [(what, "The plan says missing: drop.")]
     return [Assumption(what, because) for what, because in pairs]
 
 
-def _warn_about_release(prepared: Prepared) -> None:
+def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
+    """Warns of what the owner should know before a fit is waited for."""
+    plan = prepared.plan
+    budgeted = [balance.relation for balance in balances if balance.budget is not None]
+    if budgeted and plan.relation not in budgeted:
+        _warn(
+            f"This data has a budget under '{budgeted[0]}', but none under '{plan.relation}', from which "
+            "this release pays. Prices under different relations do not add up: set a budget for each in use."
+        )
     for note in prepared.source.notes:
         _warn(f"Reading the data: {note}")
     if prepared.dropped_rows:
@@ -205,24 +192,15 @@ def _warn_about_release(prepared: Prepared) -> None:
             f"{prepared.dropped_rows} rows without a value in a column of the formula were dropped. The "
             "certificate says that which they are is assumed to be public."
         )
-    if prepared.plan.seed is not None:
+    if plan.seed is not None:
         _warn(
             "The randomness comes from a seed: whoever knows it can compute from the copies what must stay "
             "secret. The certificate says so. Leave the seed out for a release that leaves the building."
         )
-    if prepared.plan.ranged and prepared.plan.because is None:
+    if plan.ranged and plan.because is None:
         _warn(
             "No reason was given why the range is public, and the certificate says so. Give one: "
             '--because "…", or because: in the plan.'
-        )
-
-
-def _warn_about_budgets(balances: list[Balance], plan: Plan) -> None:
-    budgeted = [balance.relation for balance in balances if balance.budget is not None]
-    if budgeted and plan.relation not in budgeted:
-        _warn(
-            f"This data has a budget under '{budgeted[0]}', but none under '{plan.relation}', from which "
-            "this release pays. Prices under different relations do not add up: set a budget for each in use."
         )
 
 

@@ -55,8 +55,7 @@ def prepare(plan: Plan) -> Prepared:
     formula = parse(plan.settings.formula, whole)
     outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
-    of_weights = plan.settings.weights.columns
-    used = (outcome, *predictors, *of_range, *of_weights)
+    used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
     whole.require([*used, *plan.outputs.drop])
     if outcome in plan.outputs.drop:
         raise SettingError(
@@ -67,9 +66,9 @@ def prepare(plan: Plan) -> Prepared:
             f"The range reads the protected column '{outcome}'. A range must come from public columns."
         )
     source, dropped = _drop_incomplete(plan, source, (outcome, *predictors))
-    columns = source.frame.column_names
-    outputs, dropped_columns = plan.outputs, set(plan.outputs.drop)
-    released = tuple(name for name in columns if name not in dropped_columns)
+    columns, outputs = source.frame.column_names, plan.outputs
+    left_out = set(outputs.drop)
+    released = tuple(name for name in columns if name not in left_out)
     fitted = {*released, *used}
     formats.check(source.frame.select(released), source, format=outputs.format, formulas=outputs.formulas)
     return Prepared(
@@ -78,7 +77,7 @@ def prepare(plan: Plan) -> Prepared:
         table=source.frame.select([name for name in columns if name in fitted]),
         outcome=outcome,
         released=released,
-        withheld=tuple(name for name in dict.fromkeys(used) if name not in released),
+        withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
     )
 

@@ -20,8 +20,7 @@ LARGEST = 1 << 18  # bytes; the longest honest plan has a few thousand
 _DEEPEST = 20
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _WHOLE = re.compile(r"[-+]?[0-9]+")
-_REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INFINITE = re.compile(r"([-+]?)\.?inf")
+_REAL = re.compile(r"[-+]?(\.?inf|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)")
 _PLAIN = "hedgerow:plain"  # the tag of an unquoted word
 
 
@@ -52,19 +51,11 @@ def plain(word: str) -> Any:
         return _WORDS[word]
     if _WHOLE.fullmatch(word) and len(word) < 100:
         return int(word)
-    if _REAL.fullmatch(word):
-        return float(word)
-    infinite = _INFINITE.fullmatch(word)
-    if infinite:
-        return -math.inf if infinite[1] == "-" else math.inf
-    return word
+    return float(word.replace(".inf", "inf")) if _REAL.fullmatch(word) else word
 
 
 class _Refusal(yaml.MarkedYAMLError):
     """Something that YAML knows and a plan does not need."""
-
-    def __init__(self, why: str, mark: yaml.Mark | None) -> None:
-        super().__init__(problem=why, problem_mark=mark)
 
 
 class _Loader(yaml.SafeLoader):
@@ -72,13 +63,13 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if self._depth >= _DEEPEST:
-            why = f"nested more than {_DEEPEST} deep. A plan needs no such depth"
-            raise _Refusal(why, event.start_mark)
-        if event.anchor is not None:
-            raise _Refusal("anchors (&) and aliases (*) are refused. Write the value out", event.start_mark)
-        if event.tag is not None:
-            raise _Refusal("tags (!) are refused: a plan holds plain values. Remove it", event.start_mark)
+        for why, applies in (
+            (f"nested more than {_DEEPEST} deep. A plan needs no such depth", self._depth >= _DEEPEST),
+            ("anchors (&) and aliases (*) are refused. Write the value out", event.anchor is not None),
+            ("tags (!) are refused: a plan holds plain values. Remove it", event.tag is not None),
+        ):
+            if applies:
+                raise _Refusal(problem=why, problem_mark=event.start_mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -94,10 +85,10 @@ class _Loader(yaml.SafeLoader):
         for place, _ in node.value:
             key = self.construct_object(place) if isinstance(place, yaml.ScalarNode) else None
             if key is None:
-                raise _Refusal("a key is neither text nor a number", place.start_mark)
+                raise _Refusal(problem="a key is neither text nor a number", problem_mark=place.start_mark)
             if key in keys:
                 why = f"the key {key!r} occurs twice in this mapping. Keep one"
-                raise _Refusal(why, place.start_mark)
+                raise _Refusal(problem=why, problem_mark=place.start_mark)
             keys.add(key)
         return super().construct_mapping(node, deep)
 

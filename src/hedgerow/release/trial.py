@@ -17,10 +17,9 @@ from hedgerow.privacy.bounds import BY_DRAWS, LIPSCHITZ
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
-from hedgerow.release.ledger import Balance, Ledger
-from hedgerow.release.ledger.place import ledger_path
+from hedgerow.release.ledger import Balance, Ledger, ledger_path
 from hedgerow.release.plan import Plan
-from hedgerow.release.prepare import prepare
+from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.table import Table
 
@@ -47,8 +46,7 @@ def _draw_bound(plan: Plan) -> str:
 
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     """The standards side by side; those with a range if the plan has one."""
-    progress("reading")
-    prepared = prepare(plan)
+    prepared = _read(plan, progress)
     # Unweighted has no weights to scale down, so that it meets no target.
     standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.settings.epsilon is None else {}
     standards["adp"] = ADP()
@@ -67,17 +65,15 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     )  # fmt: skip
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
-    lost = [_largest_gap(synth) for synth in comparison.synthesizers.values()]
     return [
-        row | {"withheld": row[f"withheld_{_draw_bound(plan)}"], "ecdf_max": gap}
-        for row, gap in zip(rows, lost, strict=True)
+        row | {"withheld": row[f"withheld_{_draw_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
+        for row, synth in zip(rows, comparison.synthesizers.values(), strict=True)
     ]
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
     """One row per target: the scale it needs, what one copy costs then, what is lost."""
-    progress("reading")
-    prepared = prepare(plan)
+    prepared = _read(plan, progress)
     rows = []
     for target in sorted(set(targets)):
         progress(f"calibrating to {target:g}")
@@ -99,87 +95,74 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
 
 def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
     """Fit the plan, then withhold outcomes one by one and see what changes."""
-    synth = _fit(plan, progress)
+    prepared = _read(plan, progress)
+    progress("fitting")
+    synth = prepared.fit()
     progress("withholding outcomes")
     return synth.audit(riskiest=riskiest, sample=sample)
 
 
 def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
     """Fit the plan, then try to tell from copies whether one outcome was used."""
-    synth = _fit(plan, progress)
+    prepared = _read(plan, progress)
+    progress("fitting")
+    synth = prepared.fit()
     progress("attacking")
     return synth.attack(record, trials=trials)
 
 
-def _fit(plan: Plan, progress: Progress) -> Synthesizer:
-    progress("reading")
-    prepared = prepare(plan)
-    progress("fitting")
-    return prepared.fit()
-
-
 def contract(plan: Plan, *, progress: Progress) -> list[Row]:
     """Each bound against the number of records, on nested subsamples."""
-    progress("reading")
-    prepared = prepare(plan)
+    prepared = _read(plan, progress)
     progress("refitting on subsamples")
-    return _rows(
-        contraction(prepared.synthesizer, prepared.table, left_out=prepared.withheld, seed=plan.seed)
-    )
+    left_out = prepared.withheld
+    return _rows(contraction(prepared.synthesizer, prepared.table, left_out=left_out, seed=plan.seed))
 
 
 def cost_of(plan: Plan, *, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
-    progress("reading")
-    prepared = prepare(plan)
+    prepared, asked = _read(plan, progress), plan.settings
     account, balance = plan.dataset or "this data, without a name", None
     place = ledger_path(plan.ledger)
     if place.exists():  # opening a ledger would begin one
         with Ledger.open(place) as ledger:
             fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
             balances = ledger.check(
-                fingerprint=fingerprint,
-                relation=plan.relation,
-                epsilon=plan.settings.epsilon,
-                dataset=plan.dataset,
+                fingerprint=fingerprint, relation=plan.relation, epsilon=asked.epsilon, dataset=plan.dataset
             )
         balance = next((each for each in balances if each.relation == plan.relation), None)
     progress("fitting")
     synth = prepared.fit()
-    withheld = synth.withheld_epsilon_
+    withheld, bound = synth.withheld_epsilon_, synth.settings.bound
+    achieved = {each.name: float(getattr(synth, f"{each}_epsilon_", np.nan)) for each in BY_DRAWS}
     prices = [
-        {
-            "bound": bound,
-            "epsilon": float(getattr(synth, f"{bound}_epsilon_", np.nan)),
-            "withheld": withheld.get(bound, np.nan),
-        }
-        for bound in (each.name for each in BY_DRAWS)
+        {"bound": name, "epsilon": epsilon, "withheld": withheld.get(name, np.nan)}
+        for name, epsilon in achieved.items()
     ]
-    bound = synth.settings.bound
     if not bound.over_draws:  # what it is really charged for: a supremum over parameters, not over draws
         prices.insert(0, {"bound": bound.name, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
     if not isinstance(synth.settings.model, Boxed):
         return Cost(account, balance, prices, synth.outlook().advice(), [])
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
-    if (
-        isinstance(plan.settings.standard, Strict)
-        and plan.settings.epsilon is not None
-        and isinstance(plan.settings.family, str)
-    ):
+    standard, family, target = asked.standard, asked.family, asked.epsilon
+    if isinstance(standard, Strict) and target is not None and isinstance(family, str):
         # On a simulated outcome: public.
-        target, box = plan.settings.epsilon / plan.settings.copies, plan.settings.standard.box
-        wider = _rows(
-            box_cost(plan.settings.formula, prepared.table, box, epsilon=target, family=plan.settings.family)
-        )
+        epsilon = target / asked.copies
+        costs = box_cost(asked.formula, prepared.table, standard.box, epsilon=epsilon, family=family)
+        wider = _rows(costs)
     return Cost(account, balance, prices, advice, wider)
+
+
+def _read(plan: Plan, progress: Progress) -> Prepared:
+    progress("reading")
+    return prepare(plan)
 
 
 def _largest_gap(synth: Synthesizer) -> float:
     """The ECDF distance, averaged over copies."""
-    rows = _rows(synth.utility_columns())
-    pooled = (row for row in rows if (row["copy"], row["statistic"]) == ("pooled", "ecdf_max"))
-    return float(str(next(pooled)["synthetic"]))
+    pooled = {row["statistic"]: row for row in _rows(synth.utility_columns()) if row["copy"] == "pooled"}
+    return float(str(pooled["ecdf_max"]["synthetic"]))
 
 
 def _rows(columns: Mapping[str, Any]) -> list[Row]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hedgerow.errors import PlanError, ReleaseError, SettingError
+from hedgerow.errors import PlanError, ReleaseError, SettingError, reason_of
 from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC
@@ -52,19 +52,23 @@ def verify_release(folder: str | os.PathLike[str], *, ledger: "Ledger | None" = 
     Raises `ReleaseError` where there is no certificate to compare with.
     """
     folder = Path(folder)
+    try:
+        return _compare(folder, ledger)
+    except OSError as error:
+        name = Path(error.filename or folder).name
+        raise ReleaseError(f"{name}: cannot be read ({reason_of(error)}).") from None
+
+
+def _compare(folder: Path, ledger: "Ledger | None") -> Verified:
     public = folder / PUBLIC if os.path.lexists(folder / PUBLIC) else folder
-    problems = _links(folder, public)
-    if problems:
-        raise ReleaseError(f"{folder.name}: {problems[0]} Nothing was followed or read.")
+    there = _list_files(folder, public)
     content = _read(public / CERTIFICATE, LARGEST)
     certificate = Certificate.loads(content)
     expected = {copy.file: copy.sha256 for copy in certificate.copies} | {PLAN: certificate.plan}
     expected |= {CERTIFICATE: _sha256(content), CERTIFICATE_TEXT: _sha256(certificate.markdown().encode())}
-    there = {entry.name for entry in public.iterdir()}
-    problems += [f"{name} is missing." for name in sorted(expected.keys() - there)]
-    problems += [
-        f"{name} was added: the certificate does not know it." for name in sorted(there - expected.keys())
-    ]
+    added = sorted(there - expected.keys())
+    problems = [f"{name} is missing." for name in sorted(expected.keys() - there)]
+    problems += [f"{name} was added: the certificate does not know it." for name in added]
     plan_text = _read(public / PLAN, text.LARGEST)
     for name in sorted(expected.keys() & there):
         if not (public / name).is_file():
@@ -80,38 +84,35 @@ def verify_release(folder: str | os.PathLike[str], *, ledger: "Ledger | None" = 
     return Verified(certificate, tuple(problems), plan_text)
 
 
-def _links(folder: Path, public: Path) -> list[str]:
-    """Links are refused: what they point to may differ from what was verified, or be somebody else's file."""
+def _list_files(folder: Path, public: Path) -> set[str]:
+    """What is in the public part. Links are refused: they may point elsewhere by now, or at others' files."""
     try:
-        places = [folder, public, *public.iterdir()]
-        return [f"{place.name} is a link." for place in places if place.is_symlink()]
+        files = list(public.iterdir())
+        for place in (folder, public, *files):
+            if place.is_symlink():
+                raise ReleaseError(f"{folder.name}: {place.name} is a link. Nothing was followed or read.")
+        return {place.name for place in files}
     except OSError as error:
         raise ReleaseError(
-            f"{folder.name}: not a release folder ({os.strerror(error.errno or 5)}). Pass the folder that "
-            f"holds {PUBLIC}/{CERTIFICATE}."
+            f"{folder.name}: not a release folder ({reason_of(error)}). Pass the folder that holds "
+            f"{PUBLIC}/{CERTIFICATE}."
         ) from None
 
 
 def _read(path: Path, largest: int) -> bytes:
-    try:
-        if not path.is_file():
-            raise ReleaseError(f"{path.name} is missing, so this is not a release. Pass the release folder.")
-        with path.open("rb") as file:
-            return file.read(largest + 1)  # one more than it may have, so that it is refused
-    except OSError as error:
-        raise ReleaseError(f"{path.name}: cannot be read ({os.strerror(error.errno or 5)}).") from None
+    if not path.is_file():
+        raise ReleaseError(f"{path.name} is missing, so this is not a release. Pass the release folder.")
+    with path.open("rb") as file:
+        return file.read(largest + 1)  # one more than it may have, so that it is refused
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ReleaseError(f"{path.name}: cannot be read ({os.strerror(error.errno or 5)}).") from None
 
 
 def _plan_problems(content: bytes) -> list[str]:

@@ -18,42 +18,34 @@ what the same data is).
 """
 
 import math
+import os
 import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from hedgerow.errors import BudgetError, LedgerError, SettingError
+from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
 from hedgerow.release.ledger.accounts import Account, Balance, account, exact, pending
 from hedgerow.release.ledger.store import Entry, Store
 
-__all__ = ["Balance", "Entry", "Ledger"]
+__all__ = ["Balance", "Entry", "Ledger", "ledger_path", "open_ledger"]
 
+VARIABLE = "HEDGEROW_LEDGER"
 _OUTCOMES = ("spent", "void")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
-class Ledger:
+class Ledger(Store):
     """An open ledger. Use it as a context manager, one for each thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @classmethod
-    def open(cls, path: str | Path, *, timeout: float = 5.0) -> Self:
-        """Opens the ledger file, or begins one; waits up to `timeout` seconds for other processes."""
-        if not timeout > 0 or math.isinf(timeout):
-            raise SettingError(f"timeout must be a number of seconds above 0, got {timeout}. Use 5.")
-        return cls(Store.open(Path(path), timeout))
 
     def fingerprint(self, frame: Any, columns: Sequence[str] | None = None) -> str:
         """What the ledger knows the confidential columns by; reveals nothing without its key."""
         # With it comes pyarrow, which listing does not need.
         from hedgerow.release.ledger.fingerprint import fingerprint
 
-        return fingerprint(frame, columns, key=self._store.data_key)
+        return fingerprint(frame, columns, key=self._data_key)
 
     def set_budget(
         self,
@@ -71,9 +63,9 @@ class Ledger:
             raise SettingError(
                 "a budget belongs to a dataset's name or to a fingerprint. Pass one of the two."
             )
-        with self._store.transaction() as rows:
+        with self._transaction() as rows:
             values = {"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "note": note}
-            return self._store.add(rows, "budget", epsilon=epsilon, **values)
+            return self._add(rows, "budget", epsilon=epsilon, **values)
 
     def reserve(
         self,
@@ -98,7 +90,7 @@ class Ledger:
             raise SettingError(f"copies must be a whole number from 1 up, got {copies!r}.")
         _check_names(relation, dataset, fingerprint)
         release = release or secrets.token_hex(8)
-        with self._store.transaction() as rows:
+        with self._transaction() as rows:
             if any(entry.release == release for entry in rows):
                 raise LedgerError(f"release {release!r} is in the ledger already. Choose another identifier.")
             holder = account(rows, dataset, fingerprint)
@@ -107,7 +99,7 @@ class Ledger:
             name = dataset if dataset is not None else (holder.name if holder.name != fingerprint else None)
             price = {"relation": relation, "epsilon": epsilon, "copies": copies}
             which = {"dataset": name, "fingerprint": fingerprint, "plan": plan, "release": release}
-            return self._store.add(rows, "reserved", **price, **which, note=note)
+            return self._add(rows, "reserved", **price, **which, note=note)
 
     def check(
         self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
@@ -117,7 +109,7 @@ class Ledger:
         Nothing is recorded: ask before a long fit, and reserve after it all the same.
         """
         _check_names(relation, dataset, fingerprint)
-        holder = account(self._store.rows(), dataset, fingerprint)
+        holder = account(self.entries(), dataset, fingerprint)
         _check_budget(holder, relation, epsilon)
         return holder.balances()
 
@@ -142,19 +134,15 @@ class Ledger:
             )
         return self._close(release, outcome, note)
 
-    def entries(self) -> list[Entry]:
-        """Every row, oldest first."""
-        return self._store.rows()
-
     def pending(self) -> list[Entry]:
         """Reservations that were neither confirmed nor settled."""
-        return pending(self._store.rows())
+        return pending(self.entries())
 
     def balance(
         self, *, dataset: str | None = None, fingerprint: str | None = None, relation: str | None = None
     ) -> list[Balance]:
         """The accounts, or those of one dataset or relation."""
-        rows, keys = self._store.rows(), {(dataset, fingerprint): None}
+        rows, keys = self.entries(), {(dataset, fingerprint): None}
         if dataset is None and fingerprint is None:
             keys = dict.fromkeys(
                 (e.dataset, None if e.dataset else e.fingerprint) for e in rows if e.relation
@@ -162,14 +150,6 @@ class Ledger:
         holders = {holder.name: holder for holder in (account(rows, *key) for key in keys)}
         balances = [balance for holder in holders.values() for balance in holder.balances()]
         return [balance for balance in balances if relation in (None, balance.relation)]
-
-    def verify(self) -> tuple[str, ...]:
-        """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound."""
-        return self._store.verify()
-
-    def head(self) -> tuple[int, str]:
-        """Number of rows and last hash; kept elsewhere, it shows when an older copy was put back."""
-        return self._store.head()
 
     def export(self) -> dict[str, Any]:
         """Rows and accounts as JSON can hold them."""
@@ -182,21 +162,8 @@ class Ledger:
             "accounts": balances,
         }
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._store.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Ledger({self._store.path.name!r})"
-
     def _close(self, release: str, event: str, note: str, certificate: str | None = None) -> Entry:
-        with self._store.transaction() as rows:
+        with self._transaction() as rows:
             states = [entry for entry in rows if entry.release == release]
             if not states:
                 raise LedgerError(f"release {release!r} is not in the ledger. Reserve it first.")
@@ -206,7 +173,32 @@ class Ledger:
                 )
             same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
             values = {name: getattr(states[0], name) for name in same}
-            return self._store.add(rows, event, **values, certificate=certificate, note=note)
+            return self._add(rows, event, **values, certificate=certificate, note=note)
+
+
+def ledger_path(named: str | None) -> Path:
+    """The ledger that is named, else the environment's, else one for all data of this user.
+
+    Not one beside the data: the same data under another name or in another folder must meet the same budget.
+    """
+    if chosen := named or os.environ.get(VARIABLE):
+        return Path(chosen)
+    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "hedgerow" / "ledger.sqlite"
+
+
+def open_ledger(named: str | None) -> Ledger:
+    """Opens it, or begins it; the folder of the user's own ledger is made when it is first needed."""
+    path = ledger_path(named)
+    if not (named or os.environ.get(VARIABLE)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise LedgerError(
+                f"{path.name}: its folder cannot be made ({reason_of(error)}). Name a ledger: "
+                f"--ledger FILE, or {VARIABLE}."
+            ) from None
+    return Ledger.open(path)
 
 
 def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:

@@ -1,7 +1,7 @@
 """The file of the ledger: rows that are only ever added, chained and sealed under a secret key.
 
 Each row carries the hash of the one before, and the hash is an HMAC: without the key no row can be changed,
-inserted, removed or reordered without `problems` finding it. Removing rows at the end leaves a sound chain,
+inserted, removed or reordered without `verify` finding it. Removing rows at the end leaves a sound chain,
 so the number of rows and the last hash are kept twice more, sealed as well: in the file, and in a `.head`
 file beside it that is written after each commit. Not detectable from here: somebody who puts back an older
 copy of the ledger together with its older `.head`, and anybody who holds the key. Keep `head()` elsewhere
@@ -12,6 +12,7 @@ SQLite's write-ahead log needs a local disk; do not keep a ledger on a network s
 
 import hmac
 import json
+import math
 import os
 import re
 import sqlite3
@@ -23,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from hedgerow.errors import LedgerError
+from hedgerow.errors import LedgerError, SettingError
 from hedgerow.release.ledger import files
 
 _FIRST = "0" * 64
@@ -60,20 +61,23 @@ _PLACES = ", ".join("?" for _ in fields(Entry))
 
 
 class Store:
-    """An open ledger file and its key."""
+    """An open ledger file and its key: what every ledger can say of its rows."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, key: bytes, timeout: float) -> None:
-        self.path = path
-        self.connection = connection
-        self.timeout = timeout
-        self.data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
+        self._path = path
+        self._connection = connection
+        self._timeout = timeout
+        self._data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
         self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
         self._head_path = path.with_name(path.name + ".head")
         self._explaining_errors = partial(files.explaining_errors, path, timeout)
 
     @classmethod
-    def open(cls, path: Path, timeout: float) -> Self:
-        """Opens a ledger, or begins one with a new key where there is none."""
+    def open(cls, path: str | Path, *, timeout: float = 5.0) -> Self:
+        """Opens the ledger file, or begins one; waits up to `timeout` seconds for other processes."""
+        if not 0 < timeout < math.inf:
+            raise SettingError(f"timeout must be a number of seconds above 0, got {timeout}. Use 5.")
+        path = Path(path)
         with files.explaining_errors(path, timeout), ExitStack() as undo:
             # Before the rows, which can only be newer.
             head = files.read_optional(path.with_name(path.name + ".head"))
@@ -104,23 +108,23 @@ class Store:
         return store
 
     @contextmanager
-    def transaction(self) -> Iterator[list[Entry]]:
+    def _transaction(self) -> Iterator[list[Entry]]:
         """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
         with self._explaining_errors():
-            files.execute_in_turn(self.connection, "BEGIN IMMEDIATE", self.timeout)
+            files.execute_in_turn(self._connection, "BEGIN IMMEDIATE", self._timeout)
             try:
-                rows = self.rows()
-                wrong = self.problems(rows, files.read_optional(self._head_path))
+                rows = self.entries()
+                wrong = self._problems(rows, files.read_optional(self._head_path))
                 if wrong:
                     raise LedgerError(
-                        f"{self.path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
+                        f"{self._path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
                         "Restore a sound copy before going on."
                     )
                 yield rows
-                self.connection.execute("COMMIT")
+                self._connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
-                    self.connection.execute("ROLLBACK")
+                    self._connection.execute("ROLLBACK")
                 raise
         with suppress(OSError):  # the spend is recorded; a head that lags behind is sound
             count, last = self.head()
@@ -128,36 +132,36 @@ class Store:
             if count and (before is None or self._parse_head(before)[0] < count):
                 self._write_head(count, last)
 
-    def add(self, rows: list[Entry], event: str, **values: Any) -> Entry:
+    def _add(self, rows: list[Entry], event: str, **values: Any) -> Entry:
         """Adds a row inside a transaction."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         unsealed = Entry(len(rows) + 1, now, event, previous=rows[-1].hash if rows else _FIRST, **values)
         entry = replace(unsealed, hash=self._hash(unsealed))
-        self.connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608 - constants
-        self.connection.execute(
+        self._connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES ({_PLACES})", astuple(entry))  # noqa: S608 - constants
+        self._connection.execute(
             "INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)",
             (entry.id, entry.hash, self._seal(entry.id, entry.hash)),
         )
         rows.append(entry)
         return entry
 
-    def rows(self) -> list[Entry]:
-        """Every row in its order."""
+    def entries(self) -> list[Entry]:
+        """Every row, oldest first."""
         with self._explaining_errors():
-            rows = self.connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
+            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
             return [Entry(*row) for row in rows]
 
     def verify(self) -> tuple[str, ...]:
-        """What is wrong with the ledger as it is now."""
+        """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound."""
         with self._explaining_errors():
             head = files.read_optional(self._head_path)  # before the rows, which can only be newer
-            self.connection.execute("BEGIN")
+            self._connection.execute("BEGIN")
             try:
-                return self.problems(self.rows(), head)
+                return self._problems(self.entries(), head)
             finally:
-                self.connection.execute("COMMIT")
+                self._connection.execute("COMMIT")
 
-    def problems(self, rows: list[Entry], head: str | None) -> tuple[str, ...]:
+    def _problems(self, rows: list[Entry], head: str | None) -> tuple[str, ...]:
         """What is wrong with the rows; nothing if they are all there, in order and unchanged."""
         wrong, last = [], _FIRST
         for number, entry in enumerate(rows, start=1):
@@ -183,24 +187,37 @@ class Store:
         return tuple(wrong)
 
     def head(self) -> tuple[int, str]:
-        """How many rows there are, and the last hash: keep it elsewhere to detect an older copy put back."""
+        """Number of rows and last hash; kept elsewhere, it shows when an older copy was put back."""
         with self._explaining_errors():
-            head = self.connection.execute("SELECT count, hash, seal FROM head").fetchone()
+            head = self._connection.execute("SELECT count, hash, seal FROM head").fetchone()
         if head is None:
             return 0, _FIRST
         if not hmac.compare_digest(self._seal(head[0], head[1]), head[2]):
             raise LedgerError(
-                f"{self.path.name}: the key beside it is not this ledger's key, or its head was changed. "
+                f"{self._path.name}: the key beside it is not this ledger's key, or its head was changed. "
                 "Restore both."
             )
         return head[0], head[1]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._path.name!r})"
 
     def _parse_head(self, content: str) -> tuple[int, str]:
         with suppress(ValueError):
             count, last, seal = content.split()
             if hmac.compare_digest(self._seal(int(count), last), seal):
                 return int(count), last
-        raise LedgerError(f"{self.path.name}.head was changed or belongs to another ledger. Restore it.")
+        raise LedgerError(f"{self._path.name}.head was changed or belongs to another ledger. Restore it.")
 
     def _write_head(self, count: int, last: str) -> None:
         content = f"{count} {last} {self._seal(count, last)}\n"

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from hedgerow.errors import FieldError, PlanError, SettingError
+from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.ranges import Everywhere
@@ -28,20 +28,8 @@ from hedgerow.privacy.standards import ADP
 from hedgerow.privacy.strict import Bounded
 from hedgerow.release import text
 from hedgerow.release.document import read
-from hedgerow.release.plan.parts import (
-    NO_TARGET,
-    PLAN,
-    STANDARDS,
-    VERSION,
-    WEIGHTS,
-    Outputs,
-    Read,
-    build,
-    put_reasons,
-    take_reasons,
-    write_changes,
-    write_part,
-)
+from hedgerow.release.plan import parts
+from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, Outputs, Read
 
 __all__ = ["Outputs", "Plan", "Read"]
 
@@ -78,20 +66,14 @@ class Plan:
         **asked: Any,
     ) -> None:
         if settings is None:
-            write_part(asked.get("standard", ADP()), "a standard", STANDARDS)  # before it is asked anything
+            parts.write(asked.get("standard", ADP()), "a standard")  # before it is asked anything
             settings = Settings.of(**{name: value for name, value in asked.items() if value is not None})
         elif asked:
             settings = replace(settings, **asked)
-        values = {
-            "settings": settings,
-            "data": None if data is None else os.fspath(data),
-            "read": Read() if read is None else read,
-            "missing": missing,
-            "dataset": dataset,
-            "ledger": None if ledger is None else os.fspath(ledger),
-            "outputs": Outputs() if outputs is None else outputs,
-            "seed": seed,
-        }
+        values = {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
+        values |= {"read": read or Read(), "outputs": outputs or Outputs()}
+        for name, place in (("data", data), ("ledger", ledger)):
+            values[name] = None if place is None else os.fspath(place)
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "reasons", MappingProxyType({"": None, **reasons} if self.ranged else {}))
@@ -100,7 +82,7 @@ class Plan:
     @property
     def ranged(self) -> bool:
         """Whether the standard assumes that the public knows a range."""
-        return "range" in write_part(self.settings.standard, "a standard", STANDARDS)
+        return "range" in parts.write(self.settings.standard, "a standard")
 
     @property
     def because(self) -> str | None:
@@ -115,13 +97,13 @@ class Plan:
             raise FieldError(
                 f"version {keys.version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
             )
-        found = {name: build(getattr(keys, name)) for name in keys.model_fields_set - {"version"}}
-        if found["epsilon"] == NO_TARGET:
-            found["epsilon"] = None
+        values = {name: parts.build(getattr(keys, name)) for name in keys.model_fields_set - {"version"}}
+        if values["epsilon"] == NO_TARGET:
+            values["epsilon"] = None
         written = given.get("standard")
         if isinstance(written, Mapping) and "range" in written:
-            found["reasons"] = take_reasons(written["range"])
-        return cls(**found)
+            values["reasons"] = parts.take_reasons(written["range"])
+        return cls(**values)
 
     @classmethod
     def loads(cls, content: str | bytes, name: str = "plan") -> Self:
@@ -140,34 +122,32 @@ class Plan:
             with path.open("rb") as file:
                 content = file.read(text.LARGEST + 1)
         except OSError as error:
-            raise PlanError(f"{path.name}: cannot be read ({os.strerror(error.errno or 5)}).") from None
+            raise PlanError(f"{path.name}: cannot be read ({reason_of(error)}).") from None
         plan = cls.loads(content, path.name)
-        given = {name: getattr(plan, name) for name in ("data", "ledger")}
-        here: dict[str, Any] = {k: str(path.parent / v) for k, v in given.items() if v is not None}
-        return replace(plan, **here)
+        here, data, ledger = path.parent, plan.data, plan.ledger
+        return replace(plan, data=data and str(here / data), ledger=ledger and str(here / ledger))
 
     def mapping(self) -> dict[str, Any]:
         """The plan as a file holds it; what has its default value is left out."""
-        asked, given = self.settings, ("data", "missing", "dataset", "ledger", "seed")
-        standard = write_part(asked.standard, "a standard", STANDARDS)
+        asked, standard = self.settings, parts.write(self.settings.standard, "a standard")
         if "range" in standard:
-            put_reasons(standard["range"], self.reasons)
-        plain = {name: getattr(self, name) for name in given}
+            parts.put_reasons(standard["range"], self.reasons)
+        plain = {name: getattr(self, name) for name in ("data", "missing", "dataset", "ledger", "seed")}
         plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {
             "version": VERSION,
             "formula": asked.formula,
             "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
             "family": _write_family(asked.family),
-            "prior": None if asked.prior is None else write_changes(asked.prior),
+            "prior": None if asked.prior is None else parts.write_changes(asked.prior),
             "standard": standard,
             "weights": None,
             "bound": None,
-            "read": write_changes(self.read) or None,
-            "outputs": write_changes(self.outputs) or None,
+            "read": parts.write_changes(self.read) or None,
+            "outputs": parts.write_changes(self.outputs) or None,
         }
         if not isinstance(asked.standard, Bounded):  # which brings its own
-            plain |= {"weights": write_part(asked.weights, "weights", WEIGHTS), "bound": asked.bound.name}
+            plain |= {"weights": parts.write(asked.weights, "weights"), "bound": asked.bound.name}
         keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
         return keys.model_dump(exclude_unset=True)
 
@@ -212,9 +192,7 @@ def _write_family(value: str | Model) -> Any:
 
 def _range_line(written: Mapping[str, Any]) -> str:
     """A range in one line: two ranges have the same line only if they are the same."""
-    names = ("kind", "outside", "because")
-    parts = [
-        _range_line(v) if isinstance(v, Mapping) else repr(v) for k, v in written.items() if k not in names
-    ]
-    parts += ["outside=public"] if written["outside"] == "public" else []
-    return f"{written['kind']}({', '.join(parts)})"
+    own = [value for key, value in written.items() if key not in ("kind", "outside", "because")]
+    words = [_range_line(value) if isinstance(value, Mapping) else repr(value) for value in own]
+    words += ["outside=public"] if written["outside"] == "public" else []
+    return f"{written['kind']}({', '.join(words)})"

@@ -13,94 +13,83 @@ from hedgerow.errors import FieldError, SettingError
 from hedgerow.privacy.bounds import LIPSCHITZ
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.settings import Terms
+from hedgerow.privacy.weights import Weights
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
-from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, WEIGHTS, write_part
+from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, write
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "copies", "draws", "known", "sampling", "dataset", "ledger",
           "seed")  # fmt: skip
 _WRITTEN = ("family", "prior", "weights")
-_READ = {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
-         "missing_word": "missing", "text": "text"}  # fmt: skip
-_OUTPUTS = {"format": "format", "drop": "drop", "formulas": "formulas"}
+_PARTS = {
+    "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
+             "missing_word": "missing", "text": "text"},
+    "outputs": {"format": "format", "drop": "drop", "formulas": "formulas"},
+}  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
 
 
 def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_needed: bool = True) -> Plan:
     """The plan that flags describe, on top of another if there is one. None and () mean: not given."""
-    flags = {
-        name: value for name, value in given.items() if value is not None and value != [] and value != ()
-    }
+    flags = {name: value for name, value in given.items() if value not in (None, [], ())}
     plain: dict[str, Any] = base.mapping() if base is not None else {"version": VERSION}
-    plain |= {name: flags[name] for name in _PLAIN if name in flags}
+    plain |= {name: flags[name] for name in (*_PLAIN, "debias") if name in flags}
     plain |= {name: text.load(flags[name], f"--{name}") for name in _WRITTEN if name in flags}
-    for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
+    for key, names in _PARTS.items():
         part = {short: flags[name] for name, short in names.items() if name in flags}
         if part:
             plain[key] = plain.get(key, {}) | part
     if flags.get("drop_missing"):
         plain["missing"] = "drop"
-    if "debias" in flags:
-        plain["debias"] = flags["debias"]
-    _put_standard(plain, flags)
+    plain["standard"] = _standard(plain.get("standard", {"kind": "adp"}), flags)
     if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
         plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
     if "preset" in flags:
-        _put_preset(plain, flags, base)
-    if flags.get("no_target"):
-        if "epsilon" in flags:
-            raise SettingError("--epsilon and --no-target exclude each other. Choose one.")
+        _put_preset(plain, flags["preset"], base)
+    if flags.get("no_target") and "epsilon" in flags:
+        raise SettingError("--epsilon and --no-target exclude each other. Choose one.")
+    if flags.get("no_target") or ("epsilon" not in plain and not target_needed):
         plain["epsilon"] = NO_TARGET
     if "epsilon" not in plain:
-        if target_needed:
-            raise SettingError(
-                "--epsilon is missing: the target over all copies. To claim nothing, say --no-target."
-            )
-        plain["epsilon"] = NO_TARGET
+        raise SettingError(
+            "--epsilon is missing: the target over all copies. To claim nothing, say --no-target."
+        )
     if "formula" not in plain:
         raise SettingError(
             '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
         )
     plan = Plan.of(plain)
     if plan.settings.debias and "preset" in flags and "debias" not in flags:
-        _check_preset(plan)
+        from hedgerow.mechanism.debias import check
+
+        try:
+            check(plan.settings)
+        except SettingError as error:
+            raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
     return plan
 
 
-def _check_preset(plan: Plan) -> None:
-    """Refuse what cannot be corrected, and say that it was the preset that asked for it."""
-    from hedgerow.mechanism.debias import check
-
-    try:
-        check(plan.settings)
-    except SettingError as error:
-        raise SettingError(f"{error} It was the preset that asked for it: say --no-debias.") from None
-
-
-def _put_preset(plain: dict[str, Any], flags: Mapping[str, Any], base: Plan | None) -> None:
+def _put_preset(plain: dict[str, Any], preset: str, base: Plan | None) -> None:
     """Write a preset out into the plan, which then says itself what is done; flags win over it."""
     if base is not None:
         raise SettingError(
             "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
         )
-    own = [] if plain["standard"].get("kind") not in BOUNDED else ["weights", "bound"]
+    own = ["weights", "bound"] if plain["standard"].get("kind") in BOUNDED else []
     copies = plain.get("copies", Terms.copies)
-    settings = preset_settings(
-        flags["preset"], epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own]
-    )
-    if "weights" in settings:
-        settings["weights"] = write_part(settings["weights"], "weights", WEIGHTS)
-    plain |= settings
+    plain |= preset_settings(preset, epsilon=plain.get("epsilon"), copies=copies, given=[*plain, *own])
+    if isinstance(plain.get("weights"), Weights):
+        plain["weights"] = write(plain["weights"], "weights")
 
 
-def _put_standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:
-    """Put the standard into the plan, with what flags say of its range."""
+def _standard(before: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The standard of a plan, with what flags say of it and of its range."""
     ranges = [name for name in _RANGES if name in flags]
     if len(ranges) > 1:
         raise SettingError(f"--{ranges[0]} and --{ranges[1]} exclude each other. A release has one range.")
-    standard: dict[str, Any] = dict(plain.get("standard", {"kind": "adp"}))
+    standard = dict(before)
     if "standard" in flags:
-        before, given = standard, text.load(flags["standard"], "--standard")
+        given = text.load(flags["standard"], "--standard")
         standard = {"kind": given} if isinstance(given, str) else given
         if not isinstance(standard, dict):
             raise FieldError(f"--standard must be one of {', '.join(STANDARDS)}.")
@@ -122,7 +111,7 @@ def _put_standard(plain: dict[str, Any], flags: Mapping[str, Any]) -> None:
         standard["range"] = standard["range"] | {"because": flags["because"]}
     if "public_weight" in flags:
         standard["public_weight"] = flags["public_weight"]
-    plain["standard"] = standard
+    return standard
 
 
 def _takes_range(standard: Mapping[str, Any]) -> bool:
@@ -143,8 +132,10 @@ def _parse_range(name: str, value: str) -> dict[str, Any]:
         return {"kind": "brackets", "edges": parts}
     if len(parts) != 2:
         raise FieldError(f"--{name} takes two entries with a comma between them, got {len(parts)}.")
-    first, second = ("a", "b") if name == "radius" else ("lower", "upper")
-    return {"kind": name, first: parts[0], second: parts[1]}
+    return {
+        "kind": name,
+        **dict(zip(("a", "b") if name == "radius" else ("lower", "upper"), parts, strict=True)),
+    }
 
 
 def to_flags(plan: Plan) -> list[str]:
@@ -159,7 +150,7 @@ def to_flags(plan: Plan) -> list[str]:
     arguments += ["--drop-missing"] if plan.missing == "drop" else []
     arguments += ["--debias"] if plan.settings.debias else []
     arguments += [f"--{name}={text.dump_line(plain[name])}" for name in _WRITTEN if name in plain]
-    for key, names in (("read", _READ), ("outputs", _OUTPUTS)):
+    for key, names in _PARTS.items():
         for name, short in names.items():
             value = plain.get(key, {}).get(short, [])
             flag = name.replace("_", "-")

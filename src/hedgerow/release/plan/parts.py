@@ -1,12 +1,13 @@
 """The keys of a plan file: what each may hold, what it is for, and what is built from it.
 
 A range, a standard or weights is a record that names its `kind`; a bare word stands for the thing with its
-defaults. `Part.build` makes the Python object of a record, `write_part` the record of an object. A new kind
+defaults. `Part.build` makes the Python object of a record, `write` the record of an object. A new kind
 is one more row of its table: its keys are the attributes of its class.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
@@ -16,10 +17,11 @@ from hedgerow.errors import FieldError
 from hedgerow.models.families import FAMILIES
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
-from hedgerow.privacy import ranges, standards, weights
+from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.bounds import BY_DRAWS
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Strict
 from hedgerow.release.document import (
     AnyText,
@@ -67,11 +69,11 @@ class Named(Part):
     def _check_reason(self) -> Self:
         known = getattr(self, "range", None)
         if known is not None and "because" not in known.model_fields_set:
-            why = (
+            raise refusal(
                 "is missing: why does the public know this range? Give the reason for the certificate, or "
-                "null to have it say that none was given."
+                "null to have it say that none was given.",
+                "range.because",
             )
-            raise refusal(why, "range.because")
         return self
 
 
@@ -94,18 +96,20 @@ _TYPES: dict[Any, Any] = {
 }  # fmt: skip
 
 
-def _kinds(classes: Mapping[str, Any], told: Mapping[str, Keys], **also: Any) -> tuple[Kinds, Any]:
+def _kinds(classes: Iterable[Any], told: Mapping[str, Keys], **also: Any) -> tuple[Kinds, Any]:
     """The record of each kind, and the type of a value that is one of them.
 
-    The keys are what the class of a kind is made from, a few of them `told` where they need more words or
-    another type, and those that all kinds have `also`.
+    A kind is called as its class is: RangeTruncated is range-truncated, CapWeights is cap. Its keys are what
+    the class is made from, a few of them `told` where they need more words or another type, and those that
+    all kinds have `also`.
     """
     kinds: Kinds = {}
-    for name, makes in classes.items():
+    for makes in classes:
+        name = re.sub("(?<=[a-z])(?=[A-Z])", "-", makes.__name__.removesuffix("Weights")).lower()
         keys: Keys = {"kind": (Literal[name], needed())}
         for key, given in signature(makes).parameters.items():
-            usual = (_TYPES.get(given.annotation, given.annotation), optional())
-            keys[key] = usual if given.default is not given.empty else (usual[0], needed())
+            usual = _TYPES.get(given.annotation, given.annotation)
+            keys[key] = (usual, needed() if given.default is given.empty else optional())
         keys |= told.get(name, {}) | also
         kinds[name] = create_model(name, __base__=Named, __module__=__name__, **keys)
         kinds[name].makes = makes
@@ -122,14 +126,7 @@ _END = (Annotated[Number | Text, AfterValidator(_check_end)], needed("a column o
 _OUTSIDE = "a value outside its range: refuse it, or take it as public"
 _BECAUSE = "why the public knows this range; null: no reason was given"
 RANGES, AnyRange = _kinds(
-    {
-        "everywhere": ranges.Everywhere,
-        "radius": ranges.Radius,
-        "brackets": ranges.Brackets,
-        "bounds": ranges.Bounds,
-        "tail": ranges.Tail,
-        "where": ranges.Where,
-    },
+    (ranges.Everywhere, ranges.Radius, ranges.Brackets, ranges.Bounds, ranges.Tail, ranges.Where),
     told={
         "radius": {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))},
         "brackets": {"edges": (list[Number], needed(min_length=2))},
@@ -146,14 +143,7 @@ _RANGE = needed(
 _BOX = "a lower and an upper end for every coefficient and for sigma."
 _KEEP = "share of the prior's draws whose log density a window holds"
 STANDARDS, AnyStandard = _kinds(
-    {
-        "unweighted": standards.Unweighted,
-        "adp": standards.ADP,
-        "range-averaged": standards.RangeAveraged,
-        "range-truncated": standards.RangeTruncated,
-        "strict": Strict,
-        "censored": Censored,
-    },
+    (Unweighted, ADP, RangeAveraged, RangeTruncated, Strict, Censored),
     told={
         "range-averaged": {"range": (AnyRange, _RANGE)},
         "range-truncated": {"range": (AnyRange, _RANGE)},
@@ -171,16 +161,16 @@ STANDARDS, AnyStandard = _kinds(
 BOUNDED = tuple(name for name, model in STANDARDS.items() if issubclass(model.makes, Bounded))
 
 WEIGHTS, AnyWeights = _kinds(
-    {
-        "linear": weights.LinearWeights,
-        "softmax": weights.SoftmaxWeights,
-        "logistic": weights.LogisticWeights,
-        "inverse": weights.InverseWeights,
-        "cap": weights.CapWeights,
-        "scalar": weights.ScalarWeights,
-        "identification": weights.IdentificationWeights,
-        "reweighted": weights.Reweighted,
-    },
+    (
+        weights.LinearWeights,
+        weights.SoftmaxWeights,
+        weights.LogisticWeights,
+        weights.InverseWeights,
+        weights.CapWeights,
+        weights.ScalarWeights,
+        weights.IdentificationWeights,
+        weights.Reweighted,
+    ),
     told={},
 )
 for _model in (*RANGES.values(), *STANDARDS.values(), *WEIGHTS.values()):
@@ -303,8 +293,9 @@ class PlanKeys(Record):
 PLAN: TypeAdapter[PlanKeys] = TypeAdapter(PlanKeys)
 
 
-def write_part(value: Any, what: str, kinds: Kinds) -> dict[str, Any]:
-    """The record of a range, a standard or weights; only those that a plan knows can be written."""
+def write(value: Any, what: str) -> dict[str, Any]:
+    """The record of "a range", "a standard" or "weights"; only those that a plan knows can be written."""
+    kinds = {"a range": RANGES, "a standard": STANDARDS, "weights": WEIGHTS}[what]
     kind = next((name for name, model in kinds.items() if model.makes is type(value)), None)
     if kind is None:
         known = ", ".join(kinds)
@@ -313,26 +304,23 @@ def write_part(value: Any, what: str, kinds: Kinds) -> dict[str, Any]:
     for key in kinds[kind].model_fields.keys() - {"kind", "because"}:
         item = value.value if isinstance(value, weights.ScalarWeights) else getattr(value, key)
         if isinstance(item, ranges.Range):
-            item = write_part(item, "a range", RANGES)
+            item = write(item, "a range")
         elif isinstance(item, weights.Weights):
-            item = write_part(item, "weights", WEIGHTS)
+            item = write(item, "weights")
         written[key] = item
     return written
 
 
 def write_changes(value: Any) -> dict[str, Any]:
     """The attributes of a prior, of `Read` or of `Outputs` that differ from their defaults."""
-    default = type(value)()
-    given = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {name: item for name, item in given.items() if item != getattr(default, name)}
+    default = vars(type(value)())
+    return {name: item for name, item in vars(value).items() if item != default[name]}
 
 
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:
     """The reasons in a written range, by the place of the range they belong to."""
-    if not isinstance(given, Mapping):
-        return {}
-    reasons = {path: given["because"]} if "because" in given else {}
-    for name in INNER:
+    reasons = {path: given["because"]} if isinstance(given, Mapping) and "because" in given else {}
+    for name in INNER if isinstance(given, Mapping) else ():
         reasons |= take_reasons(given.get(name), f"{path}.{name}".lstrip("."))
     return reasons
 
