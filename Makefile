@@ -10,11 +10,12 @@ RIVAL := .venv-rival
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py --out demo
 
+# Tests of one file mostly stay on one core, where they share fits and compiled code.
 test: lint types
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: lint types
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
