@@ -172,7 +172,7 @@ def test_bad_draws_and_back_ends_are_refused(monkeypatch):
     with pytest.raises(SettingError, match="shape"):
         Draws(np.ones((2, 1)), np.ones(3))
     Z, y, _, _, draws = example()
-    with pytest.raises(SettingError, match="column a coefficient"):
+    with pytest.raises(SettingError, match="column per coefficient"):
         scoring.density_extremes(Z[:, :1], y, draws)
     monkeypatch.setenv("HEDGEROW_BACKEND", "abacus")
     with pytest.raises(SettingError, match="numba, jax"):

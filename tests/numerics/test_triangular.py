@@ -4,7 +4,7 @@ import pytest
 
 from hedgerow.errors import SettingError
 from hedgerow.numerics import triangular
-from hedgerow.numerics.triangular import leverages, merge, merged_factor, weighted_factor
+from hedgerow.numerics.triangular import leverages, weighted_factor
 
 
 def badly_scaled(n=500, seed=0):
@@ -52,18 +52,16 @@ def test_residual_survives_a_large_mean():
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_parts_merge_and_continue():
+def test_a_factor_continues_from_another_in_any_order():
     Z, y, power = badly_scaled()
     whole = weighted_factor(Z, y, power)
     scale = np.linalg.norm(whole, axis=0)
     cuts = [slice(0, 2), slice(2, 130), slice(130, 500)]
-    parts = [weighted_factor(Z[c], y[c], power[c]) for c in cuts]
-    for other in (
-        merged_factor(parts),
-        merge(parts[2], merge(parts[1], parts[0])),
-        weighted_factor(Z[cuts[2]], y[cuts[2]], power[cuts[2]], start=merge(parts[0], parts[1])),
-    ):
-        np.testing.assert_allclose(other / scale, whole / scale, atol=1e-13)
+    for order in (cuts, cuts[::-1], [cuts[2], cuts[0], cuts[1]]):
+        factor = None
+        for c in order:
+            factor = weighted_factor(Z[c], y[c], power[c], start=factor)
+        np.testing.assert_allclose(factor / scale, whole / scale, atol=1e-13)
 
 
 def test_weight_zero_is_deletion_and_two_is_repetition():

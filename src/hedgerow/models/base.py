@@ -7,15 +7,36 @@ gets a single draw, without that axis.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
-from hedgerow.models.domain import Domain
 from hedgerow.models.scored import Interval
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import ANYWHERE, Support
 
 Parameters = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Numbers anywhere on the line, unless said otherwise; public.
+
+    `support` is where copies are kept, in whatever type they are written. `atoms` says whether single values
+    may have a probability of their own, so that a range may hold just one.
+    """
+
+    support: Support = ANYWHERE
+    atoms: bool = False
+
+    def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
+        return None
+
+    def describe(self, design: Design) -> str:
+        """What was declared of the outcome, in words for the guarantee; empty for nothing."""
+        return ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,36 +97,7 @@ class Model(ABC):
 
     What else a model may offer has classes of its own: faster reductions (`models.reductions.Reducing`),
     corrected draws (`models.correctable`), a risk that is public (`models.wrapped.Restricted`).
-
-    Example
-    -------
-    A model of one's own goes where a family's name does; this one takes the spread as known.
-
-    >>> from scipy.special import ndtri
-    >>> from scipy.stats import norm
-    >>> from hedgerow.models.base import Health, Model, Sample
-    >>> from hedgerow.numerics.normal_mass import log_interval_mass
-    >>> class Level(Model):
-    ...     name = "level"
-    ...     def check(self, design):
-    ...         pass
-    ...     def sample(self, design, power, *, draws, key):
-    ...         total = 0.01 + power.sum()
-    ...         noise = key.stream().normal(draws) / total**0.5
-    ...         health = Health("exact", independent=True, effective_draws=float(draws))
-    ...         return Sample({"level": (power * design.values).sum() / total + noise}, health)
-    ...     def log_lik(self, design, parameters, records):
-    ...         return norm.logpdf(design.values[records] - parameters["level"][:, None])
-    ...     def log_mass(self, design, parameters, interval, records):
-    ...         level, ends = parameters["level"][:, None], interval[records]
-    ...         return log_interval_mass(ends.lower - level, ends.upper - level)
-    ...     def predict(self, design, parameters, uniforms):
-    ...         return parameters["level"] + ndtri(uniforms)
-    >>> import hedgerow as hr
-    >>> data = hr.datasets.family("normal", n=50)[["x"]]
-    >>> synth = hr.Synthesizer("x ~ 1", Level(), draws=200, seed=1).fit(data)
-    >>> len(synth.sample().tables[0])
-    50
+    docs/programs.md, "A model of your own", has one to run.
     """
 
     name: str

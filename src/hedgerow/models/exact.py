@@ -4,7 +4,6 @@ The conjugate pseudo posterior with one power per record has a closed form; its 
 exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,9 +13,8 @@ from scipy.special import gammaln, ndtri, polygamma, psi
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerDraw, PerRecord
 from hedgerow.errors import DataError
-from hedgerow.models.base import Health, Influence, Parameters, Sample
+from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample
 from hedgerow.models.correctable import StandIn
-from hedgerow.models.domain import Domain
 from hedgerow.models.prior import Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
@@ -97,22 +95,22 @@ class RegressionInfluence(Influence):
 
 @dataclass(frozen=True)
 class Regression(StandIn):
-    """Linear regression of a transformed outcome with normal errors and a conjugate prior."""
+    """Linear regression of a perhaps transformed outcome with normal errors and a conjugate prior."""
 
     prior: Prior = field(default_factory=Prior)
     tables: ClassVar[int] = 6
 
-    @abstractmethod
     def response(self, values: PerRecord) -> PerRecord:
-        """The scale on which errors are normal."""
+        """The scale on which errors are normal: the table's own, unless a subclass has another."""
+        return values
 
-    @abstractmethod
     def jacobian(self, design: Design) -> PerRecord:
         """What the change of scale adds to the log density, record by record."""
+        return np.zeros(design.records)
 
-    @abstractmethod
     def outcome(self, response: PerRecord) -> PerRecord:
         """Back to the scale of the table."""
+        return response
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
@@ -124,10 +122,9 @@ class Regression(StandIn):
         start[:width, width] = mean / deviation
         merged = weighted_factor(design.matrix, self.response(design.values), power, start=start)
         factor = merged[:width, :width]
-        centre = solve_triangular(factor, merged[:width, width])
         return Posterior(
             factor=factor,
-            mean=centre,
+            mean=solve_triangular(factor, merged[:width, width]),
             shape=self.prior.shape + float(power.sum()) / 2,
             rate=self.prior.rate + float(merged[width, width]) ** 2 / 2,
         )
@@ -136,11 +133,8 @@ class Regression(StandIn):
         posterior = self.posterior(design, power)
         exact = posterior.draw(draws, key)
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
-        return Sample(
-            {"beta": exact.beta, "sigma": exact.sigma},
-            health,
-            influence=lambda: self._influence(design, power, posterior),
-        )
+        parameters = {"beta": exact.beta, "sigma": exact.sigma}
+        return Sample(parameters, health, influence=lambda: self._influence(design, power, posterior))
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         return np.append(parameters["beta"], np.log(parameters["sigma"]))
@@ -189,53 +183,43 @@ class Regression(StandIn):
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
             return blocked_extremes(self, design, parameters, sensitive, interval)
-        response = self.response(design.values)
         draws = Draws(parameters["beta"], parameters["sigma"])
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobian(design)
         if not mass.any():
-            scored = scoring.density_extremes(design.matrix, response, draws)
+            scored = scoring.density_extremes(design.matrix, self.response(design.values), draws)
         elif np.array_equal(mass, -density):
-            scored = scoring.conditional_extremes(
-                design.matrix, response, *self._offsets(response, interval), draws
-            )
+            scored = scoring.conditional_extremes(*self._records(design, interval), draws)
         else:
-            lower, upper = self._offsets(response, interval)
-            scored = scoring.combined_extremes(design.matrix, response, lower, upper, draws, density, mass)
-            return Extremes(scored.low + shift, scored.high + shift)
-        return Extremes(
-            np.where(density == 0, 0.0, density * scored.low) + shift,
-            np.where(density == 0, 0.0, density * scored.high) + shift,
-        )
+            records = self._records(design, interval)
+            return scoring.combined_extremes(*records, draws, density, mass).shifted(shift)
+        low, high = (np.where(density == 0, 0.0, density * end) for end in (scored.low, scored.high))
+        return Extremes(low, high).shifted(shift)
 
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
         if not isinstance(sensitive, Linear) or sensitive.constant.any() or (sensitive.density < 0).any():
             return self.extremes(design, parameters, sensitive, interval).absolute
-        draws = Draws(parameters["beta"], parameters["sigma"])
-        response, shift = self.response(design.values), self.jacobian(design)
+        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobian(design)
         density, mass = sensitive.density, sensitive.mass
         if not mass.any():
+            response = self.response(design.values)
             scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
         elif np.array_equal(mass, -density):
-            ends = self._offsets(response, interval)
-            scored = scoring.conditional_absolute(design.matrix, response, *ends, draws, shift=shift)
+            scored = scoring.conditional_absolute(*self._records(design, interval), draws, shift=shift)
         else:
             return self.extremes(design, parameters, sensitive, interval).absolute
         with np.errstate(invalid="ignore"):
             return np.where(density == 0, 0.0, density * scored)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        response = self.response(design.values)
-        lower, upper = self._offsets(response, interval)
         draws = Draws(parameters["beta"], parameters["sigma"])
-        return scoring.mean_mass(design.matrix, response, lower, upper, draws)
+        return scoring.mean_mass(*self._records(design, interval), draws)
 
     def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
         spread = leverages(design.matrix, posterior.factor)
-        residual = self.response(design.values) - design.matrix @ posterior.mean
-        squared = residual**2
+        squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
         with np.errstate(all="ignore"):
             pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
         return RegressionInfluence(
@@ -246,8 +230,15 @@ class Regression(StandIn):
         """A range's end on the scale of the response."""
         return self.response(values)
 
-    def _offsets(self, response: PerRecord, interval: Interval) -> tuple[PerRecord, PerRecord]:
-        return self._end(interval.lower) - response, self._end(interval.upper) - response
+    def _records(self, design: Design, interval: Interval) -> tuple[Array, PerRecord, PerRecord, PerRecord]:
+        """Predictors, response, and the ends of the ranges as offsets from it."""
+        response = self.response(design.values)
+        return (
+            design.matrix,
+            response,
+            self._end(interval.lower) - response,
+            self._end(interval.upper) - response,
+        )
 
 
 @dataclass(frozen=True)
@@ -264,15 +255,6 @@ class Normal(Regression):
                 f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
                 "Record it in larger units."
             )
-
-    def response(self, values: PerRecord) -> PerRecord:
-        return values
-
-    def jacobian(self, design: Design) -> PerRecord:
-        return np.zeros(design.records)
-
-    def outcome(self, response: PerRecord) -> PerRecord:
-        return response
 
 
 @dataclass(frozen=True)

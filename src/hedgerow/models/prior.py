@@ -1,6 +1,6 @@
 """The conjugate prior of the exact models, in natural units, proper, and blind to the outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -27,12 +27,8 @@ class Prior:
 
     Standard deviations of coefficients hold at σ = `residual` and grow with σ.
 
-    Families that are sampled (docs/families.md, "Priors") read the same words on the scale of their own
-    regression, a log mean or a logit, with coefficients independent of the other parameters. There
-    `intercept` is meant at the predictors' means, unless "Intercept" is named among the `coefficients`, and
-    `residual` is the guess on the scale of the logarithm from which guesses at shape (gamma: residual⁻²,
-    Weibull: 1/residual), precision (4 residual⁻²), size (residual⁻²) and σ are made; the larger
-    `residual_df`, the closer the prior keeps to them.
+    Families that are sampled read the same words on the scale of their own regression, a log mean or a logit;
+    `intercept` is then meant at the predictors' means (docs/families.md, "Priors").
     """
 
     residual: float = 1.0
@@ -52,7 +48,8 @@ class Prior:
             )
         named = {"intercept": self.intercept, "slope": self.slope, **self.coefficients}
         for name, pair in named.items():
-            if not isinstance(pair, tuple | list) or len(pair) != 2 or not _is_pair(pair):
+            two = isinstance(pair, tuple | list) and len(pair) == 2 and all(is_finite(one) for one in pair)
+            if not two or pair[1] <= 0:
                 raise SettingError(
                     f"Prior: {name} must be a pair (mean, standard deviation) of finite numbers, the "
                     f"second positive, got {pair!r}."
@@ -93,7 +90,3 @@ class Prior:
 def is_intercept(design: Design, column: int) -> bool:
     """Whether a design column is the intercept; a predictor may have its name."""
     return design.columns[column] == "Intercept" and bool((design.matrix[:, column] == 1).all())
-
-
-def _is_pair(pair: Sequence[object]) -> bool:
-    return all(is_finite(value) for value in pair) and float(str(pair[1])) > 0

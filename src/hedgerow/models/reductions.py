@@ -20,9 +20,7 @@ _BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of dr
 
 @runtime_checkable
 class Reducing(Protocol):
-    """A model with reductions of its own. They must agree with its `log_lik` and `log_mass`: prices are
-    made from these.
-    """
+    """A model with reductions of its own, which agree with its `log_lik` and `log_mass`: they make prices."""
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval

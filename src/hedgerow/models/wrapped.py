@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.models import reductions
-from hedgerow.models.base import Inverting, Model, Parameters
-from hedgerow.models.domain import Domain
+from hedgerow.models.base import Domain, Inverting, Model, Parameters
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.tables.design import Design

@@ -8,12 +8,9 @@ Three forms, each used where it loses nothing (docs/maths.md, "Scoring"):
 - narrow: density at the midpoint × width × the even Hermite series, because a difference of two nearly
   equal tails would keep no digits.
 
-The same three forms are written once per back end, since none can call another's: here for NumPy, which
-needs nothing installed and is what the others are tested against; in `kernels_numba` and `kernels_jax` fused
-with the reductions over draws, so that no matrix is held, and relative to the record's own value, which keeps
-the digits of narrow intervals far out. `models.programs.masses.normal_log_mass` is another thing: there the
-mass enters the posterior of a truncated family, so it works on the log scale throughout, where its gradient
-is finite in both tails.
+The same forms are in `kernels_numba` and `kernels_jax`, fused with the reductions over draws and relative to
+the record's own value; they are tested against these. `models.programs.masses.normal_log_mass` works on the
+log scale throughout, because there the mass enters a posterior and needs a gradient in both tails.
 """
 
 import numpy as np

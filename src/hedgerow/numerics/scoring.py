@@ -14,7 +14,6 @@ Nothing of size draws × records is ever held. The same functions run on the CPU
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -27,11 +26,8 @@ from hedgerow.numerics.hull import Deciding, Index, deciding, rounding_bound
 
 BACKENDS = ("numba", "jax")
 _HALF_LOG_TWO_PI = 0.9189385332046727
-
-
 # Record-draws from which finding the hull of the draws (tens of milliseconds) pays for itself.
-_WORTH_PRUNING_DENSITY = 500_000_000
-_WORTH_PRUNING_CONDITIONAL = 20_000_000
+_WORTH_PRUNING = {"density_extremes": 500_000_000, "conditional_extremes": 20_000_000}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +85,10 @@ class Extremes:
     def __repr__(self) -> str:
         return f"Extremes({self.low.size} records, confidential)"
 
+    def shifted(self, shift: PerRecord) -> "Extremes":
+        """The extremes after something is added to every value of a record."""
+        return Extremes(self.low + shift, self.high + shift)
+
     def merge(self, other: "Extremes") -> "Extremes":
         """The extremes over both sets of draws."""
         return Extremes(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
@@ -116,11 +116,8 @@ def backend() -> str:
     return asked or _default_backend()
 
 
-def _kernels() -> Any:
-    return importlib.import_module(f"hedgerow.numerics.kernels_{backend()}")
-
-
-def _records(Z: Array, y: Array, draws: Draws) -> tuple[Array, Array]:
+def _records(draws: Draws, Z: Array, y: Array, *ends: Array | float) -> tuple[Array, ...]:
+    """Z, y and the ends of intervals, checked, as the kernels take them."""
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)
     if Z.ndim != 2 or y.ndim != 1 or Z.shape != (y.size, draws.beta.shape[1]):
@@ -128,125 +125,109 @@ def _records(Z: Array, y: Array, draws: Draws) -> tuple[Array, Array]:
             f"Z must have one row per record and one column per coefficient: got Z {Z.shape}, y {y.shape}, "
             f"beta {draws.beta.shape}."
         )
-    return Z, y
+    interval = [_per_record(end, y) for end in ends]
+    if interval and not np.all(interval[0] <= interval[1]):
+        raise RangeError(
+            "Every interval needs lower <= upper, neither of them missing. Swap or fill the ends."
+        )
+    return Z, y, *interval
 
 
 def _per_record(values: Array | float, y: Array) -> Array:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
 
 
-def _interval(lower: Array | float, upper: Array | float, y: Array) -> tuple[Array, Array]:
-    lower, upper = _per_record(lower, y), _per_record(upper, y)
-    if not np.all(lower <= upper):
-        raise RangeError(
-            "Every interval needs lower <= upper, neither of them missing. Swap or fill the ends."
-        )
-    return lower, upper
+def _run(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficients: Array) -> Any:
+    kernels = importlib.import_module(f"hedgerow.numerics.kernels_{backend()}")
+    return getattr(kernels, kernel)(*records, draws.beta, draws.sigma, *coefficients)
 
 
-def _checked(low: Array, high: Array) -> Extremes:
-    """Missing or infinite inputs leave no value to compare, on either back end."""
-    if not np.all(low <= high):
+def _extremes(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficients: Array) -> Extremes:
+    low, high = _run(kernel, records, draws, *coefficients)
+    if not np.all(low <= high):  # missing or infinite inputs leave no value to compare, on either back end
         raise DataError(
             "Outcome and predictors must be finite numbers. Drop or fill the records that are not."
         )
     return Extremes(low, high)
 
 
-def _kept(draws: Draws, prune: bool) -> Deciding | None:
+def _deciding(kernel: str, records: tuple[Array, ...], draws: Draws, prune: bool | None) -> Deciding | None:
+    """The draws to scan, or None for all; `prune` None goes by size."""
+    if prune is None:
+        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel]
     return draws.deciding if prune else None
 
 
-def _certified(
-    extremes: Extremes,
-    kept: Deciding,
-    Z: Array,
-    y: Array,
-    draws: Draws,
-    in_full: Callable[[Index], PerRecord],
-) -> PerRecord:
+def _low(kernel: str, records: tuple[Array, ...], draws: Draws, kept: Deciding | None) -> PerRecord:
     """The minimum over the kept draws, or over all for records too flat for the certificate of `hull.py`."""
-    slack = 2.0 * rounding_bound(Z, y, draws.beta, draws.sigma)
+    if kept is None:
+        return _extremes(kernel, records, draws).low
+    extremes = _extremes(kernel, records, draws[kept.index])
+    slack = 2.0 * rounding_bound(records[0], records[1], draws.beta, draws.sigma)
     slack += 64.0 * np.finfo(np.float64).eps * np.abs(extremes.low)
     with np.errstate(invalid="ignore"):
         sure = np.isfinite(extremes.high) & (kept.margin * extremes.oscillation > slack)
     flat = np.flatnonzero(~sure)
-    low = extremes.low
     if flat.size:
-        low[flat] = in_full(flat)
-    return low
+        extremes.low[flat] = _extremes(kernel, tuple(part[flat] for part in records), draws).low
+    return extremes.low
+
+
+def _absolute(
+    kernel: str, records: tuple[Array, ...], draws: Draws, shift: Array | float, prune: bool | None
+) -> PerRecord:
+    """Where a bound on the maximum is closer to zero than the minimum, the minimum decides and may be pruned;
+    the other records are scanned in full. Same result either way.
+    """
+    shift, kept = _per_record(shift, records[1]), _deciding(kernel, records, draws, prune)
+    if kept is None:
+        return _extremes(kernel, records, draws).shifted(shift).absolute
+    result = np.abs(_low(kernel, records, draws, kept) + shift)
+    if kernel == "density_extremes":  # f never exceeds its constant at the smallest σ
+        most = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI) + shift
+    else:
+        most = _conditional_most(records, draws[kept.index], draws) + shift
+    # If the bound is negative all values are, and the lowest has the largest absolute value.
+    rest = np.flatnonzero(~((most <= 0.0) | (most <= result)))
+    if rest.size:
+        extremes = _extremes(kernel, tuple(part[rest] for part in records), draws)
+        result[rest] = extremes.shifted(shift[rest]).absolute
+    return np.asarray(result, dtype=np.float64)
 
 
 def density_extremes(Z: Array, y: Array, draws: Draws) -> Extremes:
     """Extremes of f over all draws."""
-    Z, y = _records(Z, y, draws)
-    return _checked(*_kernels().density_extremes(Z, y, draws.beta, draws.sigma))
+    return _extremes("density_extremes", _records(draws, Z, y), draws)
 
 
 def density_low(Z: Array, y: Array, draws: Draws, *, prune: bool | None = None) -> PerRecord:
     """min_s f. `prune` scans only draws that can decide it, with the same result; None goes by size."""
-    Z, y = _records(Z, y, draws)
-    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_DENSITY if prune is None else prune)
-    if kept is None:
-        return density_extremes(Z, y, draws).low
-    extremes = density_extremes(Z, y, draws[kept.index])
-    return _certified(extremes, kept, Z, y, draws, lambda some: density_extremes(Z[some], y[some], draws).low)
+    records = _records(draws, Z, y)
+    kept = _deciding("density_extremes", records, draws, prune)
+    return _low("density_extremes", records, draws, kept)
 
 
 def density_absolute(
     Z: Array, y: Array, draws: Draws, *, shift: Array | float = 0.0, prune: bool | None = None
 ) -> PerRecord:
-    """max_s |f + shift_i|; the shift is the Jacobian (−y_i for a lognormal outcome).
-
-    f never exceeds its constant at the smallest σ. Where that bound is closer to zero than the minimum,
-    the minimum decides and may be pruned; the other records are scanned in full. Same result either way.
-    """
-    Z, y = _records(Z, y, draws)
-    shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), y.shape)
-    if _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_DENSITY if prune is None else prune) is None:
-        extremes = density_extremes(Z, y, draws)
-        return Extremes(extremes.low + shift, extremes.high + shift).absolute
-    result = np.abs(density_low(Z, y, draws, prune=True) + shift)
-    most = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI) + shift
-    # If the bound is negative all values are, and the lowest has the largest absolute value.
-    open_ones = np.flatnonzero(~((most <= 0.0) | (most <= result)))
-    if open_ones.size:
-        extremes = density_extremes(Z[open_ones], y[open_ones], draws)
-        result[open_ones] = Extremes(
-            extremes.low + shift[open_ones], extremes.high + shift[open_ones]
-        ).absolute
-    return np.asarray(result, dtype=np.float64)
+    """max_s |f + shift_i|; the shift is the Jacobian (−y_i for a lognormal outcome)."""
+    return _absolute("density_extremes", _records(draws, Z, y), draws, shift, prune)
 
 
 def conditional_extremes(
     Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws
 ) -> Extremes:
     """Extremes of f − log γ, the log density given that the outcome lies in its interval."""
-    Z, y = _records(Z, y, draws)
-    lower, upper = _interval(lower, upper, y)
-    return _checked(*_kernels().conditional_extremes(Z, y, lower, upper, draws.beta, draws.sigma))
+    return _extremes("conditional_extremes", _records(draws, Z, y, lower, upper), draws)
 
 
 def conditional_low(
-    Z: Array,
-    y: Array,
-    lower: Array | float,
-    upper: Array | float,
-    draws: Draws,
-    *,
-    prune: bool | None = None,
+    Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws, *, prune: bool | None = None
 ) -> PerRecord:
     """min_s (f − log γ). `prune` as in `density_low`."""
-    Z, y = _records(Z, y, draws)
-    lower, upper = _interval(lower, upper, y)
-    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_CONDITIONAL if prune is None else prune)
-    if kept is None:
-        return conditional_extremes(Z, y, lower, upper, draws).low
-
-    def in_full(some: Index) -> PerRecord:
-        return conditional_extremes(Z[some], y[some], lower[some], upper[some], draws).low
-
-    return _certified(conditional_extremes(Z, y, lower, upper, draws[kept.index]), kept, Z, y, draws, in_full)
+    records = _records(draws, Z, y, lower, upper)
+    kept = _deciding("conditional_extremes", records, draws, prune)
+    return _low("conditional_extremes", records, draws, kept)
 
 
 def conditional_absolute(
@@ -260,34 +241,17 @@ def conditional_absolute(
     prune: bool | None = None,
 ) -> PerRecord:
     """max_s |f − log γ + shift_i|, as `density_absolute`: the bound on the maximum is Jensen's."""
-    Z, y = _records(Z, y, draws)
-    lower, upper = _interval(lower, upper, y)
-    shift = _per_record(shift, y)
-    kept = _kept(draws, y.size * len(draws) >= _WORTH_PRUNING_CONDITIONAL if prune is None else prune)
-    if kept is None:
-        extremes = conditional_extremes(Z, y, lower, upper, draws)
-        return Extremes(extremes.low + shift, extremes.high + shift).absolute
-    result = np.abs(conditional_low(Z, y, lower, upper, draws, prune=True) + shift)
-    most = _conditional_most(Z, y, lower, upper, draws[kept.index], draws) + shift
-    open_ones = np.flatnonzero(~((most <= 0.0) | (most <= result)))
-    if open_ones.size:
-        some = Z[open_ones], y[open_ones], lower[open_ones], upper[open_ones]
-        extremes = conditional_extremes(*some, draws)
-        result[open_ones] = Extremes(
-            extremes.low + shift[open_ones], extremes.high + shift[open_ones]
-        ).absolute
-    return np.asarray(result, dtype=np.float64)
+    return _absolute("conditional_extremes", _records(draws, Z, y, lower, upper), draws, shift, prune)
 
 
-def _conditional_most(
-    Z: Array, y: Array, lower: Array, upper: Array, vertices: Draws, draws: Draws
-) -> PerRecord:
+def _conditional_most(records: tuple[Array, ...], vertices: Draws, draws: Draws) -> PerRecord:
     """An upper bound on f − log γ over all draws.
 
     f − log γ = −log ∫ exp(−((y − μ)t + t²/2)/σ²) dt over the interval's offsets t. By Jensen, over any part
     of it of width w with mean m and mean square q of t, this is at most −log w + ((y − μ)m + q/2)/σ²: linear
     in (β/σ², 1/σ²), so that the vertices of the draws decide its maximum.
     """
+    Z, y, lower, upper = records
     reach = float(np.median(draws.sigma))  # cut infinite intervals to a part near y
     low = np.clip(lower, np.minimum(-reach, upper - reach), None)
     high = np.clip(upper, None, np.maximum(reach, lower + reach))
@@ -318,14 +282,11 @@ def combined_extremes(
     mass_coef: Array | float,
 ) -> Extremes:
     """Extremes of density_coef_i · f + mass_coef_i · log γ; a coefficient of 0 drops its term."""
-    Z, y = _records(Z, y, draws)
-    lower, upper = _interval(lower, upper, y)
-    coefficients = _per_record(density_coef, y), _per_record(mass_coef, y)
-    return _checked(*_kernels().combined_extremes(Z, y, lower, upper, draws.beta, draws.sigma, *coefficients))
+    records = _records(draws, Z, y, lower, upper)
+    coefficients = (_per_record(one, records[1]) for one in (density_coef, mass_coef))
+    return _extremes("combined_extremes", records, draws, *coefficients)
 
 
 def mean_mass(Z: Array, y: Array, lower: Array | float, upper: Array | float, draws: Draws) -> PerRecord:
     """The mean of γ over draws, in [0, 1]."""
-    Z, y = _records(Z, y, draws)
-    lower, upper = _interval(lower, upper, y)
-    return np.asarray(_kernels().mean_mass(Z, y, lower, upper, draws.beta, draws.sigma), dtype=np.float64)
+    return np.asarray(_run("mean_mass", _records(draws, Z, y, lower, upper), draws), dtype=np.float64)

@@ -5,9 +5,6 @@ sums of squares, and the last diagonal entry is the root of the residual sum of 
 squares would lose to cancellation.
 """
 
-from collections.abc import Iterable
-from functools import reduce
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -24,16 +21,6 @@ def _factor(rows: Array) -> Array:
     if R.shape[0] < width:
         R = np.vstack([R, np.zeros((width - R.shape[0], width))])
     return np.asarray(R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None], dtype=np.float64)
-
-
-def merge(first: Array, second: Array) -> Array:
-    """The factor of the rows behind two factors together."""
-    return _factor(np.vstack([first, second]))
-
-
-def merged_factor(factors: Iterable[Array]) -> Array:
-    """The factor of the rows behind any number of factors, at least one."""
-    return reduce(merge, factors)
 
 
 def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Array | None = None) -> Array:

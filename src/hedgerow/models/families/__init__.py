@@ -1,5 +1,5 @@
 """Families by name. In reading order: `definition` (what a family is), then one module for each kind of
-outcome (`normal`, `positive`, `mixture`, `shares`, `counts`, `classes`), `family` (the model they make) and
+outcome (`normal`, `positive`, `shares`, `counts`, `classes`), `family` (the model they make) and
 `program` (that model as NumPyro sees it).
 """
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Model
-from hedgerow.models.families import classes, counts, mixture, normal, positive, shares
+from hedgerow.models.families import classes, counts, normal, positive, shares
 from hedgerow.models.families.definition import family_names, find_definition, register
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 
 __all__ = ["FAMILIES", "model_named"]
 
-for _module in (normal, positive, mixture, shares, counts, classes):
+for _module in (normal, positive, shares, counts, classes):
     for _definition in _module.FAMILIES:
         register(_definition)
 

@@ -147,11 +147,7 @@ class Poisson(Counted):
     def log_from(self, first: Any) -> tuple[Any, Any]:
         fits = self.rate < first + 1
         rate = jnp.where(fits, self.rate, 0.5)
-        ratio = _fraction(
-            first,
-            lambda m: (first + m) * rate,
-            lambda m: m * rate,
-        )
+        ratio = _fraction(first, lambda m: (first + m) * rate, lambda m: m * rate)
         return self.log_prob(first) - jnp.log(ratio), fits
 
 
@@ -182,9 +178,7 @@ class NegativeBinomial(Counted):
         fits = share * (first + size + 2) < first + 1
         size, share = jnp.where(fits, size, 1.0), jnp.where(fits, share, 0.5)
         ratio = _fraction(
-            first,
-            lambda m: (first + m) * (first + size + m) * share,
-            lambda m: m * (size - m) * share,
+            first, lambda m: (first + m) * (first + size + m) * share, lambda m: m * (size - m) * share
         )
         return self.log_prob(first) - jnp.log(ratio), fits
 

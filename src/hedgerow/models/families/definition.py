@@ -1,17 +1,8 @@
 """What a family is: everything about it in one object, in one file, before any data.
 
 To add a family, write a `FamilyDefinition` in a module of its kind (`positive`, `counts`, ...), or in one's
-own and `register` it. Its formulas are a `Response`: log density, mass of an interval, quantile.
-
-    HALF_NORMAL = FamilyDefinition(
-        "half_normal",
-        domain=PositiveNumbers,
-        prior=LOGS,
-        response=lambda program, eta: HalfNormal(eta, program.positive("sigma", program.residual)),
-        simulate=lambda random, z: np.abs(z * random.normal(size=len(z))),
-    )
-
-A family of continuous values has a `zero_` variant with a spike, of itself.
+own and `register` it (docs/programs.md, "A family of your own"). Its formulas are a `Response`. A family of
+continuous values has a `zero_` variant with a spike, of itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +13,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask
 from hedgerow.errors import DataError, SettingError, is_finite
-from hedgerow.models.domain import Domain
+from hedgerow.models.base import Domain
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
 from hedgerow.models.programs.response import Response, Truncated

@@ -8,13 +8,12 @@ program and sampled by NUTS. docs/families.md has a section for each.
 Support(lower=0.0, upper=100.0, above=True, below=False, spike=None)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.domain import Domain
+from hedgerow.models.base import Domain
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
@@ -133,10 +132,13 @@ class Family(Sampled):
                 f"family='{self.name}' needs '{missing.name}', which is not installed. Install "
                 "hedgerow[programs]."
             ) from None
-        prior, places = self._prior, self._domain.places(design)
-        public = self._definition, self._domain, places
+        prior, public = self._prior, (self._definition, self._domain, self._domain.places(design))
         program = FamilyProgram(*public, prior.intercept, prior.residual, prior.residual_df)
-        return inspection.read_own(program, RESPONSE, _shapes(self._arrays(design)))
+        shapes = tuple(
+            (name, tuple(one.shape for one in value) if isinstance(value, tuple) else value.shape)
+            for name, value in self._arrays(design).items()
+        )
+        return inspection.read_own(program, RESPONSE, shapes)
 
     def _arrays(self, design: Design) -> dict[str, Any]:
         from hedgerow.models.families.program import coefficient_arrays
@@ -159,12 +161,4 @@ def _centre_predictors(design: Design) -> Design:
     matrix = design.matrix[:, kept]
     return replace(
         design, matrix=matrix - matrix.mean(axis=0), columns=tuple(design.columns[j] for j in kept)
-    )
-
-
-def _shapes(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Names and shapes of the arguments; a tuple of arrays has a tuple of shapes."""
-    return tuple(
-        (name, tuple(one.shape for one in value) if isinstance(value, tuple) else value.shape)
-        for name, value in arrays.items()
     )

@@ -30,8 +30,7 @@ def read(function: Callable[..., Any], response: str, shapes: Shapes, fixed: Fix
         observed = _sites(function, dict(fixed), arrays | outcome, "the outcome given")
         blank = _sites(function, {**dict(fixed), response: None}, arrays, f"{response}=None")
         _refuse_kinds(observed)
-        name = _response(observed)
-        _refuse_response(observed[name], records)
+        name = _find_response(observed, records)
         latents = tuple(_latent(site) for key, site in blank.items() if _is_latent(site) and key != name)
         if name not in blank or {s.name for s in latents} != {
             k for k, s in observed.items() if _is_latent(s)
@@ -78,27 +77,22 @@ def check(traced: Traced, arrays: Arrays, values: Array, outcome: str) -> None:
             "prior, outcome": held,
             "score, no outcome": traced.distribution(latents, given).log_prob(x),
             "score, outcome": scored,
+            # Every second value exchanged for its neighbour's, and then the others.
             "score, others moved": [
-                traced.distribution(latents, given).log_prob(other) for other in moved(x)
+                traced.distribution(latents, given).log_prob(jnp.where(stays, x, jnp.roll(x, 1)))
+                for stays in (even, ~even)
             ],
         }
 
-    def moved(x: Any) -> tuple[Any, Any]:
-        """The outcome with every second value exchanged for its neighbour's, and with the others so."""
-        even = jnp.arange(len(x)) % 2 == 0
-        return jnp.where(even, x, jnp.roll(x, 1)), jnp.where(even, jnp.roll(x, 1), x)
-
+    even = np.arange(len(values)) % 2 == 0
     outside = np.zeros(len(values), dtype=np.bool_)
     with x64(True):
         # Compiled, so that the program sees no number it could quote in an error.
         compiled = jax.jit(probe)
-        for position in (
-            np.linspace(-0.7, 0.9, traced.dimensions),
-            np.linspace(0.3, -0.4, traced.dimensions),
-        ):
+        for ends in ((-0.7, 0.9), (0.3, -0.4)):
+            position = np.linspace(*ends, traced.dimensions)
             found = {name: np.asarray(value) for name, value in compiled(position, arrays, values).items()}
             stay = found.pop("score, others moved")
-            even = np.arange(len(values)) % 2 == 0
             if not _same(np.where(even, *stay), found["score, no outcome"]):
                 raise SettingError(
                     f"Response site '{traced.response}' gives a record another log density when the outcome "
@@ -172,8 +166,13 @@ def _refuse_kinds(sites: Mapping[str, Any]) -> None:
             )
 
 
-def _response(sites: Mapping[str, Any]) -> str:
-    observed = [name for name, site in sites.items() if _is_observed(site)]
+def _find_response(sites: Mapping[str, Any], records: int) -> str:
+    # numpyro.factor is an observed site of distribution Unit; it belongs to the prior.
+    observed = [
+        name
+        for name, site in sites.items()
+        if site["type"] == "sample" and site["is_observed"] and not isinstance(site["fn"], dist.Unit)
+    ]
     if not observed:
         raise SettingError(
             "The program has no observed site: give one sample site obs=y, where y is the argument that "
@@ -184,11 +183,7 @@ def _response(sites: Mapping[str, Any]) -> str:
             f"The program has {len(observed)} observed sites ({', '.join(observed)}); one is allowed: "
             "a record's power belongs to one likelihood."
         )
-    return observed[0]
-
-
-def _refuse_response(site: Mapping[str, Any], records: int) -> None:
-    name = site["name"]
+    name, site = observed[0], sites[observed[0]]
     if site["scale"] is not None:
         raise SettingError(
             f"Response site '{name}' is inside handlers.scale or a subsampled plate. Take it out: "
@@ -202,19 +197,17 @@ def _refuse_response(site: Mapping[str, Any], records: int) -> None:
             f"Response site '{name}' is masked. A masked record would be priced as if it were used: drop "
             "those rows, or give them weight 0."
         )
-    shape = _score_shape(unwrap(site["fn"]), records)
+    single = unwrap(site["fn"])
+    try:
+        shape = jnp.broadcast_shapes(single.batch_shape, (records, *single.event_shape))
+    except ValueError:
+        shape = single.batch_shape
     if shape != (records,):
         raise SettingError(
             f"Response site '{name}' gives log densities of shape {shape} for {records} records; it must be "
             "one per record. Check for a mean of shape (n, 1), or a joint distribution over records."
         )
-
-
-def _score_shape(distribution: Any, records: int) -> tuple[int, ...]:
-    try:
-        return tuple(jnp.broadcast_shapes(distribution.batch_shape, (records, *distribution.event_shape)))
-    except ValueError:
-        return tuple(distribution.batch_shape)
+    return name
 
 
 def _refuse_record_level(
@@ -280,8 +273,3 @@ def _same(one: Array, two: Array) -> bool:
 
 def _is_latent(site: Mapping[str, Any]) -> bool:
     return site["type"] == "sample" and not site["is_observed"]
-
-
-def _is_observed(site: Mapping[str, Any]) -> bool:
-    # numpyro.factor is an observed site of distribution Unit; it belongs to the prior.
-    return site["type"] == "sample" and site["is_observed"] and not isinstance(site["fn"], dist.Unit)

@@ -16,6 +16,7 @@ from numpyro import distributions as dist
 from numpyro.distributions import biject_to
 
 from hedgerow.errors import SettingError
+from hedgerow.models.programs.response import log_of_end
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _CANCELS = 1e-6  # relative mass below which a difference of distribution functions keeps too few digits
@@ -44,12 +45,13 @@ def _cdf(response: Any) -> Callable[[Any], Any]:
 
 def continuous_log_mass(response: Any, lower: Any, upper: Any) -> Any:
     """log(F(upper) − F(lower)), by quadrature of the density where the difference would cancel."""
-    if type(response) is dist.LogNormal:
-        return _continuous_log_mass_of_logs(response, lower, upper)
-    if type(response) is dist.Normal:
-        low, high = (lower - response.loc) / response.scale, (upper - response.loc) / response.scale
-        return normal_log_mass(low, high)
-    first, last = _support_ends(response)
+    if type(response) in (dist.Normal, dist.LogNormal):
+        # A lognormal interval on the scale of its logarithm, where tails are those of the normal.
+        ends = (lower, upper) if type(response) is dist.Normal else (log_of_end(lower), log_of_end(upper))
+        return normal_log_mass(*((end - response.loc) / response.scale for end in ends))
+    # A distribution function may be anything outside the support.
+    first = getattr(response.support, "lower_bound", -jnp.inf)
+    last = getattr(response.support, "upper_bound", jnp.inf)
     lower, upper = jnp.maximum(lower, first), jnp.minimum(upper, last)
     below, above = lower <= first, upper >= last
     cdf = _cdf(response)
@@ -71,8 +73,8 @@ def mass_between_tails(
     `below` holds the distribution function at the ends, `log_above` the log of its complement.
     """
     right = below[0] > 0.5
-    small = jnp.where(right, log_above[1], _log(below[0]))
-    large = jnp.where(right, log_above[0], _log(below[1]))
+    small = jnp.where(right, log_above[1], log_of_end(below[0]))
+    large = jnp.where(right, log_above[0], log_of_end(below[1]))
     real = jnp.isfinite(large)
     gap = jnp.where(jnp.isfinite(small) & real, jnp.where(real, large, 0.0) - small, jnp.inf)
     mass = jnp.where(real, large + log1mexp(gap), -jnp.inf)
@@ -128,10 +130,7 @@ def _stirling(x: Any) -> Any:
 
 
 def log1mexp(gap: Any) -> Any:
-    """log(1 − exp(−gap)) for a positive gap, which may be infinite; its gradient stays finite.
-
-    What is no number stays none.
-    """
+    """log(1 − exp(−gap)) for a positive or infinite gap; its gradient stays finite, NaN stays NaN."""
     endless = jnp.isposinf(gap)
     gap = jnp.where(endless, 1.0, gap)
     near = gap < 0.7
@@ -182,24 +181,6 @@ def bisect_whole_numbers(cdf: Callable[[Any], Any], uniforms: Any, first: Any, l
     return lax.fori_loop(0, 60, halve, ends)[1]
 
 
-def _log(value: Any) -> Any:
-    positive = value > 0
-    return jnp.where(positive, jnp.log(jnp.where(positive, value, 1.0)), -jnp.inf)
-
-
-def _support_ends(response: Any) -> tuple[Any, Any]:
-    """Where the support begins and ends; a distribution function may be anything outside it."""
-    support = response.support
-    return getattr(support, "lower_bound", -jnp.inf), getattr(support, "upper_bound", jnp.inf)
-
-
-def _continuous_log_mass_of_logs(response: Any, lower: Any, upper: Any) -> Any:
-    """A lognormal interval on the scale of its logarithm, where tails are those of the normal."""
-    low = jnp.where(lower > 0, jnp.log(jnp.where(lower > 0, lower, 1.0)), -jnp.inf)
-    high = jnp.where(upper > 0, jnp.log(jnp.where(upper > 0, upper, 1.0)), -jnp.inf)
-    return continuous_log_mass(dist.Normal(response.loc, response.scale), low, high)
-
-
 def discrete_log_mass(response: Any, values: Any, lower: Any, upper: Any) -> Any:
     """log P(lower ≤ X ≤ upper). The value itself lies in its range, so its own probability is a floor."""
     below, above = jnp.isneginf(lower), jnp.isposinf(upper)
@@ -227,11 +208,8 @@ def _discrete_cdf(response: Any) -> Callable[[Any], Any]:
 def inverts(response: Any, *, discrete: bool) -> bool:
     """Whether quantiles come from a distribution function; if not, the response can only be sampled."""
     half = jnp.full(response.batch_shape, 0.5)
-    return _has(_discrete_cdf(response), half) if discrete else _inverts(response, half)
-
-
-def _inverts(response: Any, uniforms: Any) -> bool:
-    return _has(response.icdf, uniforms) or _has(response.cdf, uniforms)
+    functions = [_discrete_cdf(response)] if discrete else [response.icdf, response.cdf]
+    return any(_has(function, half) for function in functions)
 
 
 def _has(function: Callable[[Any], Any], values: Any) -> bool:
@@ -243,14 +221,13 @@ def _has(function: Callable[[Any], Any], values: Any) -> bool:
 
 
 def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
-    if not _inverts(response, uniforms):
-        return _sampled(response, uniforms, key)
     if _has(response.icdf, uniforms):
         return _per_record(response.icdf(uniforms), uniforms)
-    cdf = response.cdf
+    if not _has(response.cdf, uniforms):
+        return _sampled(response, uniforms, key)
     transform = biject_to(response.support)
     sign = jnp.where(transform(jnp.ones(())) > transform(-jnp.ones(())), 1.0, -1.0)
-    return transform(sign * bisect(lambda t: cdf(transform(sign * t)), uniforms))
+    return transform(sign * bisect(lambda t: response.cdf(transform(sign * t)), uniforms))
 
 
 def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:

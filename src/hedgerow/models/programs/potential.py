@@ -158,19 +158,16 @@ def unwrap(distribution: Any) -> Any:
     return distribution
 
 
-@lru_cache(maxsize=64)
-def compiled(traced: Traced) -> "Compiled":
-    """Compiled functions of a program; fits of one table share them."""
-    return Compiled(traced)
-
-
 class Compiled:
     """Jitted functions; arrays, outcome and powers are arguments, so that a new fit compiles nothing."""
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.log_density = jax.jit(traced.log_density)
-        self.value_and_grad = jax.jit(lambda *given: _join(jax.value_and_grad(traced.log_density)(*given)))
+        # One array: at a few thousand records, moving value and gradient apart costs as much as computing.
+        self.value_and_grad = jax.jit(
+            lambda *given: jnp.hstack(jax.value_and_grad(traced.log_density)(*given))
+        )
         self.hessian = jax.jit(jax.hessian(traced.log_density))
         self.unconstrain = jax.jit(traced.unconstrain)
         # Draw after draw: a batch of them would hold draws × records.
@@ -181,9 +178,7 @@ class Compiled:
         self.from_prior = jax.jit(jax.vmap(traced.from_prior, in_axes=(0, None)))
 
 
-def _join(found: tuple[Any, Any]) -> Any:
-    """Value and gradient as one array: at a few thousand records, moving two costs as much as computing."""
-    return jnp.concatenate([found[0][None], found[1]])
+compiled = lru_cache(maxsize=64)(Compiled)  # fits of one table share them
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,12 +193,7 @@ class Potential:
 
     @classmethod
     def of(
-        cls,
-        traced: Traced,
-        arrays: Arrays,
-        values: Array,
-        power: Array,
-        window: tuple[Array, Array] | None = None,
+        cls, traced: Traced, arrays: Arrays, values: Array, power: Array, window: tuple[Array, Array] | None
     ) -> "Potential":
         """Put the data where the compiled code runs, once per fit."""
         with x64(True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.errors import DataError, SettingError
-from hedgerow.models.domain import Domain
+from hedgerow.models.base import Domain
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.tables.design import Design
 
@@ -79,7 +79,25 @@ class Program(Sampled):
                     f"{type(source).__name__}. Bind constants with functools.partial."
                 )
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
-        self._check_arguments()
+        accepted, required = _argument_names(self.function)
+        if self.response not in accepted:
+            raise SettingError(
+                f"Program: the function has no argument '{self.response}' for the outcome; its arguments are "
+                f"{', '.join(sorted(accepted))}. Name it with response=."
+            )
+        unknown = [name for name in self.data if name not in accepted]
+        if unknown or {self.response, self.matrix} & set(self.data):
+            raise SettingError(
+                f"Program: data names {', '.join(self.data)}; the function takes "
+                f"{', '.join(sorted(accepted))}, of which '{self.response}' and "
+                f"'{self.matrix}' are filled from the formula."
+            )
+        missing = sorted(required - {self.response, self.matrix, *self.data})
+        if missing:
+            raise SettingError(
+                f"Program: no source for the arguments {', '.join(missing)}. Name a public column for each "
+                "in data=, or bind constants with functools.partial."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,35 +149,11 @@ class Program(Sampled):
                 arrays[name] = column.codes if column.numbers is None else column.numbers
         return arrays
 
-    def _check_arguments(self) -> None:
-        accepted, required = _argument_names(self.function)
-        if self.response not in accepted:
-            raise SettingError(
-                f"Program: the function has no argument '{self.response}' for the outcome; its arguments are "
-                f"{', '.join(sorted(accepted))}. Name it with response=."
-            )
-        unknown = [name for name in self.data if name not in accepted]
-        if unknown or {self.response, self.matrix} & set(self.data):
-            raise SettingError(
-                f"Program: data names {', '.join(self.data)}; the function takes "
-                f"{', '.join(sorted(accepted))}, of which '{self.response}' and "
-                f"'{self.matrix}' are filled from the formula."
-            )
-        missing = sorted(required - {self.response, self.matrix, *self.data})
-        if missing:
-            raise SettingError(
-                f"Program: no source for the arguments {', '.join(missing)}. Name a public column for each "
-                "in data=, or bind constants with functools.partial."
-            )
-
 
 def _argument_names(function: Callable[..., Any]) -> tuple[set[str], set[str]]:
     """Names a function accepts, and those it cannot do without."""
     import inspect
 
-    named = [
-        p
-        for p in inspect.signature(function).parameters.values()
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     return {p.name for p in named}, {p.name for p in named if p.default is p.empty}

@@ -53,10 +53,7 @@ class Scores:
         return masses.continuous_quantile(response, uniforms, key)
 
 
-@lru_cache(maxsize=64)
-def scores(traced: Traced) -> Scores:
-    """Compiled scores, shared by all fits of a program."""
-    return Scores(traced)
+scores = lru_cache(maxsize=64)(Scores)  # shared by all fits of a program
 
 
 def in_blocks(
