@@ -8,11 +8,12 @@ from helpers.corrections import BOX
 import hedgerow as hr
 from hedgerow.advice.candidates import METHODS, Candidate, usual
 from hedgerow.errors import SettingError
+from hedgerow.privacy.bounds import LIPSCHITZ, OSCILLATION, STRICT
 from hedgerow.privacy.weights import CapWeights, LinearWeights, moves_with_everyone
 
 FEW = (
-    Candidate("linear, 2Δ", "lipschitz", LinearWeights()),
-    Candidate("cap 1, oscillation", "oscillation", CapWeights(1.0, risk="oscillation")),
+    Candidate("linear, 2Δ", LIPSCHITZ, LinearWeights()),
+    Candidate("cap 1, oscillation", OSCILLATION, CapWeights(1.0, risk="oscillation")),
 )
 GUESS = {"Intercept": 1.0, "z": 1.0, "sigma": 1.0}
 
@@ -90,11 +91,11 @@ def test_parameters_come_from_the_stand_in_or_the_prior():
         ({"parameters": GUESS, "candidates": LinearWeights()}, "got a LinearWeights in it"),
         ({"parameters": GUESS, "candidates": (*FEW, FEW[0])}, "the label 'linear, 2Δ' is taken"),
         (
-            {"parameters": GUESS, "candidates": [Candidate("Unweighted", "lipschitz")]},
+            {"parameters": GUESS, "candidates": [Candidate("Unweighted", LIPSCHITZ)]},
             "the label 'Unweighted' is taken",
         ),
         (
-            {"parameters": GUESS, "candidates": [Candidate("none", "lipschitz", standard=hr.Unweighted())]},
+            {"parameters": GUESS, "candidates": [Candidate("none", LIPSCHITZ, standard=hr.Unweighted())]},
             "'none' has the standard Unweighted, which uses no weights",
         ),
     ],
@@ -115,7 +116,7 @@ def test_a_target_that_cannot_be_met_is_not_recommended():
 def test_a_box_far_from_the_guesses_is_not_met_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr("hedgerow.privacy.strict._PROPOSALS", 20_000)  # quicker to give up
     far = hr.Strict({"Intercept": (40.0, 41.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "wrong")
-    chosen = (FEW[1], Candidate("strict", "strict", None, far))
+    chosen = (FEW[1], Candidate("strict", STRICT, None, far))
     found = quick(public()[["z"]], parameters=GUESS, candidates=chosen)
     assert set(found.table["weights"]) == {"cap 1, oscillation", "strict"}
     assert (found.table.query("weights == 'strict'")["met"] == 0).all()
