@@ -10,7 +10,8 @@ from helpers.reach import leaks
 import hedgerow as hr
 from hedgerow import results
 from hedgerow.inference.intervals import Intervals, intervals
-from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism import copies as copying
+from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.privacy.weights import FixedWeights
 from hedgerow.randomness import Key
 
@@ -24,7 +25,8 @@ def quiet(recwarn):
 
 def from_public(synth, *, converged=True, copies=1, level=0.95, tables=TABLES, seed=99, **changes):
     """Intervals about one draw with one key, whatever table was fitted."""
-    public = replace(synth._need().public(DRAW, Key.from_seed(seed)), **changes)
+    done = synth._need()
+    public = replace(public_view(done.settings, done.start, DRAW, Key.from_seed(seed)), **changes)
     released = tuple(Corrected(DRAW, converged, 2) for _ in range(copies))
     return intervals(public, released, level=level, tables=tables)
 
@@ -36,7 +38,7 @@ def bits(found):
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_confidential_can_be_reached_from_what_the_intervals_receive(monkeypatch, name):
     synth, seen = fitted(name, copies=2), []
-    monkeypatch.setattr(results, "corrected", lambda public: Corrected(public.draw, True, 1))
+    monkeypatch.setattr(copying, "correct", lambda public: Corrected(public.draw, True, 1))
 
     def caught(*given, **named):
         seen.append((given, named))

@@ -240,7 +240,7 @@ CALLS = []
 
 
 def test_weights_that_do_not_fit_a_simulated_table_leave_the_draw_as_it_is():
-    synth = fitted(weights=once, epsilon=None)
+    synth = fitted(weights=hr.weights.CallableWeights(once, public=True), epsilon=None)
     assert not synth._need().released[0].converged
     assert len(CALLS) > 1
 

@@ -293,7 +293,8 @@ def test_key_of_the_reference_draws_is_public():
 
 def test_a_plan_holds_a_censored_standard_for_a_family():
     standard = hr.Censored(keep=0.8, reason="last year's table")
-    plan = hr.Plan(formula="x ~ z", epsilon=1.0, family="gamma", standard=standard)
+    prior = hr.Prior(intercept=(0.0, 1.0))
+    plan = hr.Plan(formula="x ~ z", epsilon=1.0, family="gamma", prior=prior, standard=standard)
     assert hr.Plan.loads(plan.text()) == plan
     with pytest.raises(hr.HedgerowError, match="Strict"):
         hr.Synthesizer("x ~ z", "lognormal", standard=standard, epsilon=1.0)

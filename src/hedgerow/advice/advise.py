@@ -304,7 +304,7 @@ def _score(rows: pd.DataFrame, chosen: Sequence[Candidate], tables: int, trust: 
         mine = rows[rows["weights"] == one.label]
         met = len(mine) / (2 * tables * len(METHODS))
         for method in METHODS:
-            row: dict[str, Any] = {"weights": one.label, "bound": one.bound, "method": method}
+            row: dict[str, Any] = {"weights": one.label, "bound": one.bound.name, "method": method}
             score = 0.0
             for model, share in ((RIGHT, trust), (WRONG, 1 - trust)):
                 here = (one.label, method, model)

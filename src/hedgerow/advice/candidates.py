@@ -46,7 +46,7 @@ class Candidate:
 
     def settings(self) -> dict[str, Any]:
         """As `Synthesizer` takes it."""
-        own = {"weights": self.weights, "bound": self.bound} if self.bound.over_draws else {}
+        own = {"weights": self.weights, "bound": self.bound.name} if self.bound.over_draws else {}
         return {"standard": self.standard, **own}
 
 
