@@ -1,7 +1,13 @@
-"""Axes named in types are checked at run time while the tests run."""
+"""Axes named in types are checked at run time while the tests run, each worker on one core."""
 
-from helpers.axes import checked_modules
-from jaxtyping import install_import_hook
+import os
+
+# Matrices here are small: OpenBLAS's threads wait for each other in a loop, which cost four times the work.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is imported
+    os.environ.setdefault(name, "1")
+
+from helpers.axes import checked_modules  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 install_import_hook(checked_modules(), "beartype.beartype")
 
