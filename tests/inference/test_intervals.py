@@ -133,9 +133,9 @@ def test_what_has_no_intervals_is_refused():
         with pytest.raises(hr.HedgerowError, match="tables must be"):
             synth.intervals(tables=tables)
     with pytest.raises(hr.HedgerowError, match="only approximately"):
-        hr.Synthesizer("x ~ z", hr.Program(lambda X, y=None: None), debias=True).intervals()
+        hr.Synthesizer("x ~ z", hr.Program(lambda X, y=None: None, public=True), debias=True).intervals()
     with pytest.raises(hr.HedgerowError, match="too few tables"):
-        from_public(synth, target=1e-7)
+        from_public(synth, settings=replace(synth.settings, epsilon=1e-7))
 
 
 @pytest.mark.slow

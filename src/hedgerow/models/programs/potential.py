@@ -193,7 +193,12 @@ class Potential:
 
     @classmethod
     def of(
-        cls, traced: Traced, arrays: Arrays, values: Array, power: Array, window: tuple[Array, Array] | None
+        cls,
+        traced: Traced,
+        arrays: Arrays,
+        values: Array,
+        power: Array,
+        window: tuple[Array, Array] | None = None,
     ) -> "Potential":
         """Put the data where the compiled code runs, once per fit."""
         with x64(True):
