@@ -409,7 +409,7 @@ def test_the_first_attempt_that_passes_is_taken(small, monkeypatch, attempts):
 
 def test_the_third_attempt_is_judged_by_all_its_draws():
     """R-hat over kept draws is noisy: here they disagree by chance, and all draws of the chains agree."""
-    settings = nuts.Settings("nutpie", 4, 400, 0.8)
+    settings = nuts.SamplerSettings("nutpie", 4, 400, 0.8)
     kept, every = chains("apart"), chains("fine", draws=4000)
     both = nuts.Chains(kept.positions, 0, every.positions)
 
