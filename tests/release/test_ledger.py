@@ -502,11 +502,9 @@ def test_a_long_ledger_stays_quick(ledger: Ledger) -> None:
     """Ten times the entries take at most about ten times the work of reserving."""
     work = []
     for first, last in ((0, 500), (500, 5000)):
-        with ledger._store.transaction() as rows:
+        with ledger._transaction() as rows:
             for index in range(first, last):
-                ledger._store.add(
-                    rows, "reserved", fingerprint=DATA, relation=ADP, epsilon=0.1, release=str(index)
-                )
+                ledger._add(rows, "reserved", fingerprint=DATA, relation=ADP, epsilon=0.1, release=str(index))
         work.append(count_calls(lambda: ledger.check(fingerprint=DATA, relation=ADP, epsilon=0.1)))
     assert work[1] < 12 * work[0]
     assert ledger.balance()[0].spent == 500.0
