@@ -65,7 +65,7 @@ def main() -> None:
     except KeyboardInterrupt:
         show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
         sys.exit(130)
-    except Exception as error:
+    except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked
         if "--debug" in sys.argv:
             traceback.print_exc()
         if isinstance(error, HedgerowError):
