@@ -23,9 +23,9 @@ from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, OSCILLATION, per_copy, prices
+from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.standards import WITHHELD
 from hedgerow.privacy.strict import Boxed
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key

@@ -1,4 +1,4 @@
-"""Bounds on the privacy loss: what a record costs, what may be said of it, and in which words.
+"""Bounds on the privacy loss: what a record costs, and what may be said of it (the words: `privacy.claims`).
 
 With d the sensitive part of a standard (docs/maths.md, "The price"), for each record i over the draws s of
 one fit:
@@ -14,24 +14,21 @@ models that supremum is infinite, and none of the first three is differential pr
     >>> bound_named("oscillation").name
     'oscillation'
 
-To add a bound, subclass `Bound`, say how it prices a record and what it claims, and list it in `BY_DRAWS`.
+To add a bound, subclass `Bound`, say how it prices a record, list it in `BY_DRAWS`, and write its sentence in
+`privacy.claims`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
-from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.numerics.scoring import Extremes
-
-if TYPE_CHECKING:
-    from hedgerow.privacy.guarantee import Guarantee
 
 CONFIDENCE = 0.95
 
@@ -112,10 +109,6 @@ class Bound(ABC):
         delta = float(-np.expm1(np.log(error) / effective))
         return Statement(int(effective), delta, CONFIDENCE, health.independent)
 
-    @abstractmethod
-    def claim(self, given: "Guarantee", epsilon: float) -> str:
-        """The sentence that may be copied into a release note."""
-
     def __str__(self) -> str:
         return self.name
 
@@ -155,16 +148,6 @@ class _OverDraws(Bound):
 
     estimated = "How much of the fitted posterior the set holds, with the stated confidence."
     not_covered = (*_LOCAL, _LEVERAGE)
-
-    def claim(self, given: "Guarantee", epsilon: float) -> str:
-        sure, delta, price = _in_words(given, epsilon)
-        return (
-            f"With {sure}, on a set of parameters that holds all but at most {delta} of the fitted "
-            f"posterior, the posterior given the table and the posterior given the table in which "
-            f"{given.neighbour} have densities that differ by a factor of at most e^ε, both restricted to "
-            f"that set; {price}. "
-            "How much of the second posterior lies in the set is not covered."
-        )
 
 
 class Lipschitz(_OverDraws):
@@ -212,14 +195,6 @@ class Exact(Bound):
             raise SettingError("This neighbour has no closed form, so there is no exact price.")
         return distance(priced.extremes, priced.constant)
 
-    def claim(self, given: "Guarantee", epsilon: float) -> str:
-        sure, delta, price = _in_words(given, epsilon)
-        return (
-            f"With {sure}, a released parameter draw has probability at most {delta} of a privacy loss above "
-            f"{price} about any record, compared with the table in which {given.neighbour}. The probability "
-            "is over draws given the table; the reverse direction is not covered."
-        )
-
 
 class Supremum(Bound):
     """The largest loss over all parameters: each factor of the posterior is bounded by ε beforehand."""
@@ -238,16 +213,6 @@ class Supremum(Bound):
     def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
         return Statement(draws, 0.0, 1.0, health.independent)
 
-    def _private(self, epsilon: float, copies: int, composed: str) -> str:
-        one, whole, twice = (
-            format_rounded_up(value, 6) for value in (epsilon / copies, epsilon, 2 * epsilon)
-        )
-        total = f"; {copies} {composed} compose to {whole} and {twice}" if copies > 1 else ""
-        return (
-            f"ε-differentially private with ε = {one} for one outcome withheld, and with 2ε for one outcome "
-            f"replaced by any other value{total}."
-        )
-
 
 class StrictSupremum(Supremum):
     """Over a declared box of parameters, with exact draws."""
@@ -262,12 +227,6 @@ class StrictSupremum(Supremum):
         "That a run ended without a release, because the model refused an outcome or too few draws fell into "
         "the box, is not covered.",
     )
-
-    def claim(self, given: "Guarantee", epsilon: float) -> str:
-        return (
-            f"Each copy is {self._private(epsilon, given.terms.copies, 'copies')} This is pure differential "
-            "privacy over the declared box of parameters, up to floating-point arithmetic."
-        )
 
 
 class CensoredSupremum(Supremum):
@@ -289,14 +248,6 @@ class CensoredSupremum(Supremum):
         "That a run ended without a release, because the model or the sampler refused, is not covered.",
         _ARITHMETIC,
     )
-
-    def claim(self, given: "Guarantee", epsilon: float) -> str:
-        return (
-            "Approximate, up to sampler error: an exact draw from the posterior with censored likelihood "
-            f"would be {self._private(epsilon, given.terms.copies, 'independent draws')} The copies come "
-            "from a Markov chain that approximates this posterior; how far its draws are from it is not "
-            "known."
-        )
 
 
 LIPSCHITZ, OSCILLATION, EXACT = Lipschitz(), Oscillation(), Exact()
@@ -327,14 +278,3 @@ def per_copy(epsilon: float, copies: int) -> float:
 def distance(extremes: Extremes, centre: PerRecord) -> PerRecord:
     """max_s |d − centre|, by record."""
     return np.maximum(np.abs(extremes.low - centre), np.abs(extremes.high - centre))
-
-
-def _in_words(given: "Guarantee", epsilon: float) -> tuple[str, str, str]:
-    """How sure a statement over draws is, its δ, and ε for one copy and for all of them."""
-    stated, copies = given.statement, given.terms.copies
-    kind = "independent" if stated.independent else "effective"
-    price = f"ε = {format_rounded_up(epsilon / copies, 6)} for one copy"
-    if copies > 1:
-        price += f" (in total {format_rounded_up(epsilon, 6)} and {copies}δ for {copies} copies)"
-    sure = f"{stated.confidence:.0%} confidence over {stated.draws} {kind} draws"
-    return sure, f"δ = {format_rounded_up(stated.delta, 2)}", price

@@ -1,8 +1,8 @@
 """What exactly may be claimed about a release. Releasable: it holds public facts only.
 
 Everything said here is covered by the stated target or does not depend on the confidential outcome. What the
-fit achieved, its risks and weights stay with the synthesizer. The words of a claim come from its bound
-(`privacy.bounds`), those of the comparison from its standard.
+fit achieved, its risks and weights stay with the synthesizer. The words of a claim and of the comparison are
+those of `privacy.claims`.
 """
 
 import textwrap
@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.claims import Figures, write_claim, write_refusal
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
-
-_NO_TARGET = (
-    "No ε may be claimed: the copies were made without a target, and what they cost was computed from the "
-    "confidential data."
-)
 
 
 @dataclass(frozen=True)
@@ -86,10 +82,19 @@ class Guarantee:
 
     def claim(self) -> str:
         """The sentence that may be copied into a release note."""
-        if self.uncertified:
-            return f"No ε may be claimed. Not certified: {self.uncertified}."
-        epsilon = self.terms.epsilon
-        return _NO_TARGET if epsilon is None else self.terms.bound.claim(self, epsilon)
+        terms, stated = self.terms, self.statement
+        if self.uncertified or terms.epsilon is None:
+            return write_refusal(self.uncertified)
+        figures = Figures(
+            neighbour=self.neighbour,
+            epsilon=terms.epsilon,
+            copies=terms.copies,
+            draws=stated.draws,
+            independent=stated.independent,
+            delta=stated.delta,
+            confidence=stated.confidence,
+        )
+        return write_claim(terms.bound.name, figures)
 
     @property
     def left_open(self) -> str:

@@ -19,12 +19,8 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.privacy.claims import NEIGHBOURS
 from hedgerow.privacy.ranges import Everywhere, Range
-
-WITHHELD = (
-    "the outcome of one record is withheld: treated as missing, while its row, its predictors and the "
-    "number of records stay"
-)
 
 
 class Standard(ABC):
@@ -54,7 +50,7 @@ class Unweighted(Standard):
     """The plain posterior, α = 1. Prices what synthesis without any weighting would cost."""
 
     label: ClassVar[str] = "Unweighted"
-    neighbour: ClassVar[str] = WITHHELD
+    neighbour: ClassVar[str] = NEIGHBOURS[label]
     weighted: ClassVar[bool] = False
 
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
@@ -72,7 +68,7 @@ class ADP(Standard):
     """
 
     label: ClassVar[str] = "ADP"
-    neighbour: ClassVar[str] = WITHHELD
+    neighbour: ClassVar[str] = NEIGHBOURS[label]
 
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
         return alpha
@@ -91,9 +87,7 @@ class RangeAveraged(Standard):
 
     range: Range = field(default_factory=Everywhere)
     label: ClassVar[str] = "RangeAveraged"
-    neighbour: ClassVar[str] = (
-        "one record keeps only the share of its likelihood deemed public (λ), still at its exact value"
-    )
+    neighbour: ClassVar[str] = NEIGHBOURS[label]
     uses_known: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -118,10 +112,7 @@ class RangeTruncated(Standard):
     range: Range = field(default_factory=Everywhere)
     public_weight: Literal["alpha", "one"] = "alpha"
     label: ClassVar[str] = "RangeTruncated"
-    neighbour: ClassVar[str] = (
-        "the outcome of one record is replaced by the statement that it lies in its range, at the record's "
-        "own weight"
-    )
+    neighbour: ClassVar[str] = NEIGHBOURS[label]
 
     def __post_init__(self) -> None:
         _check_range(self.range, "RangeTruncated")
@@ -129,7 +120,7 @@ class RangeTruncated(Standard):
             raise SettingError(f"public_weight must be 'alpha' or 'one', got {self.public_weight!r}.")
         if self.public_weight == "one":  # another neighbour, so another claim
             object.__setattr__(self, "label", "RangeTruncated, public weight one")
-            object.__setattr__(self, "neighbour", self.neighbour.replace("the record's own", "full"))
+            object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
 
     def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
         return alpha

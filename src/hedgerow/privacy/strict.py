@@ -25,7 +25,8 @@ from hedgerow.models.scored import Risk
 from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import STRICT, Bound
-from hedgerow.privacy.standards import WITHHELD, Standard
+from hedgerow.privacy.claims import WITHHELD
+from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.weights import Evidence, Weights
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design, check_sigma

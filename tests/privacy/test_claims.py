@@ -1,0 +1,48 @@
+"""The words of claims: every bound and every standard has them, and the engine uses no others."""
+
+import pytest
+
+import hedgerow as hr
+from hedgerow.privacy.bounds import BOUNDS
+from hedgerow.privacy.claims import (
+    NEIGHBOURS,
+    NO_TARGET,
+    SENTENCES,
+    Figures,
+    is_refusal,
+    write_claim,
+    write_refusal,
+)
+from hedgerow.release.plan.parts import STANDARDS
+
+FIGURES = {"neighbour": NEIGHBOURS["ADP"], "epsilon": 40.0, "copies": 3, "draws": 200, "independent": True}
+
+
+def test_every_bound_has_a_sentence_that_states_its_figures():
+    assert list(SENTENCES) == [bound.name for bound in BOUNDS]
+    figures = Figures(**FIGURES, delta=0.0149, confidence=0.95)
+    for bound in BOUNDS:
+        claim, stated = write_claim(bound.name, figures), SENTENCES[bound.name].states
+        assert ("δ = 0.015" in claim) == ("delta" in stated) == bound.over_draws
+        assert ("95%" in claim) == ("confidence" in stated) == bound.over_draws
+        assert "ε = 13.3334" in claim  # rounded up: a claim never says less than it must
+        assert "40" in claim
+
+
+def test_every_standard_that_a_plan_knows_says_what_it_compares_with():
+    labels = {kind.makes.label: kind.makes.neighbour for kind in STANDARDS.values()}
+    one = hr.RangeTruncated(hr.Radius(0.4, 1.8), public_weight="one")
+    assert labels | {one.label: one.neighbour} == NEIGHBOURS
+
+
+@pytest.mark.parametrize(
+    ("claim", "refuses"),
+    [
+        (NO_TARGET, True),
+        (write_refusal("the sampler failed its health checks (rhat) and the owner overrode them"), True),
+        (write_refusal("ε = 1 holds all the same"), False),
+        (write_claim("strict", Figures(**FIGURES)), False),
+    ],
+)
+def test_what_claims_nothing(claim, refuses):
+    assert is_refusal(claim) == refuses
