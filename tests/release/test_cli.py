@@ -42,7 +42,14 @@ def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
     assert made["epsilon"] == 40.0
     assert made["files"] == ["copy-1.csv"]
     sound = json.loads(hedgerow("verify", "release", "--json").out)
-    assert sound == {"release": made["release"], "sound": True, "problems": []}
+    assert sound == {
+        "release": made["release"],
+        "sound": True,
+        "problems": [],
+        "certificate_sha256": made["certificate_sha256"],
+        "signed": False,
+        "signer": None,
+    }
     assert json.loads(hedgerow("inspect", "release", "--json").out)["columns"][0] == {
         "column": "x",
         "type": "int64",

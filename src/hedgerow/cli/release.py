@@ -1,4 +1,4 @@
-"""synthesize, verify, inspect: making a release, checking one, looking into one."""
+"""synthesize, sign, verify, inspect: making a release, signing, checking, looking into one."""
 
 import json
 from contextlib import nullcontext
@@ -41,6 +41,7 @@ def synthesize(
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
     screen.say(f"Recorded in {made.ledger} under '{made.relation}'. Check it: hedgerow verify {out}")
+    screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
         {
             "release": certificate.release,
@@ -49,8 +50,30 @@ def synthesize(
             "epsilon": None if certificate.epsilon is None else certificate.epsilon.total,
             "relation": made.relation,
             "ledger": str(made.ledger),
+            "certificate_sha256": certificate.digest,
         }
     )
+
+
+@with_screen
+def sign(
+    folder: Folder,
+    screen: Screen,
+    key: Annotated[
+        Path,
+        typer.Option(help="OpenSSH key; a public one, if an agent has the other.", show_default=False),
+    ],
+) -> None:
+    """Sign a release that verifies: its signature is put beside its certificate, by ssh-keygen.
+
+    Example: hedgerow sign release --key ~/.ssh/id_ed25519
+    """
+    from hedgerow.release.folder import SIGNATURE
+    from hedgerow.release.sign import sign_release
+
+    signed = sign_release(folder, key=key)
+    screen.say(f"Release {signed.certificate.release} is signed: {signed.public / SIGNATURE}")
+    screen.result({"release": signed.certificate.release, "signature": str(signed.public / SIGNATURE)})
 
 
 @with_screen
@@ -58,22 +81,50 @@ def verify(
     folder: Folder,
     screen: Screen,
     ledger: Annotated[Path | None, typer.Option(help="Also compare with what this ledger recorded.")] = None,
+    signers: Annotated[
+        Path | None, typer.Option(help="Demand a signature by one of these (OpenSSH's allowed signers).")
+    ] = None,
+    certificate_sha256: Annotated[
+        str | None, typer.Option(help="SHA-256 of the certificate, as the owner told it.")
+    ] = None,
 ) -> None:
     """Check that a release is what its certificate says: no file changed, added or missing.
 
-    Example: hedgerow verify release
+    For instance:
+
+      hedgerow verify release
+
+      hedgerow verify release --signers allowed_signers
     """
     from hedgerow.cli.ledger import open_existing
     from hedgerow.release.verify import verify_release
 
     with nullcontext() if ledger is None else open_existing(ledger) as opened:
-        verified = verify_release(folder, ledger=opened)
-    release = verified.certificate.release
-    screen.result({"release": release, "sound": not verified.problems, "problems": list(verified.problems)})
+        verified = verify_release(
+            folder, ledger=opened, signers=signers, certificate_sha256=certificate_sha256
+        )
+    release, signed = verified.certificate.release, verified.signature is not None
+    screen.result(
+        {
+            "release": release,
+            "sound": not verified.problems,
+            "problems": list(verified.problems),
+            "certificate_sha256": verified.sha256,
+            "signed": signed,
+            "signer": verified.signer,
+        }
+    )
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
-    files = len(verified.certificate.copies) + 3
+    files = len(verified.certificate.copies) + 3 + signed
     screen.say(f"{folder.name} matches its certificate: release {release}, {files} files.")
+    screen.say(f"SHA-256 of its certificate: {verified.sha256}")
+    if verified.signer is not None:
+        screen.say(f"Signed by {verified.signer}.")
+    elif signed:
+        screen.note("Its signature was not checked, so that anybody may have made it. Pass --signers FILE.")
+    elif ledger is None and certificate_sha256 is None:
+        screen.say("It is not signed: its files belong together, but anybody may have made them.")
 
 
 @with_screen
@@ -88,7 +139,7 @@ def inspect(
 
     Example: hedgerow inspect release
     """
-    from hedgerow.release.folder import CONFIDENTIAL, PUBLIC
+    from hedgerow.release.folder import CONFIDENTIAL
     from hedgerow.release.verify import verify_release
     from hedgerow.tables import files as formats
 
@@ -104,8 +155,8 @@ def inspect(
         screen.say("\n- ".join([f"\n{title}:", *lines]))
     screen.say("")
     if not verified.problems:
-        public = folder / PUBLIC if (folder / PUBLIC).is_dir() else folder
-        first = formats.read(public / certificate.copies[0].file, format=certificate.copies[0].format).frame
+        copy = certificate.copies[0]
+        first = formats.read(verified.public / copy.file, format=copy.format).frame
         columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
         screen.table("Columns of each copy", columns)
         screen.table(

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError
 from hedgerow.numerics.rounding import format_rounded_up
-from hedgerow.release.document import AnyText, Digest, Flag, Number, Text, Whole, describe, read
+from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
     from hedgerow.privacy.guarantee import Guarantee
@@ -28,7 +28,7 @@ VERSION = 1
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 # The words of the format, not of the engine, which a receiver need not have.
 Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
-Above0 = Annotated[Number, Field(gt=0)]
+Above0 = Annotated[Finite, Field(gt=0)]
 From1 = Annotated[Whole, Field(ge=1)]
 
 
@@ -192,7 +192,7 @@ class Certificate(_Strict):
                 facts += [(f"{name} in total", format_rounded_up(price.total, digits))]
             elif name == "target ε":
                 facts += [(name, "none: nothing is claimed")]
-        if self.delta is not None:
+        if self.delta is not None and self.confidence is not None:
             kind = "independent" if self.independent_draws else "effective"
             facts += [("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws")]
         facts += [("protected column", self.protected)]

@@ -19,6 +19,7 @@ from hedgerow.errors import FileError, reason_of
 
 PUBLIC, CONFIDENTIAL = "public", "confidential"
 CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
+SIGNATURE = f"{CERTIFICATE}.sig"  # where there is one: hedgerow sign
 
 
 def check_place(out: Path) -> None:

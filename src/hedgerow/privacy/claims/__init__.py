@@ -124,7 +124,8 @@ def _write_exact(given: Figures) -> str:
     return (
         f"With {given.support}, a released parameter draw has probability at most {given.chance} of a "
         f"privacy loss above {given.price} about any record, compared with the table in which "
-        f"{given.neighbour}. The probability is over draws given the table; the reverse direction is not covered."
+        f"{given.neighbour}. The probability is over draws given the table; the reverse direction is not "
+        "covered."
     )
 
 

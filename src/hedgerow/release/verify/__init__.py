@@ -1,0 +1,264 @@
+"""Does a release match its certificate? Every file of `public/` is accounted for, byte by byte.
+
+    >>> verify_release("release").problems
+    ()
+
+A receiver needs nothing of the engine for it: digests and records are counted, plan.yaml is read as plain
+values, and the claim is written again from the certificate's fields (`consistency`). The files are somebody
+else's, and are opened with care (`files`).
+
+What this finds: a file changed, added, missing, replaced by a link or a pipe, and a certificate that
+contradicts itself, its text or its plan. What it cannot find alone: somebody who writes copies and
+certificate anew. For that there are signatures (`openssh`: pass `signers`), the certificate's SHA-256 by
+another channel, and the ledger, which keeps that digest; where the confidential part is present, it is
+compared too.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.errors import PlanError, ReleaseError, SettingError, list_some, reason_of
+from hedgerow.release import text
+from hedgerow.release.certificate import LARGEST, Certificate, Copy
+from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
+from hedgerow.release.verify.consistency import certificate_problems, plan_problems
+from hedgerow.release.verify.files import count_records, digest, open_file, read_file, size_of
+
+if TYPE_CHECKING:  # a receiver verifies without the engine, and most without a ledger
+    from hedgerow.release.ledger import Ledger
+    from hedgerow.release.plan import Plan
+
+_LARGEST_SIGNATURE = 1 << 16  # bytes; one of RSA with 16384 bits has four thousand
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A release and what is wrong with it: nothing, if `problems` is empty."""
+
+    certificate: Certificate
+    problems: tuple[str, ...]
+    public: Path  # the folder that was verified
+    sha256: str  # of certificate.json, for comparison by another channel
+    signature: bytes | None = field(repr=False)
+    signer: str | None  # who signed it, by the signers that were passed
+    plan_text: bytes = field(repr=False)  # plan.yaml as it was verified
+
+    @property
+    def plan(self) -> "Plan":
+        """The published plan, which needs the engine that knows its standards."""
+        from hedgerow.release.plan import Plan
+
+        try:
+            return Plan.loads(self.plan_text, PLAN)
+        except SettingError as error:
+            raise ReleaseError(f"{PLAN} is not a plan: {error}") from None
+
+
+def verify_release(
+    folder: str | os.PathLike[str],
+    *,
+    ledger: "Ledger | None" = None,
+    signers: str | os.PathLike[str] | None = None,
+    certificate_sha256: str | None = None,
+) -> Verified:
+    """Compares a release folder, or its public part alone, with its certificate.
+
+    `signers` is a file of allowed signers, as OpenSSH has it: then a signature by one of them is required.
+    `certificate_sha256` is what the owner told by another channel. Raises `ReleaseError` where there is no
+    certificate to compare with.
+    """
+    folder = Path(folder)
+    if certificate_sha256 is not None and not _SHA256.fullmatch(certificate_sha256):
+        raise SettingError(f"a SHA-256 has 64 hex digits, got {certificate_sha256!r}. Copy all of it.")
+    try:
+        return _compare(folder, ledger, signers, certificate_sha256)
+    except OSError as error:
+        name = Path(error.filename or folder).name
+        raise ReleaseError(f"{name}: cannot be read ({reason_of(error)}).") from None
+
+
+def _compare(
+    folder: Path,
+    ledger: "Ledger | None",
+    signers: str | os.PathLike[str] | None,
+    told: str | None,
+) -> Verified:
+    public, there, beside = _list_files(folder)
+    content = _read(public / CERTIFICATE, LARGEST)
+    plan_text = _read(public / PLAN, text.LARGEST)
+    certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
+    copies = {copy.file: copy for copy in certificate.copies}
+    expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
+    problems = [f"{name} is missing." for name in sorted(expected - there)]
+    if added := sorted(map(_shown, there - expected - {SIGNATURE})):
+        problems.append(f"added, and not known to the certificate: {list_some(added)}.")
+    if beside:
+        found = list_some(sorted(map(_shown, beside)))
+        problems.append(f"beside {PUBLIC}, and no part of a release: {found}.")
+    for name in sorted(copies.keys() & there):
+        problems += _copy_problems(public / name, copies[name], certificate.records)
+    problems += _text_problems(public, certificate, there)
+    if hashlib.sha256(plan_text).hexdigest() != certificate.plan:
+        problems.append(f"{PLAN} was changed: its digest is not the certificate's.")
+    if certificate.json().encode(errors="surrogatepass") != content:
+        problems.append(f"{CERTIFICATE} was written by something else than hedgerow.")
+    problems += certificate_problems(certificate)
+    problems += _plan_problems(certificate, plan_text)
+    problems += _confidential_problems(folder / CONFIDENTIAL if public != folder else None, sha256)
+    if told is not None and told.lower() != sha256:
+        problems.append(f"{CERTIFICATE} has the SHA-256 {sha256}, not the one that was passed.")
+    signature, signer = _read_signature(public) if SIGNATURE in there else None, None
+    if signers is not None and signature is None:
+        problems.append(f"it is not signed: there is no {SIGNATURE}.")
+    elif signers is not None and signature is not None:
+        from hedgerow.release.verify.openssh import find_signer
+
+        signer = find_signer(content, signature, signers)
+        if signer is None:
+            problems.append(f"{SIGNATURE} is not a signature of this certificate by one of the signers.")
+    if ledger is not None:
+        problems += _ledger_problems(ledger, certificate, sha256)
+    return Verified(certificate, tuple(problems), public, sha256, signature, signer, plan_text)
+
+
+def _list_files(folder: Path) -> tuple[Path, set[str], set[str]]:
+    """The public part, what is in it, and what lies beside it in a release folder.
+
+    A folder that holds a certificate is the public part, whatever else is in it: a release is not looked for
+    inside another. Links are refused: they may point elsewhere by now, or at others' files.
+    """
+    try:
+        inside = {place.name for place in folder.iterdir()}
+        public = folder if CERTIFICATE in inside or PUBLIC not in inside else folder / PUBLIC
+        if public == folder and os.path.lexists(folder / PUBLIC / CERTIFICATE):
+            raise ReleaseError(
+                f"{folder.name}: has a {CERTIFICATE} of its own and one in {PUBLIC}. Which of them is meant "
+                "cannot be told. Pass a release as it was made."
+            )
+        for place in (folder, *(folder / name for name in inside)):
+            _refuse_link(folder, place)
+        files = list(public.iterdir())
+        for place in files:
+            _refuse_link(folder, place)
+    except OSError as error:
+        raise ReleaseError(
+            f"{folder.name}: not a release folder ({reason_of(error)}). Pass the folder that holds "
+            f"{PUBLIC}/{CERTIFICATE}."
+        ) from None
+    beside = inside - {PUBLIC, CONFIDENTIAL} if public != folder else set()
+    return public, {place.name for place in files}, beside
+
+
+def _refuse_link(folder: Path, place: Path) -> None:
+    if place.is_symlink():
+        raise ReleaseError(f"{folder.name}: {_shown(place.name)} is a link. Nothing was followed or read.")
+
+
+def _shown(name: str) -> str:
+    """A file's name, which its writer chose, in a message."""
+    return name if name.isprintable() else ascii(name)
+
+
+def _read(path: Path, largest: int) -> bytes:
+    try:
+        return read_file(path, largest)
+    except FileNotFoundError:
+        raise ReleaseError(
+            f"{path.name} is missing, so this is not a release. Pass the release folder."
+        ) from None
+
+
+def _copy_problems(path: Path, copy: Copy, records: int) -> list[str]:
+    """Size first: a file of another size is not read. Its records are counted once its bytes are right."""
+    try:
+        with open_file(path) as file:
+            if size_of(file) != copy.bytes:
+                return [f"{copy.file} was changed: it has {size_of(file)} bytes, not {copy.bytes}."]
+            if digest(file, copy.bytes) != copy.sha256:
+                return [f"{copy.file} was changed: its digest is not the certificate's."]
+            counted = count_records(file, copy.format)
+    except ReleaseError as error:
+        return [str(error)]
+    if counted != records:
+        return [f"{copy.file} has {counted} records, the certificate says {records}."]
+    return []
+
+
+def _text_problems(public: Path, certificate: Certificate, there: set[str]) -> list[str]:
+    if CERTIFICATE_TEXT not in there:
+        return []
+    expected = certificate.markdown().encode(errors="surrogatepass")
+    try:
+        same = read_file(public / CERTIFICATE_TEXT, len(expected)) == expected
+    except ReleaseError as error:
+        return [str(error)]
+    return [] if same else [f"{CERTIFICATE_TEXT} was changed: it is not what {CERTIFICATE} says."]
+
+
+def _plan_problems(certificate: Certificate, content: bytes) -> list[str]:
+    """What a plan must not say in public. Whether it could be run is for `Verified.plan` to find out."""
+    try:
+        plan: Any = text.load(content, PLAN)
+    except PlanError as error:
+        raise ReleaseError(f"{PLAN} is not a plan: {error}") from None
+    if not isinstance(plan, dict) or "formula" not in plan:
+        raise ReleaseError(f"{PLAN} is not a plan: it names no formula.")
+    problems = plan_problems(certificate, plan)
+    if plan.keys() & {"data", "ledger", "seed"}:
+        problems.append(f"{PLAN} holds a path or a seed, which must not be published.")
+    return problems
+
+
+def _read_signature(public: Path) -> bytes:
+    signature = _read(public / SIGNATURE, _LARGEST_SIGNATURE)
+    if len(signature) > _LARGEST_SIGNATURE:
+        raise ReleaseError(f"{SIGNATURE} has more than {_LARGEST_SIGNATURE} bytes, which no signature has.")
+    return signature
+
+
+def _confidential_problems(folder: Path | None, sha256: str) -> list[str]:
+    if folder is None or not folder.is_dir():
+        return []  # the public part was copied out, as it should be
+    problems = []
+    open_to_others = [
+        place.name for place in (folder, *folder.iterdir()) if stat.S_IMODE(place.lstat().st_mode) & 0o077
+    ]
+    if open_to_others:
+        problems.append(f"{CONFIDENTIAL}: others may read {open_to_others[0]}. Run chmod -R go= on it.")
+    try:
+        recorded = json.loads(read_file(folder / "summary.json", LARGEST))["certificate_sha256"]
+    except (OSError, ReleaseError, ValueError, KeyError, TypeError, RecursionError):
+        return [*problems, f"{CONFIDENTIAL}/summary.json is missing or was changed."]
+    if recorded != sha256:
+        problems.append(f"{CERTIFICATE} is not the one that {CONFIDENTIAL}/summary.json was written with.")
+    return problems
+
+
+def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) -> list[str]:
+    problems = [f"ledger: {problem}" for problem in ledger.verify()]
+    release = certificate.release
+    states = [entry for entry in ledger.entries() if entry.release == release]
+    if not states:
+        return [*problems, f"the ledger has no entry for release {release}."]
+    last = states[-1]
+    if last.event == "void":
+        problems.append(f"the ledger says that release {release} never became visible.")
+    elif last.event != "released":
+        state = "spent without copies" if last.event == "spent" else "pending"
+        problems.append(f"the ledger does not know release {release} as released: its entry is {state}.")
+    recorded = {entry.certificate_digest for entry in states} - {None}
+    if not recorded:
+        problems.append(f"the ledger recorded no certificate for release {release}: none can be compared.")
+    elif recorded != {sha256}:
+        problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
+    total = None if certificate.epsilon is None else certificate.epsilon.total
+    if last.epsilon != total:
+        problems.append("the ledger recorded another ε than the certificate states.")
+    return problems

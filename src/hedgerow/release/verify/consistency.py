@@ -1,0 +1,148 @@
+"""Does a certificate agree with itself, and with the plan beside it?
+
+Its claim is written again from its fields, by the words of `privacy.claims`. Each function returns what does
+not agree, in sentences. None of it needs the engine: what a plan means is left to whoever can run it, what it
+says in plain values is compared.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET, SENTENCES, Figures, is_refusal, write_claim
+from hedgerow.release.certificate import Certificate, Price
+from hedgerow.release.document import format_value
+from hedgerow.release.folder import CERTIFICATE, PLAN
+
+ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "stata": "dta", "spss": "sav"}
+_OWN_BOUND = ("strict", "censored")  # kinds of standards that bring the bound of their name
+# What a plan means that does not say so.
+USUAL = {"family": "lognormal", "standard": "adp", "bound": "lipschitz", "copies": 1, "draws": 1000}
+
+
+def certificate_problems(certificate: Certificate) -> list[str]:
+    """Where the certificate contradicts itself."""
+    found = (*_figures(certificate), *_words(certificate), *_files(certificate), *_columns(certificate))
+    return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
+
+
+def plan_problems(certificate: Certificate, plan: Mapping[str, Any]) -> list[str]:
+    """Where the certificate says something else than the published plan."""
+    plan = USUAL | plan
+    kind, family, target = _kind(plan["standard"]), _kind(plan["family"]), plan.get("epsilon")
+    weight = plan["standard"].get("public_weight") if isinstance(plan["standard"], Mapping) else None
+    label, _, remark = certificate.standard.partition(", ")
+    claimed = None if certificate.epsilon is None else certificate.epsilon.total
+    pairs = {
+        "protected column": (_outcome(plan["formula"]), certificate.protected),
+        "standard": (kind, re.sub("(?<=[a-z])(?=[A-Z])", "-", label).lower()),
+        "public weight": (weight == "one", remark == "public weight one"),
+        "bound": (kind if kind in _OWN_BOUND else plan["bound"], certificate.bound),
+        "model": (f"{family}, censored" if kind == "censored" else family, certificate.family),
+        "number of copies": (plan["copies"], len(certificate.copies)),
+        "target ε": (None if target == "no-target" else target, claimed),
+    }
+    if claimed is None and certificate.claim != NO_TARGET:
+        del pairs["target ε"]  # a target that the owner gave up by overriding a check
+    problems = [
+        f"{PLAN} and {CERTIFICATE} differ in the {what}: {format_value(said)} and {format_value(stated)}."
+        for what, (said, stated) in pairs.items()
+        if said != stated
+    ]
+    draws = plan["draws"]
+    if not isinstance(draws, int) or certificate.draws > draws:
+        problems.append(
+            f"{CERTIFICATE} counts {format_value(certificate.draws)} draws, {PLAN} {format_value(draws)}."
+        )
+    outputs = plan.get("outputs")
+    dropped = outputs.get("drop") if isinstance(outputs, Mapping) else None
+    both = [name for name in certificate.unchanged if name in (dropped if isinstance(dropped, list) else ())]
+    if both:
+        problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {both[0]!r}.")
+    return problems
+
+
+def _figures(given: Certificate) -> Iterator[str]:
+    copies, stated = len(given.copies), SENTENCES[given.bound].states
+    for name, price in (("ε", given.epsilon), ("δ", given.delta)):
+        if price is not None and not _adds_up(price, copies):
+            yield f"{copies} copies at {name} = {price.per_copy!r} do not make {price.total!r} in total."
+    for name, value, due in (
+        ("δ", given.delta, "delta" in stated and given.epsilon is not None),
+        ("confidence", given.confidence, "confidence" in stated),
+    ):
+        if (value is not None) != due:
+            yield f"a claim of this kind {'needs' if due else 'has no'} {name} under the bound {given.bound}."
+    if given.confidence is not None and given.confidence >= 1:
+        yield f"a confidence must be below 1, got {given.confidence!r}."
+    elif given.confidence is not None and given.delta is not None:
+        # What so many draws support at best; one more than stated, since their number was rounded down.
+        draws = min(given.draws + 1, 1 << 53)
+        least = -math.expm1(math.log1p(-given.confidence) / draws)
+        if given.delta.per_copy < least:
+            yield (
+                f"{format_value(given.draws)} draws support no δ below {least:.3g} at confidence "
+                f"{given.confidence!r}, got {given.delta.per_copy!r}."
+            )
+
+
+def _words(given: Certificate) -> Iterator[str]:
+    if given.standard not in NEIGHBOURS:
+        yield f"the standard {format_value(given.standard)} is not known."
+    elif given.neighbour != NEIGHBOURS[given.standard]:
+        yield f"the neighbour is not that of the standard {given.standard}."
+    if (given.bound in _OWN_BOUND or given.standard.lower() in _OWN_BOUND) and (
+        given.standard.lower() != given.bound
+    ):
+        yield f"the standard {format_value(given.standard)} does not go with the bound {given.bound}."
+    if given.epsilon is None:
+        if not is_refusal(given.claim):
+            yield "it states no ε, but claims something."
+        return
+    figures = Figures(
+        neighbour=given.neighbour,
+        epsilon=given.epsilon.total,
+        copies=len(given.copies),
+        draws=given.draws,
+        independent=given.independent_draws,
+        delta=0.0 if given.delta is None else given.delta.per_copy,
+        confidence=1.0 if given.confidence is None else given.confidence,
+    )
+    if given.claim != write_claim(given.bound, figures):
+        yield "the claim is not the one that its figures make."
+
+
+def _files(given: Certificate) -> Iterator[str]:
+    first = given.copies[0].format
+    for number, copy in enumerate(given.copies, 1):
+        if copy.format not in ENDINGS or copy.format != first:
+            yield (
+                f"{copy.file} has the format {format_value(copy.format)}; all copies have the same one of "
+                f"{', '.join(ENDINGS)}."
+            )
+        elif copy.file != f"copy-{number}.{ENDINGS[copy.format]}":
+            yield f"copy {number} of format {copy.format} is named {copy.file}."
+
+
+def _columns(given: Certificate) -> Iterator[str]:
+    if given.protected in given.unchanged:
+        yield f"the protected column {given.protected!r} is among those passed through."
+    if both := set(given.unchanged) & set(given.used_not_released):
+        yield f"the column {min(both)!r} is both released and not released."
+
+
+def _adds_up(price: Price, copies: int) -> bool:
+    return math.isclose(price.per_copy * copies, price.total, rel_tol=1e-9)
+
+
+def _kind(given: Any) -> Any:
+    """The word for a part of a plan: a bare one, or that of a record with settings."""
+    return given.get("kind") if isinstance(given, Mapping) else given
+
+
+def _outcome(formula: Any) -> Any:
+    """The column left of the tilde, without backticks."""
+    left = formula.partition("~")[0].strip() if isinstance(formula, str) else None
+    quoted = left and re.fullmatch("`([^`]*)`", left)
+    return quoted[1] if quoted else left
