@@ -71,6 +71,9 @@ def test_what_lies_beside_public_is_reported(release):
         "beside public, and no part of a release: 'more\\x1b[2J', original.csv.",
     )
     assert hr.verify_release(release / "public").problems == ()
+    shutil.rmtree(release / "confidential")
+    (release / "confidential").write_text("")
+    assert "confidential is not a folder." in hr.verify_release(release).problems
 
 
 PARTS = [

@@ -224,8 +224,10 @@ def _read_signature(public: Path) -> bytes:
 
 
 def _confidential_problems(folder: Path | None, sha256: str) -> list[str]:
-    if folder is None or not folder.is_dir():
+    if folder is None or not os.path.lexists(folder):
         return []  # the public part was copied out, as it should be
+    if not folder.is_dir():
+        return [f"{CONFIDENTIAL} is not a folder."]
     problems = []
     open_to_others = [
         place.name for place in (folder, *folder.iterdir()) if stat.S_IMODE(place.lstat().st_mode) & 0o077

@@ -18,7 +18,13 @@ from hedgerow.release.folder import CERTIFICATE, PLAN
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "stata": "dta", "spss": "sav"}
 _OWN_BOUND = ("strict", "censored")  # kinds of standards that bring the bound of their name
 # What a plan means that does not say so.
-USUAL = {"family": "lognormal", "standard": "adp", "bound": "lipschitz", "copies": 1, "draws": 1000}
+USUAL: dict[str, Any] = {
+    "family": "lognormal",
+    "standard": "adp",
+    "bound": "lipschitz",
+    "copies": 1,
+    "draws": 1000,
+}
 
 
 def certificate_problems(certificate: Certificate) -> list[str]:
@@ -27,7 +33,7 @@ def certificate_problems(certificate: Certificate) -> list[str]:
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
 
-def plan_problems(certificate: Certificate, plan: Mapping[str, Any]) -> list[str]:
+def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     """Where the certificate says something else than the published plan."""
     plan = USUAL | plan
     kind, family, target = _kind(plan["standard"]), _kind(plan["family"]), plan.get("epsilon")
@@ -57,9 +63,9 @@ def plan_problems(certificate: Certificate, plan: Mapping[str, Any]) -> list[str
         )
     outputs = plan.get("outputs")
     dropped = outputs.get("drop") if isinstance(outputs, Mapping) else None
-    both = [name for name in certificate.unchanged if name in (dropped if isinstance(dropped, list) else ())]
-    if both:
-        problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {both[0]!r}.")
+    names = {name for name in dropped if isinstance(name, str)} if isinstance(dropped, list) else set()
+    if both := names & set(certificate.unchanged):
+        problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
     return problems
 
 
