@@ -544,18 +544,23 @@ def test_a_ledger_written_before_is_opened_verified_and_continued(old_ledger: Pa
         assert ledger.balance()[0].remaining == 4.0
 
 
-def test_the_chain_covers_the_digest_of_the_certificate(old_ledger: Path) -> None:
+def test_the_chain_covers_every_column_that_came_later(old_ledger: Path) -> None:
     with Ledger.open(old_ledger) as ledger:
         ledger.confirm("3" * 16, certificate="e" * 64)
-    for row, digest in ((7, None), (7, "d" * 64), (3, RECORDED), (3, "d" * 64)):
-        changed = shutil.copytree(old_ledger.parent, old_ledger.parent.parent / f"changed-{row}-{digest}")
+        with ledger._transaction() as rows:
+            ledger._add(rows, "reserved", sketch="[1]", place="release")
+    changes = [("certificate", 7, None), ("certificate", 7, "d" * 64), ("certificate", 3, RECORDED)]
+    changes += [("sketch", 8, None), ("sketch", 8, "[2]"), ("sketch", 3, "[1]"), ("place", 8, "[1]")]
+    changes += [("sketch = place, place", 8, "[1]"), ("place = NULL, certificate", 8, "release")]
+    for column, row, value in changes:
+        changed = shutil.copytree(old_ledger.parent, old_ledger.parent.parent / f"{column} {row} {value}")
         connection = sqlite3.connect(changed / old_ledger.name)
         connection.execute("DROP TRIGGER entries_update")
-        connection.execute("UPDATE entries SET certificate = ? WHERE id = ?", (digest, row))
+        connection.execute(f"UPDATE entries SET {column} = ? WHERE id = ?", (value, row))  # noqa: S608
         connection.commit()
         connection.close()
         with Ledger.open(changed / old_ledger.name) as ledger:
-            assert f"row {row} was changed." in ledger.verify(), (row, digest)
+            assert f"row {row} was changed." in ledger.verify(), (column, row, value)
 
 
 def test_a_digest_is_a_digest(ledger: Ledger) -> None:

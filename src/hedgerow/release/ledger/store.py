@@ -45,6 +45,8 @@ class Entry:
     plan: str | None = None  # digest
     release: str | None = None
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
+    sketch: str | None = None  # blinded fingerprints of the data, as JSON
+    place: str | None = None  # absolute path of the release folder
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
@@ -58,6 +60,7 @@ class Entry:
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 _PLACES = ", ".join("?" for _ in fields(Entry))
+_LATER = ("sketch", "place")
 
 
 class Store:
@@ -230,7 +233,10 @@ class Store:
             # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
             # so that a digest added to a row or taken from one changes its hash all the same.
             del values["certificate"]
-        content = json.dumps(list(values.values()), ensure_ascii=True, allow_nan=False)
+        # Likewise for version 3: a value that is there ends the list as a pair with its name, and no other
+        # item is a list.
+        later = [[name, value] for name in _LATER if (value := values.pop(name)) is not None]
+        content = json.dumps([*values.values(), *later], ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()
 
     def _seal(self, count: int, last: str) -> str:
