@@ -60,7 +60,7 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
     for left in drafts(out):
         _warn(
             f"{left.name} was left by a release that did not finish. It holds copies and confidential files. "
-            "Settle its entry in the ledger as void, which removes it (hedgerow ledger list)."
+            "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."
         )
     tell("reading")
     prepared = prepare(plan)

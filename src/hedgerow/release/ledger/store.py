@@ -130,9 +130,9 @@ class Store:
                         f"{self._path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
                         "Restore a sound copy before going on."
                     )
-                before = len(rows)
+                known = len(rows)
                 yield rows
-                self._check_added(rows, before)
+                self._check_added(rows, known)
                 self._connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -157,9 +157,9 @@ class Store:
         rows.append(entry)
         return entry
 
-    def _check_added(self, rows: list[Entry], before: int) -> None:
+    def _check_added(self, rows: list[Entry], known: int) -> None:
         """Raises unless the rows added in this transaction are in the file exactly as they were given."""
-        if self.entries(after=before) != rows[before:] or self.head() != _head_of(rows):
+        if self.entries(after=known) != rows[known:] or self.head() != _head_of(rows):
             raise LedgerError(
                 f"{self._path.name}: SQLite did not keep a row as it was written, so nothing was recorded. "
                 "Restore a sound copy before going on."
