@@ -144,5 +144,8 @@ def test_a_draft_that_is_held_is_settled_by_its_holder_alone(ledger: Ledger, tmp
         for outcome in ("void", "spent"):
             with pytest.raises(LedgerError, match="is under way"):
                 ledger.settle("1" * 16, outcome, note=NOTE)
+        other = Draft(tmp_path / "other", "1" * 16)
+        with pytest.raises(SettingError, match="not the one"):
+            ledger.settle("1" * 16, "void", note=NOTE, draft=other)
         ledger.settle("1" * 16, "void", note=NOTE, draft=draft)
     assert names(tmp_path) == []
