@@ -151,7 +151,7 @@ def test_pending_entries_are_listed_and_settled(hedgerow, table, monkeypatch, tm
     assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
     assert hedgerow("ledger", "settle", release, "spent").code == 3
     assert hedgerow("ledger", "export", "--out", "ledger.json").code == 0
-    assert len(json.loads(Path("ledger.json").read_text())["entries"]) == 2
+    assert len(json.loads(Path("ledger.json").read_text())["entries"]) == 3
     assert hedgerow("ledger", "list", "--ledger", "absent.sqlite").code == 3
     assert not (tmp_path / "absent.sqlite").exists()
 

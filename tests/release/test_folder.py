@@ -450,7 +450,13 @@ def test_a_failure_to_write_gives_the_spend_back(make, monkeypatch, tmp_path):
         assert not (tmp_path / "broken").exists()
         assert not list(tmp_path.glob(".*partial"))
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-        assert [entry.event for entry in ledger.entries()] == ["reserved", "void"] * 2
+        assert [entry.event for entry in ledger.entries()] == [
+            "reserved",
+            "publishing",
+            "void",
+            "reserved",
+            "void",
+        ]
         assert ledger.pending() == []
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda *_: False)

@@ -218,8 +218,11 @@ TAMPERINGS = {
 
 
 def tamper(path: Path, statements: str) -> None:
+    """Changes rows as somebody would who knows the tables: the triggers in the way are put back."""
     raw = sqlite3.connect(path)
+    triggers = raw.execute("SELECT sql || ';' FROM sqlite_master WHERE type = 'trigger'").fetchall()
     raw.executescript(f"DROP TRIGGER entries_update; DROP TRIGGER entries_delete; {statements};")
+    raw.executescript("".join(sql for (sql,) in triggers))
     raw.close()
 
 
@@ -268,7 +271,11 @@ def test_a_head_that_lags_behind_is_sound_and_a_missing_one_is_told(path: Path, 
     reserve(ledger)
     assert head.read_text().startswith("3 ")
     head.unlink()
-    assert ledger.verify() == ("the .head file beside the ledger is gone.",)
+    (problem,) = ledger.verify()
+    assert "the .head file beside the ledger is gone" in problem
+    assert "ledger reseal" in problem
+    with pytest.raises(LedgerError, match="head file beside the ledger is gone"):
+        reserve(ledger)
 
 
 def test_keys(path: Path) -> None:
@@ -544,18 +551,20 @@ def test_a_ledger_written_before_is_opened_verified_and_continued(old_ledger: Pa
         assert ledger.balance()[0].remaining == 4.0
 
 
-def test_the_chain_covers_the_digest_of_the_certificate(old_ledger: Path) -> None:
+def test_the_chain_covers_every_column_that_came_later(old_ledger: Path) -> None:
     with Ledger.open(old_ledger) as ledger:
         ledger.confirm("3" * 16, certificate="e" * 64)
-    for row, digest in ((7, None), (7, "d" * 64), (3, RECORDED), (3, "d" * 64)):
-        changed = shutil.copytree(old_ledger.parent, old_ledger.parent.parent / f"changed-{row}-{digest}")
-        connection = sqlite3.connect(changed / old_ledger.name)
-        connection.execute("DROP TRIGGER entries_update")
-        connection.execute("UPDATE entries SET certificate = ? WHERE id = ?", (digest, row))
-        connection.commit()
-        connection.close()
+        with ledger._transaction() as rows:
+            ledger._add(rows, "reserved", sketch="[1]", place="release")
+    changes = [("certificate", 7, None), ("certificate", 7, "d" * 64), ("certificate", 3, RECORDED)]
+    changes += [("sketch", 8, None), ("sketch", 8, "[2]"), ("sketch", 3, "[1]"), ("place", 8, "[1]")]
+    changes += [("sketch = place, place", 8, "[1]"), ("place = NULL, certificate", 8, "release")]
+    for column, row, value in changes:
+        changed = shutil.copytree(old_ledger.parent, old_ledger.parent.parent / f"{column} {row} {value}")
+        shown = "NULL" if value is None else f"'{value}'"
+        tamper(changed / old_ledger.name, f"UPDATE entries SET {column} = {shown} WHERE id = {row}")
         with Ledger.open(changed / old_ledger.name) as ledger:
-            assert f"row {row} was changed." in ledger.verify(), (row, digest)
+            assert f"row {row} was changed." in ledger.verify(), (column, row, value)
 
 
 def test_a_digest_is_a_digest(ledger: Ledger) -> None:

@@ -15,8 +15,11 @@ from hedgerow.errors import LedgerError, SettingError
 if TYPE_CHECKING:
     from hedgerow.release.ledger import Ledger
 
-app = typer.Typer(help="What was spent on which data: list, show, budget, settle, verify, export.")
+app = typer.Typer(
+    help="What was spent on which data: list, show, budget, settle, verify, head, reseal, export."
+)
 Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (or HEDGEROW_LEDGER).")]
+Head = Annotated[str | None, typer.Option("--head", help="COUNT:HASH, as ledger head printed it earlier.")]
 Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_default=False)]
 
 
@@ -60,9 +63,9 @@ def list_(screen: Screen, ledger: Place = None) -> None:
     screen.table("Releases", releases)
     if pending:
         screen.note(
-            "pending: a release under way, or one that died. Look for a folder named .*.hedgerow-ID.partial. "
-            "If it is there, or there is no release folder, nobody saw the copies: remove it and settle as "
-            "void. If the release folder is there, settle as released."
+            "pending: a release under way, or one that died. Leave its hidden folder .*.hedgerow-ID.partial "
+            "where it is: it proves that nobody saw the copies, and settling as void removes it. If the "
+            "release folder is there, settle as released."
         )
     # JSON has no infinity: null stands for an unbounded spend, as in an export.
     accounts = [{k: None if v == math.inf else v for k, v in asdict(each).items()} for each in balances]
@@ -110,18 +113,57 @@ def export(
 
 @app.command("verify")
 @with_screen
-def verify_ledger(screen: Screen, ledger: Place = None) -> None:
-    """Check that no row was changed, removed or reordered.
+def verify_ledger(screen: Screen, ledger: Place = None, head: Head = None) -> None:
+    """Check that no row was changed, removed, reordered or, with --head, lost.
 
-    Example: hedgerow ledger verify
+    Example: hedgerow ledger verify --head "$(cat kept-elsewhere.txt)"
     """
     with open_existing(ledger) as opened:
-        problems = opened.verify()
+        problems = opened.verify(kept=head)
         count, last = opened.head()
     screen.result({"sound": not problems, "problems": list(problems), "rows": count, "head": last})
     if problems:
         raise LedgerError("The ledger does not verify: " + " ".join(problems))
-    screen.say(f"The ledger is sound: {count} rows, head {last}. Keep the head elsewhere.")
+    screen.say(
+        f"The ledger is sound: {count} rows, head {last}. Keep elsewhere what hedgerow ledger head prints."
+    )
+
+
+@app.command("head")
+@with_screen
+def print_head(screen: Screen, ledger: Place = None) -> None:
+    """Print what to keep elsewhere, for verify and reseal: number of rows and last hash.
+
+    Example: hedgerow ledger head > kept-elsewhere.txt
+    """
+    from hedgerow.release.ledger import format_head
+
+    with open_existing(ledger) as opened:
+        if problems := opened.verify():
+            raise LedgerError("The ledger does not verify: " + " ".join(problems))
+        head = format_head(opened.head())
+    screen.say(head)
+    screen.result({"head": head})
+
+
+@app.command()
+@with_screen
+def reseal(
+    screen: Screen,
+    note: Annotated[str, typer.Option(help="Who does this, and why.", show_default=False)],
+    ledger: Place = None,
+    head: Head = None,
+) -> None:
+    """Take up a ledger that was restored from its database and key, without its .head file.
+
+    Refused if a head shows that rows are missing. A row of the ledger records it.
+
+    Example: hedgerow ledger reseal --note "A. Smith: backup of Monday" --head "$(cat kept-elsewhere.txt)"
+    """
+    with open_existing(ledger) as opened:
+        entry = opened.reseal(note=note, kept=head)
+    screen.say(f"The ledger is sound and resealed; row {entry.id} says so.")
+    screen.result({"rows": entry.id, "compared": head is not None})
 
 
 @app.command()

@@ -7,13 +7,21 @@
 A draft is a hidden sibling of the folder, readable by its owner only, named after the release it belongs to:
 `.release.hedgerow-<id>.partial`. Its files are on disk (fsync) before one rename makes it the release folder.
 A process that dies leaves a draft or a release, never a part of one.
+
+Formal guarantee of `Draft.withdraw`: where it returns True, the draft was not published and never will be.
+Two renames cannot move one folder: a second process moves the draft out of the maker's reach, or finds it
+gone and learns nothing. The maker need only see the folder that it made still in its place, since nobody else
+publishes it. A power cut in the instant between rename and sync may bring a draft back: nothing finds that.
 """
 
 import glob
+import json
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from hedgerow.errors import FileError, reason_of
 
@@ -40,23 +48,36 @@ def drafts(out: Path) -> list[Path]:
 
 
 class Draft:
-    """A release folder in the making."""
+    """A release folder in the making; a context manager for the process that makes it.
+
+    From `begin` on that process holds a lock on the folder, which ends with it however it ends.
+    """
 
     def __init__(self, out: Path, release: str) -> None:
-        self.out = out
-        self.path = out.with_name(f".{out.name}.hedgerow-{release}.partial")
-        self._begun = False
+        # Free of links and of the working folder, so that another process finds the same place by it.
+        self.out = Path(os.path.realpath(out.parent)) / out.name
+        self.release = release
+        self.path = self.out.with_name(f".{out.name}.hedgerow-{release}.partial")
+        self._aside = self.out.with_name(f".{out.name}.hedgerow-{release}.void.partial")
+        self._handle: int | None = None
 
-    @property
-    def moved(self) -> bool:
-        """Whether the rename has happened. Asked of the disk: an interrupt may hide it from the program."""
-        return self._begun and not self.path.exists()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def begin(self) -> None:
-        """Makes the empty draft."""
+        """Makes the empty draft, and holds it."""
         with _explaining_errors(self.out):
             self.path.mkdir(mode=0o700)
-            self._begun = True
+            self._handle = os.open(self.path, os.O_RDONLY)
+            import fcntl  # only where releases are made: receivers may verify on systems without it
+
+            with suppress(OSError):  # a disk that knows no locks: others then cannot tell that we are at it
+                fcntl.flock(self._handle, fcntl.LOCK_EX)
             (self.path / PUBLIC).mkdir()
             (self.path / CONFIDENTIAL).mkdir(mode=0o700)
 
@@ -69,13 +90,17 @@ class Draft:
             os.fsync(file.fileno())
         return raw
 
-    def publish(self) -> None:
-        """Makes the draft the release folder, by one rename."""
+    def seal(self) -> None:
+        """Brings all of it to disk, ready to be published."""
         with _explaining_errors(self.out):
             for file in (self.path / CONFIDENTIAL).iterdir():
                 file.chmod(0o600)
             for folder in (self.path / PUBLIC, self.path / CONFIDENTIAL, self.path):
                 _sync(folder)
+
+    def publish(self) -> None:
+        """Makes the draft the release folder, by one rename."""
+        with _explaining_errors(self.out):
             if os.path.lexists(self.out):
                 raise FileError(
                     f"{self.out.name}: appeared while the release was made. Choose another folder."
@@ -85,6 +110,57 @@ class Draft:
             _sync(self.out.parent)
             # Its mode follows the umask, as that of public/ did; only now: no draft is open to others.
             self.out.chmod((self.out / PUBLIC).stat().st_mode & 0o777)
+
+    def is_under_way(self) -> bool:
+        """Whether another process that still runs, or is stopped, is making this release."""
+        return any(_is_locked(place) for place in (self.path, self.out))
+
+    def is_visible(self) -> bool:
+        """Whether the release folder is this release, however it came there."""
+        certificate = self.out / PUBLIC / CERTIFICATE
+        try:
+            return certificate.is_file() and json.loads(certificate.read_bytes())["release"] == self.release
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def withdraw(self) -> bool:
+        """Takes the draft back for good; False where that cannot be, perhaps because it was published."""
+        with suppress(OSError):
+            if self._handle is not None:
+                return os.path.samestat(os.fstat(self._handle), self.path.stat())
+            self.path.rename(self._aside)
+            _sync(self.out.parent)
+        return self._aside.is_dir()  # now, or by somebody who died before the ledger was told
+
+    def remove(self) -> None:
+        """Deletes a draft that was withdrawn."""
+        for place in (self.path, self._aside):
+            try:
+                if place.exists():
+                    shutil.rmtree(place)
+            except OSError as error:
+                raise FileError(
+                    f"{place.name}: cannot be removed ({reason_of(error)}). Remove it: it holds copies and "
+                    "confidential files of a release that is void."
+                ) from None
+
+
+def _is_locked(folder: Path) -> bool:
+    import fcntl
+
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
 
 
 def _sync(folder: Path) -> None:

@@ -3,18 +3,19 @@
     >>> made = make_release(Plan.load("plan.yaml"), "release")
     >>> print(made.certificate.claim)
 
-The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk; the folder
-appears whole by one rename; then the ledger is told (`confirm`). A process that dies in between leaves an
-entry without copies, which counts as spent until somebody settles it, and never copies without an entry.
+The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk. When all of it
+is there, the ledger records that it is about to be published (`begin_publishing`), unless the entry was
+closed meanwhile; the folder appears whole by one rename; then the ledger is told (`confirm`). A process that
+dies in between leaves an entry without copies, which counts as spent until somebody settles it, and never
+copies without an entry. The price comes back (`void`) only where the rename provably did not happen and
+cannot happen any more.
 """
 
 import hashlib
 import os
 import secrets
-import shutil
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from hedgerow.release.certificate import Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
+from hedgerow.release.ledger.accounts import CLOSING
 from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
@@ -57,8 +59,8 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
     check_place(out)
     for left in drafts(out):
         _warn(
-            f"{left.name} was left by a release that did not finish. It holds copies and confidential files: "
-            "remove it, and settle its entry in the ledger (hedgerow ledger list)."
+            f"{left.name} was left by a release that did not finish. It holds copies and confidential files. "
+            "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."
         )
     tell("reading")
     prepared = prepare(plan)
@@ -78,25 +80,28 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
-        ledger.reserve(**account, release=release)
-        draft = Draft(out, release)
-        try:
-            draft.begin()
-            certificate = _write_public(draft, prepared, sample, release, tell)
-            tell("writing confidential files")
-            facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
-            write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
-            draft.publish()
-        except BaseException:
-            _undo(draft, ledger, release)
-            raise
-        try:
-            ledger.confirm(release, certificate=certificate.digest)
-        except LedgerError as error:
-            _warn(
-                f"The release is made and its spend recorded, but the ledger could not be told so: {error} "
-                f"Its entry {release} is pending; close it with: hedgerow ledger settle {release} spent"
-            )
+        with Draft(out, release) as draft:
+            try:
+                ledger.reserve(**account, release=release, place=str(draft.out))
+                draft.begin()
+                certificate = _write_public(draft, prepared, sample, release, tell)
+                tell("writing confidential files")
+                facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
+                write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
+                draft.seal()
+                ledger.begin_publishing(release, certificate=certificate.digest)
+                draft.publish()
+            except BaseException:
+                _undo(draft, ledger, release)
+                raise
+            try:
+                ledger.confirm(release, certificate=certificate.digest)
+            except LedgerError as error:
+                _warn(
+                    f"The release is made and its spend recorded, but the ledger could not be told so: "
+                    f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
+                    f"{release} released --release {out.name}"
+                )
     return Made(out, certificate, plan.relation, ledger_path(plan.ledger))
 
 
@@ -138,15 +143,16 @@ def _write_public(
 
 
 def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
-    """After a failure: no draft, and the spend given back; or, if that fails too, left to be settled."""
-    if draft.moved:
-        return  # the copies are out: the entry stands
-    with suppress(OSError, HedgerowError):
-        if draft.path.exists():
-            shutil.rmtree(draft.path)
-        ledger.settle(release, "void", note="hedgerow: writing failed, and the draft was removed unseen")
-        return
-    _warn(f"Entry {release} stays in the ledger as pending; remove {draft.path.name} and settle it.")
+    """After a failure: the spend given back and no draft, unless the copies are out or may be."""
+    try:
+        state = ledger.state(release)
+        if state in CLOSING:  # by somebody else, before it could be published
+            draft.remove()
+        elif state is not None:
+            note = "hedgerow: the release failed, and its draft was removed unseen"
+            ledger.settle(release, "void", note=note, draft=draft)
+    except HedgerowError as error:
+        _warn(f"Entry {release} could not be undone: {error} See: hedgerow ledger list")
 
 
 def list_assumptions(prepared: Prepared) -> list[Assumption]:

@@ -5,16 +5,23 @@
     ...     ledger.balance(dataset="payroll")[0].remaining
     10.0
 
-A release is paid in two steps. `reserve` checks the budget and records the spend, in one transaction that no
-other process can interleave, before anything becomes visible; `confirm` records that the copies are out. A
-crash between the two leaves a reservation that counts as spent until it is settled: as spent, or as void by
-someone who states that no copy became visible. Nothing is ever updated or deleted: a change of state is a new
-row.
+A release is paid in three steps, each one transaction that no other process can interleave. `reserve` checks
+the budget and records the spend before a copy is written; `begin_publishing` records, under a reservation
+that is still open, that the copies are about to become visible; `confirm` records that they are. A crash in
+between leaves a reservation that counts as spent until it is settled, as spent or as void. Nothing is ever
+updated or deleted: a change of state is a new row.
 
 Formal guarantee: for each dataset and neighbour relation with a budget, the ε of all reservations that are
 not void sums, in exact decimal arithmetic, to at most the budget in force when each was made, whatever the
 number of processes; and the price of every release of the same data is in one account (see `fingerprint` for
 what the same data is).
+
+And no release is void of which hedgerow made a copy visible, however processes are stopped, killed or
+interleaved. The copies appear by one rename of a draft, after `begin_publishing`. If void is recorded first,
+`begin_publishing` is refused, and the rename is never reached. If `begin_publishing` is first, void is
+refused unless `Draft.withdraw` succeeds, after which the rename can only fail. Where rows may be missing
+between the two (a ledger restored from a backup, see `reseal`) the draft has to be withdrawn as well. For a
+reservation that names no place, as those of earlier versions, void rests on the statement in its note.
 """
 
 import math
@@ -27,10 +34,11 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
-from hedgerow.release.ledger.accounts import Account, Balance, account, exact, pending
-from hedgerow.release.ledger.store import Entry, Store
+from hedgerow.release.folder import Draft
+from hedgerow.release.ledger.accounts import CLOSING, Account, Balance, account, exact, pending
+from hedgerow.release.ledger.store import Entry, Store, format_head
 
-__all__ = ["Balance", "Entry", "Ledger", "ledger_path", "open_ledger"]
+__all__ = ["Balance", "Entry", "Ledger", "format_head", "ledger_path", "open_ledger"]
 
 VARIABLE = "HEDGEROW_LEDGER"
 _OUTCOMES = ("spent", "void")
@@ -77,12 +85,13 @@ class Ledger(Store):
         plan: str,
         dataset: str | None = None,
         release: str | None = None,
+        place: str | None = None,
         note: str = "",
     ) -> Entry:
         """Records a spend before its copies become visible, or raises `BudgetError` with what remains.
 
         `epsilon` is the price of all copies together. None says that nothing is claimed: it is refused under
-        a budget, and uses up any budget that is set later.
+        a budget, and uses up any budget that is set later. `place` is where the release folder will be.
         """
         if epsilon is not None:
             epsilon = _amount(epsilon, "a price")
@@ -99,7 +108,7 @@ class Ledger(Store):
             name = dataset if dataset is not None else (holder.name if holder.name != fingerprint else None)
             price = {"relation": relation, "epsilon": epsilon, "copies": copies}
             which = {"dataset": name, "fingerprint": fingerprint, "plan": plan, "release": release}
-            return self._add(rows, "reserved", **price, **which, note=note)
+            return self._add(rows, "reserved", **price, **which, place=place, note=note)
 
     def check(
         self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
@@ -113,18 +122,36 @@ class Ledger(Store):
         _check_budget(holder, relation, epsilon)
         return holder.balances()
 
+    def begin_publishing(self, release: str, *, certificate: str) -> Entry:
+        """Records that copies are about to become visible; raises if their reservation is not open."""
+        _check_digest(certificate)
+        with self._transaction() as rows:
+            states = _open_states(rows, release)
+            if len(states) > 1:
+                raise LedgerError(f"release {release!r} is being published already. Reserve another.")
+            return self._add(rows, "publishing", **_carried(states), certificate=certificate)
+
     def confirm(self, release: str, *, certificate: str | None = None, note: str = "") -> Entry:
         """Records that the copies of a reserved release are visible, and the digest of their certificate."""
-        if certificate is not None and not _DIGEST.fullmatch(certificate):
-            raise SettingError(
-                f"certificate {certificate!r} is no SHA-256 of certificate.json (64 hex digits)."
-            )
-        return self._close(release, "released", note, certificate)
+        if certificate is not None:
+            _check_digest(certificate)
+        with self._transaction() as rows:
+            states = _open_states(rows, release)
+            announced = states[-1].certificate
+            if certificate and announced and certificate != announced:
+                raise LedgerError(
+                    f"release {release!r} was to be published with another certificate than this one. Pass "
+                    "the folder as hedgerow made it, or settle the entry as spent."
+                )
+            digest = certificate or announced
+            return self._add(rows, "released", **_carried(states), certificate=digest, note=note)
 
-    def settle(self, release: str, outcome: str, *, note: str = "") -> Entry:
+    def settle(self, release: str, outcome: str, *, note: str = "", draft: Draft | None = None) -> Entry:
         """Closes a reservation without copies: "spent" keeps its price, "void" gives it back.
 
-        Void is right only if no copy became visible to anybody; the note must say who states that and why.
+        Void is refused where a copy may have become visible, and removes the draft; the note must say who
+        states that nobody saw the copies, and why. A release under way is settled by its maker alone, who
+        passes its draft.
         """
         if outcome not in _OUTCOMES:
             raise SettingError(f"outcome {outcome!r} is not one of {', '.join(_OUTCOMES)}.")
@@ -132,7 +159,31 @@ class Ledger(Store):
             raise SettingError(
                 "void needs a note that says who states that no copy became visible, and why. Pass note."
             )
-        return self._close(release, outcome, note)
+        with self._transaction() as rows:
+            states = _open_states(rows, release)
+            place = states[0].place
+            if draft is not None and (draft.release, str(draft.out)) != (release, place):
+                raise SettingError(
+                    f"draft {draft.path.name} is not the one of release {release!r}. Leave it out."
+                )
+            if draft is None and place is not None:
+                draft = Draft(Path(place), release)
+                if draft.is_under_way():
+                    raise LedgerError(
+                        f"release {release!r} is under way: the process that makes it has not ended. Wait "
+                        "for it, or end it first."
+                    )
+            if outcome == "void":
+                _check_unseen(states, rows, draft)
+            digest = states[-1].certificate if outcome == "spent" else None
+            entry = self._add(rows, outcome, **_carried(states), certificate=digest, note=note)
+        if outcome == "void" and draft is not None:
+            draft.remove()
+        return entry
+
+    def state(self, release: str) -> str | None:
+        """The last event of a release; None where the ledger does not know it."""
+        return next((entry.event for entry in reversed(self.entries()) if entry.release == release), None)
 
     def pending(self) -> list[Entry]:
         """Reservations that were neither confirmed nor settled."""
@@ -161,19 +212,6 @@ class Ledger(Store):
             "entries": [asdict(entry) for entry in self.entries()],
             "accounts": balances,
         }
-
-    def _close(self, release: str, event: str, note: str, certificate: str | None = None) -> Entry:
-        with self._transaction() as rows:
-            states = [entry for entry in rows if entry.release == release]
-            if not states:
-                raise LedgerError(f"release {release!r} is not in the ledger. Reserve it first.")
-            if len(states) > 1:
-                raise LedgerError(
-                    f"release {release!r} is closed already, as {states[-1].event}. It cannot change."
-                )
-            same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
-            values = {name: getattr(states[0], name) for name in same}
-            return self._add(rows, event, **values, certificate=certificate, note=note)
 
 
 def ledger_path(named: str | None) -> Path:
@@ -213,10 +251,47 @@ def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None
         )
 
 
+def _open_states(rows: list[Entry], release: str) -> list[Entry]:
+    """The rows of a release whose reservation is still open."""
+    states = [entry for entry in rows if entry.release == release]
+    if not states:
+        raise LedgerError(f"release {release!r} is not in the ledger. Reserve it first.")
+    if states[-1].event in CLOSING:
+        raise LedgerError(f"release {release!r} is closed already, as {states[-1].event}. It cannot change.")
+    return states
+
+
+def _carried(states: list[Entry]) -> dict[str, Any]:
+    """What every row of a release repeats."""
+    same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+    return {name: getattr(states[0], name) for name in same}
+
+
+def _check_unseen(states: list[Entry], rows: list[Entry], draft: Draft | None) -> None:
+    """Raises unless no copy of a release became visible, and none can; withdraws its draft."""
+    release = states[0].release
+    if draft is not None and draft.is_visible():
+        raise LedgerError(
+            f"release {release!r} is in place, in {draft.out.name}. Settle it as released: --release FOLDER."
+        )
+    withdrawn = draft is not None and draft.withdraw()
+    resealed = any(entry.event == "resealed" for entry in rows[states[0].id :])
+    if not withdrawn and (len(states) > 1 or (draft is not None and resealed)):
+        raise LedgerError(
+            f"release {release!r} was about to be published, or may have been, and its draft is not where it "
+            "was: copies may be visible. Settle it as released with its folder, or as spent."
+        )
+
+
 def _amount(value: float, what: str) -> float:
     if not 0 < float(value) < math.inf:
         raise SettingError(f"{what} must be a finite ε above 0, got {value!r}.")
     return float(value)
+
+
+def _check_digest(certificate: str) -> None:
+    if not _DIGEST.fullmatch(certificate):
+        raise SettingError(f"certificate {certificate!r} is no SHA-256 of certificate.json (64 hex digits).")
 
 
 def _check_names(relation: str, dataset: str | None, fingerprint: str | None) -> None:

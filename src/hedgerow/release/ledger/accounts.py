@@ -16,7 +16,7 @@ from fractions import Fraction
 from hedgerow.errors import LedgerError
 from hedgerow.release.ledger.store import Entry
 
-_CLOSING = ("released", "spent", "void")
+CLOSING = ("released", "spent", "void")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Account:
 def pending(rows: Iterable[Entry]) -> list[Entry]:
     """Reservations that were neither released nor settled: a crash, or a release under way."""
     rows = list(rows)
-    closed = {entry.release for entry in rows if entry.event in _CLOSING}
+    closed = {entry.release for entry in rows if entry.event in CLOSING}
     return [entry for entry in rows if entry.event == "reserved" and entry.release not in closed]
 
 

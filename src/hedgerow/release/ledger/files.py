@@ -1,8 +1,4 @@
-"""The files of a ledger: its tables, its key, how each is put in place, and their errors in words.
-
-Version 2 of the tables gave the digest of a certificate a column of its own. Until then it stood in the note
-of a released row; such rows stay as they are, and `Entry.certificate_digest` finds it in either place.
-"""
+"""The files of a ledger: its database, its key, how each is put in place, and their errors in words."""
 
 import os
 import secrets
@@ -13,26 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hedgerow.errors import LedgerError, reason_of
+from hedgerow.release.ledger.schema import VERSION, check_tables, harden, upgrade
 
 _KEY_BYTES = 32
-_VERSION = 2
-_VERSION_1 = (
-    """CREATE TABLE entries (
-        id INTEGER PRIMARY KEY, time TEXT NOT NULL, event TEXT NOT NULL, dataset TEXT, fingerprint TEXT,
-        relation TEXT, epsilon REAL, copies INTEGER, plan TEXT, release TEXT, note TEXT NOT NULL,
-        previous TEXT NOT NULL, hash TEXT NOT NULL
-    ) STRICT""",
-    """CREATE TABLE head (
-        one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER NOT NULL, hash TEXT NOT NULL,
-        seal TEXT NOT NULL
-    ) STRICT""",
-    "CREATE TRIGGER entries_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END",
-    "CREATE TRIGGER entries_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END",
-)
-_VERSION_2 = ("ALTER TABLE entries ADD COLUMN certificate TEXT",)
-# What brings a file from each version to the newest; a new file begins at 0.
-_STEPS = {0: _VERSION_1 + _VERSION_2, 1: _VERSION_2}
-
 _LOCKED = (
     "the ledger was locked by another process for more than {timeout:g} s. Nothing was written; find the "
     "process that holds it, and try again."
@@ -144,23 +123,25 @@ def prepare_tables(connection: sqlite3.Connection, path: Path, timeout: float) -
     def ask(query: str) -> int:
         return int(connection.execute(query).fetchone()[0])
 
+    harden(connection)
     # Only the first opener changes the mode.
     if execute_in_turn(connection, "PRAGMA journal_mode", timeout).fetchone()[0] != "wal":
         execute_in_turn(connection, "PRAGMA journal_mode = WAL", timeout)
     connection.execute("PRAGMA synchronous = FULL")  # a spend survives a power cut before copies are shown
-    version = ask("PRAGMA user_version")
-    if version in _STEPS:
+    if 0 <= ask("PRAGMA user_version") < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         version = ask("PRAGMA user_version")  # another process may have been quicker
         if version == 0 and ask("SELECT count(*) FROM sqlite_master"):
-            connection.execute("ROLLBACK")
             raise LedgerError(f"{path.name}: an SQLite file, but not a ledger. Choose another file name.")
-        for statement in _STEPS.get(version, ()):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if 0 < version < VERSION:
+            check_tables(connection, path, version)
+        if version < VERSION:
+            upgrade(connection, version)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
-    elif version != _VERSION:
+    if (version := ask("PRAGMA user_version")) != VERSION:
         raise LedgerError(
-            f"{path.name}: ledger version {version}; this hedgerow knows {_VERSION}. Update hedgerow."
+            f"{path.name}: ledger version {version}; this hedgerow knows {VERSION}. Update hedgerow."
         )
+    check_tables(connection, path)
     return ask("SELECT count(*) FROM entries")

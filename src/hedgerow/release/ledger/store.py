@@ -5,7 +5,11 @@ inserted, removed or reordered without `verify` finding it. Removing rows at the
 so the number of rows and the last hash are kept twice more, sealed as well: in the file, and in a `.head`
 file beside it that is written after each commit. Not detectable from here: somebody who puts back an older
 copy of the ledger together with its older `.head`, and anybody who holds the key. Keep `head()` elsewhere
-to detect the first.
+and pass it to `verify` to detect the first.
+
+A backup of the database and its key has no `.head`, as a ledger has none whose `.head` was removed to hide a
+rollback. Neither can be written to until `reseal` says so in a row of its own, with a note and, where one was
+kept elsewhere, after a comparison with the head.
 
 SQLite's write-ahead log needs a local disk; do not keep a ledger on a network share.
 """
@@ -26,6 +30,7 @@ from typing import Any, Self
 
 from hedgerow.errors import LedgerError, SettingError
 from hedgerow.release.ledger import files
+from hedgerow.release.ledger.schema import check_tables
 
 _FIRST = "0" * 64
 
@@ -36,7 +41,7 @@ class Entry:
 
     id: int
     time: str  # UTC, ISO 8601
-    event: str  # budget, reserved, released, spent or void
+    event: str  # budget, reserved, publishing, released, spent, void or resealed
     dataset: str | None = None
     fingerprint: str | None = None
     relation: str | None = None  # neighbour relation: the account that pays
@@ -45,6 +50,8 @@ class Entry:
     plan: str | None = None  # digest
     release: str | None = None
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
+    sketch: str | None = None  # blinded fingerprints of the data, as JSON
+    place: str | None = None  # absolute path of the release folder
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
@@ -58,6 +65,8 @@ class Entry:
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 _PLACES = ", ".join("?" for _ in fields(Entry))
+_LATER = ("sketch", "place")
+_HEADLESS = "the .head file beside the ledger is gone (a backup without one: see hedgerow ledger reseal)."
 
 
 class Store:
@@ -108,19 +117,22 @@ class Store:
         return store
 
     @contextmanager
-    def _transaction(self) -> Iterator[list[Entry]]:
+    def _transaction(self, *, resealing: bool = False) -> Iterator[list[Entry]]:
         """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
         with self._explaining_errors():
             files.execute_in_turn(self._connection, "BEGIN IMMEDIATE", self._timeout)
             try:
+                check_tables(self._connection, self._path)
                 rows = self.entries()
-                wrong = self._problems(rows, files.read_optional(self._head_path))
+                wrong = self._problems(rows, files.read_optional(self._head_path), headless=resealing)
                 if wrong:
                     raise LedgerError(
                         f"{self._path.name}: the ledger does not verify: {wrong[0]} Nothing was spent. "
                         "Restore a sound copy before going on."
                     )
+                known = len(rows)
                 yield rows
+                self._check_added(rows, known)
                 self._connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -145,23 +157,63 @@ class Store:
         rows.append(entry)
         return entry
 
-    def entries(self) -> list[Entry]:
-        """Every row, oldest first."""
-        with self._explaining_errors():
-            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")  # noqa: S608 - constants
-            return [Entry(*row) for row in rows]
+    def _check_added(self, rows: list[Entry], known: int) -> None:
+        """Raises unless the rows added in this transaction are in the file exactly as they were given."""
+        if self.entries(after=known) != rows[known:] or self.head() != _head_of(rows):
+            raise LedgerError(
+                f"{self._path.name}: SQLite did not keep a row as it was written, so nothing was recorded. "
+                "Restore a sound copy before going on."
+            )
 
-    def verify(self) -> tuple[str, ...]:
-        """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound."""
+    def entries(self, *, after: int = 0) -> list[Entry]:
+        """Every row, or every row after the given one, oldest first."""
+        query = f"SELECT {_COLUMNS} FROM entries WHERE id > ? OR ? = 0 ORDER BY id"  # noqa: S608 - constants
+        with self._explaining_errors():
+            return [Entry(*row) for row in self._connection.execute(query, (after, after))]
+
+    def verify(self, *, kept: str | None = None) -> tuple[str, ...]:
+        """What is wrong with the ledger: rows changed, missing, reordered or cut off; () if sound.
+
+        `kept` is a head that was kept elsewhere, as `format_head` writes it: an older copy that was put back
+        has fewer rows or others.
+        """
+        count, last = parse_head(kept) if kept is not None else (0, _FIRST)
         with self._explaining_errors():
             head = files.read_optional(self._head_path)  # before the rows, which can only be newer
             self._connection.execute("BEGIN")
             try:
-                return self._problems(self.entries(), head)
+                check_tables(self._connection, self._path)
+                rows = self.entries()
+                return self._problems(rows, head) + _compare_head(rows, count, last, "elsewhere")
             finally:
                 self._connection.execute("COMMIT")
 
-    def _problems(self, rows: list[Entry], head: str | None) -> tuple[str, ...]:
+    def reseal(self, *, note: str, kept: str | None = None) -> Entry:
+        """Writes the `.head` file of a ledger that was restored without it, and a row that says so.
+
+        Everything else must be sound, and no head that is at hand may know more rows: neither the one `kept`
+        elsewhere nor a `.head` file that is still there. What was recorded after the backup was made is lost:
+        without a head kept elsewhere nobody can tell whether there was anything.
+        """
+        if not note.strip():
+            raise SettingError("a ledger is resealed with a note that says who does it, and why. Pass note.")
+        count, last = parse_head(kept) if kept is not None else (0, _FIRST)
+        with self._transaction(resealing=True) as rows:
+            if self._head_path.exists():
+                raise LedgerError(
+                    f"{self._path.name}: the ledger is sound and has its .head file. Nothing needs resealing."
+                )
+            if wrong := _compare_head(rows, count, last, "elsewhere"):
+                raise LedgerError(
+                    f"{self._path.name}: {wrong[0]} This is an older copy, not the newest: restore that one."
+                )
+            compared = f"row {count} compared with the head kept elsewhere" if kept else "no head compared"
+            entry = self._add(rows, "resealed", note=f"{note} ({compared})")
+        if not self._head_path.exists():
+            raise LedgerError(f"{self._head_path.name}: cannot be written. Free some room, and reseal again.")
+        return entry
+
+    def _problems(self, rows: list[Entry], head: str | None, *, headless: bool = False) -> tuple[str, ...]:
         """What is wrong with the rows; nothing if they are all there, in order and unchanged."""
         wrong, last = [], _FIRST
         for number, entry in enumerate(rows, start=1):
@@ -177,14 +229,10 @@ class Store:
         count, seen = self.head()
         if (count, seen) != (len(rows), last):
             wrong += [f"the ledger ends at row {len(rows)}, its sealed head says row {count}."]
-        if head is None:
-            wrong += ["the .head file beside the ledger is gone."] if rows else []
-            return tuple(wrong)
-        count, seen = self._parse_head(head)
-        # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
-        if count > len(rows) or (count and rows[count - 1].hash != seen):
-            wrong += [f"{count} rows were recorded beside the ledger, and row {count} is missing or another."]
-        return tuple(wrong)
+        if head is not None:
+            # Behind is a crash between commit and writing it; ahead or elsewhere is another history.
+            return (*wrong, *_compare_head(rows, *self._parse_head(head), "beside the ledger"))
+        return (*wrong, _HEADLESS) if rows and not headless else tuple(wrong)
 
     def head(self) -> tuple[int, str]:
         """Number of rows and last hash; kept elsewhere, it shows when an older copy was put back."""
@@ -230,8 +278,34 @@ class Store:
             # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
             # so that a digest added to a row or taken from one changes its hash all the same.
             del values["certificate"]
-        content = json.dumps(list(values.values()), ensure_ascii=True, allow_nan=False)
+        # Likewise for version 3: a value that is there ends the list as a pair with its name, and no other
+        # item is a list.
+        later = [[name, value] for name in _LATER if (value := values.pop(name)) is not None]
+        content = json.dumps([*values.values(), *later], ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()
 
     def _seal(self, count: int, last: str) -> str:
         return hmac.digest(self._chain, f"head {count} {last}".encode(), "sha256").hex()
+
+
+def format_head(head: tuple[int, str]) -> str:
+    """What to keep elsewhere: the number of rows and the last hash."""
+    return f"{head[0]}:{head[1]}"
+
+
+def parse_head(text: str) -> tuple[int, str]:
+    """A head that was kept elsewhere."""
+    if not re.fullmatch("[0-9]{1,12}:[0-9a-f]{64}", text):
+        raise SettingError(f"head {text!r:.90} is not COUNT:HASH, as hedgerow ledger head prints it.")
+    count, _, last = text.partition(":")
+    return int(count), last
+
+
+def _head_of(rows: list[Entry]) -> tuple[int, str]:
+    return (len(rows), rows[-1].hash) if rows else (0, _FIRST)
+
+
+def _compare_head(rows: list[Entry], count: int, last: str, where: str) -> tuple[str, ...]:
+    if count > len(rows) or _head_of(rows[:count])[1] != last:
+        return (f"{count} rows were recorded {where}, and row {count} is missing here or another.",)
+    return ()
