@@ -162,7 +162,7 @@ def test_what_gives_the_order_of_the_outcome_away_is_refused(small):
         (data.assign(log_x=np.log(data["x"])), "log_x"),
         (data.assign(minus=-data["x"]), "minus"),
         (data.set_index("x", drop=False).rename_axis("id"), "the index"),
-        (data.sort_values("x", ignore_index=True), "the index"),
+        (data.sort_values("x", ignore_index=True), "the order of the rows"),
         (pl.from_pandas(data.sort_values("x")), "the order of the rows"),
     ):
         with pytest.raises(hr.HedgerowError, match=words):

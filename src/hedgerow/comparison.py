@@ -15,6 +15,7 @@ from hedgerow.models.base import Model
 from hedgerow.privacy.bounds import BY_DRAWS, prices
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
+from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, check_columns
 from hedgerow.tables import design as designs
@@ -85,6 +86,7 @@ def compare(
     standards: Mapping[str, Standard] | None = None,
     seed: int | None = None,
     left_out: Sequence[str] = (),
+    keep: Sequence[str] = (),
     **settings: Any,
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
@@ -105,8 +107,8 @@ def compare(
     first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
     design = designs.build(formula, table, first.model.columns, first.model.domain.classes)
-    table.require(left_out)
-    notes = dict.fromkeys(check_columns(table, design, left_out))
+    strict = all(isinstance(standard, Bounded) for standard in chosen.values())
+    notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
     key = Key.from_seed(seed)
     shared: Start | None = None
     for synth in synthesizers.values():
@@ -116,7 +118,7 @@ def compare(
         if start is None:
             start = begin(asked.model, table, design, draws=asked.draws, key=key)
             shared = start if asked.bound.over_draws else shared
-        done = synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out)
+        done = synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out, keep=keep)
         notes |= dict.fromkeys(done.doubts())
     for note in notes:
         warnings.warn(note, HedgerowWarning, stacklevel=2)

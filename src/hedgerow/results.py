@@ -49,6 +49,7 @@ class Fitted(Confidential):
     key: Key
     seeded: bool
     left_out: tuple[str, ...]  # columns read but not released
+    keep: tuple[str, ...] = ()  # columns released even if they give the outcome away
 
     @cached_property
     def released(self) -> tuple[Corrected, ...]:
@@ -86,6 +87,7 @@ class Fitted(Confidential):
             atoms=domain.atoms,
             seeded=self.seeded,
             uncertified=_OVERRODE.format(failed) if failed else "",
+            kept=self.keep,
             corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
         )
         return Release(tables, guarantee)

@@ -7,12 +7,14 @@
 Release(1 copies, ADP, ε = 8)
 """
 
+import shlex
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from hedgerow import progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
+from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
 from hedgerow.mechanism.calibrate import finish
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
@@ -20,6 +22,7 @@ from hedgerow.models.base import Model
 from hedgerow.models.prior import Prior
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
+from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Fitted, Results
 from hedgerow.tables import design as designs
@@ -128,30 +131,36 @@ class Synthesizer(Results):
         self._seed = seed
         self._fitted: Fitted | None = None
 
-    def fit(self, data: Any, *, left_out: Sequence[str] = ()) -> "Synthesizer":
+    def fit(self, data: Any, *, left_out: Sequence[str] = (), keep: Sequence[str] = ()) -> "Synthesizer":
         """Fit, weigh, refit and price. Returns the synthesizer itself.
 
-        `left_out` names columns that may be read but are not in the copies, such as bounds by record.
+        `left_out` names columns that may be read but are not in the copies, such as bounds by record. `keep`
+        names columns that are to be released even if they give the outcome away (`evidence.giveaways`); the
+        guarantee says so.
         """
         model = self.settings.model
         table = Table.of(data)
         design = designs.build(self.settings.formula, table, model.columns, model.domain.classes)
-        table.require(left_out)
-        for note in check_columns(table, design, left_out):
+        strict = isinstance(self.settings.standard, Bounded)
+        for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         with progress.shown():
             start = begin(model, table, design, draws=self.settings.draws, key=key)
-            fitted = self.fit_from(start, key=key, seeded=self._seed is not None, left_out=left_out)
+            fitted = self.fit_from(
+                start, key=key, seeded=self._seed is not None, left_out=left_out, keep=keep
+            )
         for doubt in fitted.doubts():
             warnings.warn(doubt, HedgerowWarning, stacklevel=2)
         return self
 
-    def fit_from(self, start: Start, *, key: Key, seeded: bool, left_out: Sequence[str] = ()) -> Fitted:
+    def fit_from(
+        self, start: Start, *, key: Key, seeded: bool, left_out: Sequence[str] = (), keep: Sequence[str] = ()
+    ) -> Fitted:
         """Go on from an unweighted fit of the same model that several synthesizers share."""
         outcome, scale = finish(self.settings, start, key=key)
-        self._fitted = Fitted(self.settings, start, outcome, scale, key, seeded, tuple(left_out))
+        self._fitted = Fitted(self.settings, start, outcome, scale, key, seeded, tuple(left_out), tuple(keep))
         return self._fitted
 
     def __repr__(self) -> str:
@@ -159,21 +168,67 @@ class Synthesizer(Results):
         return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
 
 
-def check_columns(table: Table, design: designs.Design, left_out: Sequence[str] = ()) -> list[str]:
-    """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest."""
-    if design.outcome in left_out:
-        raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be left out.")
-    telling = table.orders_like(design.values, apart_from=[design.outcome, *left_out])
-    if telling:
-        raise DataError(
-            f"The records stand in the same order by {' and by '.join(telling)} as by the outcome "
-            f"'{design.outcome}'. Released unchanged, that would publish ranks or more. Leave such columns "
-            "out (left_out=, --drop), reset the index, and shuffle the rows."
+def check_columns(
+    table: Table, design: designs.Design, *, left_out: Sequence[str], keep: Sequence[str], strict: bool
+) -> list[str]:
+    """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest.
+
+    Formal guarantees
+    -----------------
+    Under a strict standard nothing is refused, since whether there is a release may not depend on the
+    outcome: the owner is told instead. What is told is confidential either way.
+    """
+    table.require([*left_out, *keep])
+    for names, done in ((left_out, "left out"), (keep, "kept as it is")):
+        if design.outcome in names:
+            raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be {done}.")
+    both = [name for name in keep if name in left_out]
+    if both:
+        raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
+    released = [name for name in table.columns if name not in (design.outcome, *left_out)]
+    findings = [
+        finding
+        for finding in find_giveaways(table, design.values, released)
+        if not finding.columns or not set(finding.columns) <= set(keep)
+    ]
+    telling = [finding for finding in findings if finding.refused]
+    if telling and not strict:
+        raise DataError(_describe(telling, design.outcome))
+    notes = [_describe(telling, design.outcome)] if telling else []
+    doubtful = [finding for finding in findings if not finding.refused]
+    if doubtful:
+        notes.append(
+            f"Released unchanged, these say much about the outcome '{design.outcome}': "
+            f"{list_some(doubtful)}. Leave them out (--drop, left_out=) unless that is public."
         )
-    named = {design.outcome, *design.predictors, *left_out}
+    numbers = set(released).intersection(table.number_columns())
+    if len(numbers) > COMBINED:
+        notes.append(
+            f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
+            "whether two together give the outcome away; the others were not."
+        )
+    named = {design.outcome, *design.predictors, *left_out, *keep}
     unused = [name for name in table.columns if name not in named]
-    note = (
-        f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
-        "unprotected. Drop them if they say anything about the outcome."
+    if unused:
+        notes.append(
+            f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
+            "unprotected. Drop them if they say anything about the outcome."
+        )
+    return notes
+
+
+def _describe(telling: Sequence[Finding], outcome: str) -> str:
+    """What gives the outcome away, the worst first, and what can be done about it."""
+    named = list(dict.fromkeys(name for finding in telling for name in finding.columns))
+    remedies = []
+    if named:
+        remedies.append(
+            f"leave columns out (--drop {shlex.quote(named[0])}, left_out=), or insist on each that is named "
+            f"(--keep {shlex.quote(named[0])}, keep=), which the certificate will say"
+        )
+    remedies += ["reset the index"] if any(finding.what == INDEX for finding in telling) else []
+    remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in telling) else []
+    return (
+        f"Released unchanged, these would publish the outcome '{outcome}' or nearly so: "
+        f"{list_some(telling)}. To mend that, {'; '.join(remedies)}."
     )
-    return [note] if unused else []

@@ -59,13 +59,14 @@ _HELP: dict[str | None, dict[str, str]] = {
     "Output": {
         "format": "csv, parquet, arrow, stata or spss.",
         "drop": "A column to leave out of the copies.",
+        "keep": "A column to release even if it gives the protected one away; the certificate says so.",
         "formulas": "Cells a spreadsheet would run: refuse (default), escape or allow.",
     },
 }
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan", "ledger"), Path),
     **dict.fromkeys(("copies", "draws", "seed"), int),
-    **dict.fromkeys(("missing_word", "text", "drop"), list[str]),
+    **dict.fromkeys(("missing_word", "text", "drop", "keep"), list[str]),
     **{"epsilon": float, "debias": bool},
 }
 _SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing"}

@@ -1,5 +1,6 @@
 """What was lost and what could be learned. Everything here is confidential.
 
-`utility` and `disclosure` compare copies with the data, `audit` and `attack` hold the mechanism against its
-price, `more_draws` foretells how a price moves, `external` prices fits made elsewhere.
+`giveaways` looks for the outcome in the columns that are released with it. `utility` and `disclosure` compare
+copies with the data, `audit` and `attack` hold the mechanism against its price, `more_draws` foretells how a
+price moves, `external` prices fits made elsewhere.
 """

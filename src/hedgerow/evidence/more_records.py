@@ -17,6 +17,7 @@ def contraction(
     *,
     sizes: Sequence[int] | None = None,
     left_out: Sequence[str] = (),
+    keep: Sequence[str] = (),
     seed: int | None = None,
 ) -> dict[str, list[float]]:
     """Refit on nested subsamples: each bound against n, own and with x_i withheld.
@@ -30,9 +31,9 @@ def contraction(
     for size in chosen:
         if not 1 <= size <= table.rows:
             raise SettingError(f"sizes must lie between 1 and the {table.rows} rows, got {size}.")
-        keep = np.zeros(table.rows, dtype=np.bool_)
-        keep[order[:size]] = True
-        synth = make().fit(table.rows_where(keep).native, left_out=left_out)
+        chosen_rows = np.zeros(table.rows, dtype=np.bool_)
+        chosen_rows[order[:size]] = True
+        synth = make().fit(table.rows_where(chosen_rows).native, left_out=left_out, keep=keep)
         row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
         for bound in (bound.name for bound in BY_DRAWS):
             row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))

@@ -37,6 +37,7 @@ class Guarantee:
     single_values: bool = False  # ranges may hold one possible value alone
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
+    kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @classmethod
@@ -51,6 +52,7 @@ class Guarantee:
         atoms: bool = False,
         seeded: bool = False,
         uncertified: str = "",
+        kept: Sequence[str] = (),
         corrected: int | None = None,
     ) -> "Guarantee":
         """The guarantee of settings and of what the draws made under them support."""
@@ -71,6 +73,7 @@ class Guarantee:
             declared=declared,
             single_values=atoms and not isinstance(standard.range, Everywhere),
             uncertified=uncertified,
+            kept=tuple(kept),
             corrected=corrected,
             if_recomputed=caveat_if_recomputed(settings.weights) if standard.weighted else "",
         )
@@ -153,6 +156,8 @@ class Guarantee:
             "statement.": self.follows_outcome,
             "Records whose outcome lies outside its range are taken as public: they are not protected at "
             "all, and which records these are is not protected either.": self.outside_public,
+            f"The owner keeps {', '.join(self.kept)} in the copies on purpose, whatever they say about "
+            f"'{self.protected}': what can be computed from them is published.": self.kept,
             "The confidence holds if the run was made once, not repeated until it met the target.": (
                 self.terms.epsilon is not None and bound.over_draws
             ),

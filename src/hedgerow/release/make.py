@@ -15,7 +15,8 @@ import hashlib
 import os
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,12 +71,8 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         account |= {"dataset": plan.dataset, "epsilon": plan.settings.epsilon}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
-        with warnings.catch_warnings(record=True) as caught:  # passed on, and kept for the confidential files
-            warnings.simplefilter("always", HedgerowWarning)
+        with _noting() as notes:
             synth = prepared.fit()
-        for warning in caught:
-            warnings.warn(warning.message, stacklevel=2)
-        notes = [str(w.message) for w in caught if issubclass(w.category, HedgerowWarning)]
         sample = synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
@@ -208,6 +205,22 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
             "No reason was given why the range is public, and the certificate says so. Give one: "
             '--because "…", or because: in the plan.'
         )
+
+
+@contextmanager
+def _noting() -> Iterator[list[str]]:
+    """Keeps warnings for the confidential files and shows them at once: before a long fit, not after it."""
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=HedgerowWarning, append=True)
+        show = warnings.showwarning
+
+        def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            notes.extend([str(message)] if issubclass(category, HedgerowWarning) else [])
+            show(message, category, *where, **more)
+
+        warnings.showwarning = note
+        yield notes
 
 
 def _warn(message: str) -> None:

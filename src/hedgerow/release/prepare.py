@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
@@ -40,7 +40,9 @@ class Prepared:
 
     def fit(self, **changes: Any) -> Synthesizer:
         """The plan's synthesizer, fitted to its data."""
-        return self.synthesizer(**changes).fit(self.table, left_out=self.withheld)
+        return self.synthesizer(**changes).fit(
+            self.table, left_out=self.withheld, keep=self.plan.outputs.keep
+        )
 
     def __repr__(self) -> str:
         return f"Prepared({self.table.num_rows} rows, confidential)"
@@ -56,11 +58,14 @@ def prepare(plan: Plan) -> Prepared:
     outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
     used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
-    whole.require([*used, *plan.outputs.drop])
+    whole.require([*used, *plan.outputs.drop, *plan.outputs.keep])
     if outcome in plan.outputs.drop:
         raise SettingError(
             f"Column '{outcome}' is the protected column; without it there is nothing to release."
         )
+    both = [name for name in plan.outputs.keep if name in plan.outputs.drop]
+    if both:
+        raise SettingError(f"Columns {list_some(both)} are to be kept and dropped. Choose one.")
     if outcome in of_range:
         raise SettingError(
             f"The range reads the protected column '{outcome}'. A range must come from public columns."

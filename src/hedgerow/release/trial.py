@@ -61,7 +61,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name != "bound"}
     comparison = compare(
         asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
-        left_out=prepared.withheld, seed=plan.seed, **own, **terms,
+        left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
     )  # fmt: skip
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
@@ -115,8 +115,9 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
     """Each bound against the number of records, on nested subsamples."""
     prepared = _read(plan, progress)
     progress("refitting on subsamples")
-    left_out = prepared.withheld
-    return _rows(contraction(prepared.synthesizer, prepared.table, left_out=left_out, seed=plan.seed))
+    left_out, keep = prepared.withheld, plan.outputs.keep
+    make, table = prepared.synthesizer, prepared.table
+    return _rows(contraction(make, table, left_out=left_out, keep=keep, seed=plan.seed))
 
 
 def cost_of(plan: Plan, *, progress: Progress) -> Cost:

@@ -24,8 +24,6 @@ from hedgerow.arrays import Array, Mask, PerRecord
 from hedgerow.errors import DataError, list_some
 from hedgerow.tables.values import ANYWHERE, Grid, Support
 
-_FEW_ROWS = 10  # with fewer rows two columns may agree in order by chance
-
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -205,26 +203,38 @@ class Table:
         self.require([name])
         return bool(self.frame[name].dtype.is_numeric())
 
+    def number_columns(self) -> list[str]:
+        """The columns of numbers or flags."""
+        return [name for name, kind in self.frame.schema.items() if kind.is_numeric() or kind == nw.Boolean]
+
     def rename(self, names: Mapping[str, str]) -> "Table":
         """The table with some columns under other names."""
         return Table(self.frame.rename(dict(names))) if names else self
 
-    def orders_like(self, values: PerRecord, *, apart_from: Sequence[str]) -> list[str]:
-        """What would give the order of these values away: columns, "the index", "the order of the rows".
+    def cells(self, name: str) -> PerRecord | NDArray[np.str_]:
+        """A column as an onlooker reads it: numbers (dates and flags too; NaN where missing), or text."""
+        series = self.frame[name]
+        dtype = series.dtype
+        if dtype == nw.Boolean or (dtype.is_numeric() and dtype not in (nw.Int128, nw.UInt128)):
+            return self._floats(name)
+        if isinstance(dtype, nw.Date | nw.Datetime | nw.Duration):
+            times = series.dt.total_microseconds() if dtype == nw.Duration else series.dt.timestamp("us")
+            gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+            return np.where(gone, np.nan, times.fill_null(0).to_numpy().astype(np.float64))
+        gaps = series.is_null().to_list()
+        return np.array(
+            ["" if gap else str(cell) for gap, cell in zip(gaps, series.to_list(), strict=True)],
+            dtype=np.str_,
+        )
 
-        A column of classes passes: it orders the values too, but says no more than the class.
-        """
-        if self.rows < _FEW_ROWS or np.ptp(values) == 0:
+    def index_levels(self) -> "list[PerRecord | NDArray[np.str_]]":
+        """The index of a pandas table, which copies have too, as `cells`; none where it only counts rows."""
+        index = getattr(self.native, "index", None) if is_pandas_like_dataframe(self.native) else None
+        if index is None or np.array_equal(np.asarray(index), np.arange(self.rows)):
             return []
-        order = np.argsort(values, kind="stable")
-        numeric = [name for name in self.columns if name not in apart_from and self.is_numeric(name)]
-        telling = [f"'{name}'" for name in numeric if _follows(self.frame[name].to_numpy(), order)]
-        index = getattr(self.native, "index", None)
-        if index is not None and not callable(index):
-            levels = [np.asarray(index.get_level_values(k)) for k in range(index.nlevels)]
-            if any(_follows(level, order) for level in levels):
-                return [*telling, "the index"]
-        return [*telling, "the order of the rows"] if _is_monotone(values) else telling
+        levels = {str(level): index.get_level_values(level) for level in range(index.nlevels)}
+        table = Table(nw.from_native(type(self.native)(levels), eager_only=True))
+        return [table.cells(name) for name in levels]
 
     def copy_columns(self, names: Sequence[str]) -> "Table":
         """A table of the named columns alone, in memory of its own, with a column of row numbers before them.
@@ -302,22 +312,6 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
-
-
-def _follows(column: Any, order: NDArray[np.int64]) -> bool:
-    """Whether a column rises or falls with the values that this order sorts, mostly without ties."""
-    try:
-        numbers = np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    distinct = np.isfinite(numbers).all() and len(np.unique(numbers)) > len(numbers) / 2
-    return bool(distinct) and _is_monotone(numbers[order])
-
-
-def _is_monotone(values: Array) -> bool:
-    """Whether values only rise or only fall; equal ones all along do neither."""
-    steps = np.diff(values)
-    return bool((steps > 0).any()) != bool((steps < 0).any())
 
 
 def _detach(native: Any) -> Any:

@@ -24,7 +24,7 @@ _WRITTEN = ("family", "prior", "weights")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text"},
-    "outputs": {"format": "format", "drop": "drop", "formulas": "formulas"},
+    "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas"},
 }  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
 

@@ -191,11 +191,14 @@ class Read:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of the copies: their format (None: the input's), columns to leave out, formula cells."""
+    """The files of the copies: their format (None: the input's), columns to leave out, formula cells, and
+    columns to keep even if they give the protected one away.
+    """
 
     format: str | None = None
     drop: tuple[str, ...] = ()
     formulas: str = "refuse"
+    keep: tuple[str, ...] = ()
 
 
 class _Family(Part):
@@ -238,6 +241,7 @@ class _Outputs(Part):
     )
     drop: list[Text] = optional("columns that stay out of the copies")
     formulas: Annotated[str, OneOf(FORMULAS)] = optional("text that a spreadsheet would run")
+    keep: list[Text] = optional("columns to release even if they give the protected one away")
 
 
 _OWN: Keys = {"enum": [*BOUNDED]}

@@ -1,0 +1,211 @@
+"""Columns that give the outcome away are told from columns that real tables have."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
+
+import hedgerow as hr
+from hedgerow.errors import DataError, HedgerowWarning, SettingError
+from hedgerow.evidence.giveaways import find_giveaways
+from hedgerow.tables.table import Table
+
+
+def findings(case: Case):
+    table = Table.of(case.frame)
+    released = [name for name in table.columns if name != "payroll"]
+    return find_giveaways(table, table.numbers("payroll"), released)
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_ways_to_hide_the_outcome_are_refused_by_name(name):
+    case = HIDDEN[name]()
+    worst = findings(case)[0]
+    assert worst.refused
+    assert case.column in (*worst.columns, worst.what)
+
+
+@pytest.mark.parametrize("name", INNOCENT)
+def test_columns_that_real_tables_have_are_not_refused(name):
+    assert not [str(finding) for finding in findings(INNOCENT[name]()) if finding.refused]
+
+
+def test_one_innocent_column_in_thirty_is_warned_about():
+    assert [name for name, make in INNOCENT.items() if findings(make())] == ["last_years_rough_figure"]
+
+
+# --- other tables, made after the check ---------------------------------------------------------------------
+
+
+def outcomes(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+    z = rng.normal(size=n)
+    amounts = np.round(np.exp(6 + z), 2)
+    return {
+        "amount": amounts,
+        "heavy tail": rng.standard_cauchy(n),
+        "zeros": np.where(rng.uniform(size=n) < 0.6, 0.0, amounts),
+        "binary": rng.integers(0, 2, n).astype(float),
+        "rare": (np.arange(n) % 31 == 7).astype(float),
+        "ordinal": np.clip(np.floor(2.5 + 1.3 * z), 0, 4),
+        "count": rng.poisson(2, n).astype(float),
+        "narrow": np.round(37 + 0.4 * z, 1),
+        "thousands": np.round(np.exp(8 + z), -3),
+    }
+
+
+def ordinary_columns(rng: np.random.Generator, outcome: np.ndarray) -> pd.DataFrame:
+    n = len(outcome)
+    columns = {f"dummy{k}": rng.uniform(size=n) < rng.uniform(0.01, 0.6) for k in range(25)}
+    days = pd.to_timedelta(rng.integers(0, 8000, n), unit="D")
+    columns |= {
+        "age": rng.integers(0, 100, n),
+        "temperature": np.round(rng.normal(37, 0.4, n), 1),
+        "turnover": np.round(np.exp(rng.normal(6, 1, n)), 2),
+        "material": np.round(np.exp(rng.normal(6, 1, n)), 2),
+        "phone": [f"+49 {a} {b}" for a, b in rng.integers(100, 10**6, (n, 2))],
+        "since": pd.Timestamp("2001-01-01") + days,
+        "day": (pd.Timestamp("2001-01-01") + days).strftime("%Y-%m-%d"),
+        "household": rng.permutation(n) // 3,
+        "gaps": np.where(rng.uniform(size=n) < 0.97, np.nan, rng.normal(size=n)),
+    }
+    if len(np.unique(outcome)) > 12:
+        columns["other_amount"] = np.where(outcome == 0, 0, np.round(np.exp(rng.normal(6, 1, n)), 2))
+        columns["quarter"] = np.searchsorted(np.quantile(outcome, [0.25, 0.5, 0.75]), outcome)
+    return pd.DataFrame(columns)
+
+
+def disguises(rng: np.random.Generator, outcome: np.ndarray) -> dict[str, dict[str, object]]:
+    n = len(outcome)
+    heads, part, share = rng.integers(2, 60, n), np.exp(rng.normal(6, 1, n)).round(2), rng.uniform(size=n)
+    swapped = str.maketrans(",.", ".,")
+    return {
+        "itself": {"hidden": outcome},
+        "for half": {"hidden": np.where(share < 0.5, outcome, np.nan)},
+        "monthly": {"hidden": -outcome / 12},
+        "another scale": {"hidden": 1.8 * outcome + 32},
+        "words": {"hidden": [f"EUR {value:,.2f}".translate(swapped) for value in outcome]},
+        "a file number": {"hidden": [f"K{k}/{value:.2f}/x" for k, value in zip(heads, outcome, strict=True)]},
+        "its cube": {"hidden": outcome**3},
+        "per head": {"hidden": np.round(outcome / heads, 4), "heads": heads},
+        "a percentage": {"hidden": 100 * outcome / part, "part": part},
+        "the rest": {"hidden": 3 * part - outcome, "part": 3 * part},
+        "two parts": {"hidden": outcome * share, "second": outcome - outcome * share},
+    }
+
+
+@pytest.mark.parametrize("kind", outcomes(np.random.default_rng(0), 62))
+@pytest.mark.parametrize("n", [124, 900])
+def test_other_outcomes_are_told_from_what_is_around_them(kind, n):
+    """Twenty-five dummies, zero-inflated and few-valued outcomes, heavy tails: no refusal, and no escape."""
+    rng = np.random.default_rng([n, 2024])
+    outcome = outcomes(rng, n)[kind]
+    around = ordinary_columns(rng, outcome)
+    assert not [str(f) for f in find_giveaways(Table.of(around), outcome, around.columns) if f.refused]
+    few = around[["age", "turnover", "phone", "dummy3"]]
+    for name, columns in disguises(rng, outcome).items():
+        frame = pd.DataFrame({**few, **columns})
+        worst = find_giveaways(Table.of(frame), outcome, frame.columns)[:1]
+        assert worst, name
+        assert "hidden" in worst[0].columns, name
+        assert worst[0].refused or kind == "rare", name
+
+
+def test_members_of_a_household_with_one_income_are_noted_and_not_refused():
+    rng = np.random.default_rng(5)
+    household = np.repeat(np.arange(200), rng.integers(1, 5, 200))
+    income = np.round(np.exp(rng.normal(8, 1, 200)))[household]
+    frame = pd.DataFrame({"household": household, "age": rng.integers(0, 90, len(income))})
+    (finding,) = find_giveaways(Table.of(frame), income, frame.columns)
+    assert (str(finding), finding.refused) == ("'household' has one outcome per level", False)
+
+
+# --- what is done about them --------------------------------------------------------------------------------
+
+BOX = hr.Strict({"Intercept": (0, 8), "employees": (-1, 1), "sigma": (0.2, 3)})
+
+
+def fit(frame, standard=None, **columns):
+    formula = "payroll ~ employees"
+    synth = hr.Synthesizer(formula, standard=standard or hr.ADP(), epsilon=60.0, draws=100, seed=1)
+    return synth.fit(frame, **columns)
+
+
+@pytest.fixture
+def telling() -> pd.DataFrame:
+    frame, _ = firms(41, n=80)
+    frame = frame[["employees", "payroll"]]
+    return frame.assign(copy=frame["payroll"], per_head=frame["payroll"] / frame["employees"])
+
+
+def test_the_worst_comes_first_and_both_ways_out_are_named(telling):
+    with pytest.raises(DataError) as refused:
+        fit(telling)
+    words = str(refused.value)
+    assert words.index("'copy' equals it") < words.index("'employees' × 'per_head' equals it")
+    assert "--drop copy, left_out=" in words
+    assert "--keep copy, keep=" in words
+    assert not any(str(value) in words for value in telling["payroll"])
+
+
+def test_a_pair_is_kept_only_if_both_are(telling):
+    pair = telling.drop(columns="copy")
+    with pytest.raises(DataError, match="per_head"):
+        fit(pair, keep=["per_head"])
+    kept = fit(pair, keep=["per_head", "employees"]).sample()
+    assert any("keeps per_head, employees in the copies on purpose" in c for c in kept.guarantee.caveats())
+    assert list(kept.tables[0].columns) == ["employees", "payroll", "per_head"]
+    with pytest.raises(DataError, match="per_head"):
+        hr.compare("payroll ~ employees", pair, draws=100, keep=["per_head"])
+    assert not any(
+        "on purpose" in c for c in fit(telling[["payroll", "employees"]]).sample().guarantee.caveats()
+    )
+
+
+def test_what_is_kept_must_be_there_to_keep(telling):
+    for keep, left_out, words in (
+        (["payroll"], [], "protected one"),
+        (["copy"], ["copy"], "kept and left out"),
+        (["cpy"], [], "No column named 'cpy'"),
+    ):
+        with pytest.raises((SettingError, DataError), match=words):
+            fit(telling, keep=keep, left_out=left_out)
+
+
+def test_a_strict_release_does_not_depend_on_what_is_found(telling):
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always", HedgerowWarning)
+        told = fit(telling, BOX).sample()
+    assert sum("'copy' equals it" in str(warning.message) for warning in shown) == 1
+    quiet = fit(telling, BOX, keep=["copy", "per_head", "employees"]).sample()
+    pd.testing.assert_frame_equal(told.tables[0], quiet.tables[0])
+    assert [c for c in quiet.guarantee.caveats() if c not in told.guarantee.caveats()] == [
+        "The owner keeps copy, per_head, employees in the copies on purpose, whatever they say about "
+        "'payroll': what can be computed from them is published."
+    ]
+
+
+def test_any_kind_of_column_can_be_looked_at():
+    frame, _ = firms(42, n=60)
+    payroll = frame["payroll"].to_numpy()
+    odd = pl.DataFrame(
+        {
+            "lists": [[1, k] for k in range(60)],
+            "structs": [{"a": k, "b": None} for k in range(60)],
+            "bytes": [bytes([k, 255]) for k in range(60)],
+            "nothing": [None] * 60,
+            "mixed": pl.Series([None, "", "-", "1e999", "−5", "9" * 400] * 10),
+            "long": pl.Series([None, *range(59)]).cast(pl.Duration("ms")),
+            "time": pl.Series(range(60)).cast(pl.Time),
+            "infinite": [float("inf"), float("-inf"), float("nan"), 0.0, 5e-324, 1e308] * 10,
+            "big": pl.Series([2**62 + k for k in range(60)]),
+            "flag": [True, None, False] * 20,
+        }
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find_giveaways(Table.of(odd), payroll, odd.columns) == []
+        one = odd.with_columns(list=pl.Series(payroll.reshape(-1, 1).tolist()))
+        assert [f.columns for f in find_giveaways(Table.of(one), payroll, one.columns)] == [("list",)]
