@@ -17,9 +17,9 @@ apart, and narwhals works on it. Reading says what was missing (`Source.missing`
 Guarantee: writing puts a whole file in place or none, and the same table always gives the same bytes: no
 time, path, file label, pandas index or value hidden under a null is written.
 
-Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted), `csv`
-and `csv_writer`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their dates) and
-`statistical_writer` (Stata and SPSS out).
+Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
+`buffers` (columns in memory of their own), `csv` and `csv_writer`, `columnar` (Parquet and Arrow),
+`statistical` (Stata, SPSS and SAS in, and their dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
 `read`, `check` and `_write_table` below.
