@@ -81,7 +81,8 @@ def _ask(flags: dict[str, Any]) -> dict[str, Any]:
             answers[name] = typer.prompt(question, default=default, **kind)
 
     fill("data", "Confidential file", type=Path)
-    read = formats.read(answers["data"], encoding=answers["encoding"], delimiter=answers["delimiter"])
+    given = {name: answers[name] for name in ("encoding", "delimiter", "header")}
+    read = formats.read(answers["data"], **given)
     columns = read.frame.column_names
     typer.echo("Its columns: " + ", ".join(columns[:40]) + (" …" if len(columns) > 40 else ""))
     outcome = typer.prompt("Column to protect")

@@ -105,7 +105,8 @@ def inspect(
     screen.say("")
     if not verified.problems:
         public = folder / PUBLIC if (folder / PUBLIC).is_dir() else folder
-        first = formats.read(public / certificate.copies[0].file, format=certificate.copies[0].format).frame
+        copy = certificate.copies[0]
+        first = formats.read(public / copy.file, format=copy.format, header=True).frame
         columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
         screen.table("Columns of each copy", columns)
         screen.table(
