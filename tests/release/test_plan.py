@@ -101,8 +101,8 @@ def test_everything_at_once():
         dataset="no",
         ledger="ledger.sqlite",
         outputs=Outputs(
-            "parquet", ("null", "12"), "escape", DictionaryEntry("Pay", {1: "low", 2.5: "no", "a": "1"}, "F8.2"),
-            ("region", "null"),
+            "parquet", ("null", "12"), "escape",
+            DictionaryEntry("Pay", {1: "low", 2.5: "no", "a": "1"}, "F8.2"), ("region", "null"),
         ),
         seed=7,
     )  # fmt: skip

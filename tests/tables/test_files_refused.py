@@ -371,6 +371,7 @@ def test_pandas_frames_with_categories_and_nullable_columns(tmp_path: Path) -> N
         ["SECRET,SECRET,1", "a,b,2"],
         ["SECRET Ltd,,1", "a,b,2"],
         ["SECRET Ltd,5", "Sons,"],
+        ["SECRET Ltd,NA", "Sons,5"],
     ],
 )
 def test_a_first_line_that_is_a_record_is_refused_and_not_printed(tmp_path, lines):

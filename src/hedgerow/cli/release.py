@@ -95,13 +95,13 @@ def inspect(
     verified = verify_release(folder)
     certificate = verified.certificate
     result = json.loads(certificate.json()) | {"problems": list(verified.problems)}
-    screen.say(f"Release {certificate.release} of {certificate.date}\n\n{certificate.claim}\n")
+    screen.say(f"Release {certificate.release} of {certificate.date}", "", certificate.claim, "")
     screen.facts(certificate.facts())
     for title, lines in (
         ("Not covered", certificate.not_covered),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
-        screen.say("\n- ".join([f"\n{title}:", *lines]))
+        screen.say("", f"{title}:", *(f"- {line}" for line in lines))
     screen.say("")
     if not verified.problems:
         public = folder / PUBLIC if (folder / PUBLIC).is_dir() else folder
@@ -122,7 +122,7 @@ def inspect(
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        screen.say("\nConfidential: what was achieved on the data at hand")
+        screen.say("", "Confidential: what was achieved on the data at hand")
         screen.facts(summary.items())
         result["confidential"] = summary
     screen.result(result)

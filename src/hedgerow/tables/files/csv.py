@@ -56,7 +56,7 @@ def read_csv(
     body, dialect = _decode(path, encoding, delimiter, decimal)
     names, cells = _split(path.name, body, dialect)
     if not header:
-        _check_header(path.name, names, cells, decimal)
+        _check_header(path.name, names, cells, decimal, missing)
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(
@@ -184,14 +184,16 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     return header, table
 
 
-def _check_header(file: str, names: list[str], cells: pa.Table, decimal: str) -> None:
+def _check_header(
+    file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
+) -> None:
     """Refuses a first line that looks like a record: a number over numbers, a word that comes again."""
     alike = 0
     for name, column in zip(names, cells.columns, strict=True):
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
         if pattern is None:
-            alike += bool(pc.any(pc.equal(column, name)).as_py())
+            alike += name in missing or bool(pc.any(pc.equal(column, name)).as_py())
             continue
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
         present = len(column) - column.null_count

@@ -13,7 +13,7 @@ missing code may be one that a single record has. Of the protected column copies
 and nothing else; of public columns, which codes that occur mean.
 
 Guarantee: two tables that differ in the protected column alone, its dictionary included, give the same
-`Source` but for its frame and what it says about missing values, which no copy is written from.
+`Source` but for its frame and what it tells the owner, from which no copy is written.
 """
 
 from collections.abc import Collection, Mapping
