@@ -46,12 +46,13 @@ def _own_column(column: Any, is_protected: bool) -> Any:
 
 
 def _detach_pandas(native: Any, protected: str) -> Any:
-    native = native.copy(deep=True)
+    native = native.copy(deep=True).rename_axis(columns=None)
     native.attrs = {}
     for place, name in enumerate(native.columns):
         series = native.iloc[:, place]
-        if hasattr(series, "cat") and name != protected:
-            native[name] = series.cat.remove_unused_categories()
+        if hasattr(series, "cat"):
+            used = series if name == protected else series.cat.remove_unused_categories()
+            native[name] = used.cat.rename_categories(used.cat.categories.rename(None))  # the list has a name
         elif hasattr(series.dtype, "pyarrow_dtype"):
             column = series.array.__arrow_array__()  # chunked
             native[name] = type(series.array)(_own_column(column, name == protected))
@@ -67,7 +68,8 @@ def _detach_pandas(native: Any, protected: str) -> Any:
 def _detach_index(index: Any) -> Any:
     """The index without levels that no row has."""
     if hasattr(index, "remove_unused_categories"):
-        return index.remove_unused_categories()
+        index = index.remove_unused_categories()
+        return index.rename_categories(index.categories.rename(None))
     if hasattr(index, "remove_unused_levels"):
         index = index.remove_unused_levels()
         return index.set_levels([_detach_index(level) for level in index.levels], verify_integrity=False)

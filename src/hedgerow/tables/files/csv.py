@@ -137,7 +137,8 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     repeated = len(header) - len(set(header))
     if repeated:
         # By place: the first line may be a record.
-        places = [place for place, cell in enumerate(header, 1) if cell in header[: place - 1]]
+        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
+        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
         raise DataError(
             f"{name}: {repeated} of {len(header)} cells of the first line repeat another (columns "
             f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
@@ -193,7 +194,7 @@ def _check_header(
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
         if pattern is None:
-            alike += name in missing or bool(pc.any(pc.equal(column, name)).as_py())
+            alike += name in missing or pc.index(column, name).as_py() >= 0
             continue
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
         present = len(column) - column.null_count

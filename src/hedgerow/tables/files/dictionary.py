@@ -52,7 +52,7 @@ def source_of_copies(
     Its notes tell the owner what is left out.
     """
     format = format or source.format.written_as
-    whole, others = source.dictionary, [name for name in released if name != protected]
+    whole, others = source.dictionary, {*released} - {protected}
     own = whole.value_labels.get(protected)
     shared = [name for name in keep if own and whole.value_labels.get(name) == own]
     if shared:
@@ -60,18 +60,17 @@ def source_of_copies(
             f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
             f"'{protected}', and all of them would be published. Leave it out of keep_levels."
         )
-    if entry.display is not None and entry.display.startswith("%") != (format is Format.STATA):
+    shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
+    if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
         raise SettingError(
             f"display: {entry.display!r} is not a display format of {format.display_name}. Stata's begin "
-            "with %, SPSS has F8.2; leave it out for other formats."
+            "with %, as %12.0g; SPSS has F8.2."
         )
-    labels = {name: whole.value_labels[name] for name in others if name in whole.value_labels}
-    ranges = {name: whole.missing_ranges[name] for name in others if name in whole.missing_ranges}
+    labels, ranges = _pick(whole.value_labels, others), _pick(whole.missing_ranges, others)
     shortened = []
-    for name in others:
-        if name in keep:
+    for name, column in zip(source.frame.column_names, source.frame.columns, strict=True):
+        if name not in others or name in keep:
             continue
-        column = source.frame.column(name)
         if name in labels:
             present = _occurring(source, name)
             labels[name] = {code: text for code, text in whole.value_labels[name].items() if code in present}
