@@ -1,7 +1,8 @@
 """One tree of errors under `HedgerowError`, and what its messages share; each says value, bound and remedy.
 
 `is_real`, `is_finite` and `is_count` say what counts as a number at the door; `reason_of` words an error of
-the operating system, without its path; `list_some` shortens a list of names.
+the operating system, without its path; `list_some` shortens a list of names; `show_controls` makes a text
+safe to show.
 
 A message may name columns, counts, parameters and public settings. It never quotes a value of the
 confidential outcome or a row number picked by such a value. One message holds a number computed from the
@@ -12,7 +13,11 @@ outcome, and says so: a `CalibrationError` tells the owner the smallest ε that 
 import errno
 import math
 import os
+import re
 from collections.abc import Sequence
+
+# Those of terminals, line breaks of any kind, those that turn the direction of writing, halves of characters.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class HedgerowError(Exception):
@@ -92,6 +97,11 @@ def list_some(names: Sequence[object], most: int = 5, *, quoted: bool = False) -
     """The first few names, and how many more there are."""
     listed = ", ".join(f"'{name}'" if quoted else f"{name}" for name in names[:most])
     return listed + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def show_controls(text: str) -> str:
+    r"""The text in one line, with what would steer a terminal or a page written out: \x1b, \n, \u202e."""
+    return CONTROLS.sub(lambda each: each[0].encode("unicode_escape").decode(), text)
 
 
 def is_real(value: object) -> bool:

@@ -275,7 +275,8 @@ def test_labels_and_declared_missing_codes_come_back(hedgerow, tmp_path):
         frame, str(tmp_path / "in.sav"), column_labels={"x": "Pay"}, missing_ranges={"code": [-9.0]},
         variable_value_labels={"code": {1.0: "low", 2.0: "high"}},
     )  # fmt: skip
-    assert hedgerow("synthesize", "in.sav", *GOOD, "--out", "release").code == 0
+    declared = ("--dictionary", "{label: Pay}")
+    assert hedgerow("synthesize", "in.sav", *GOOD, *declared, "--out", "release").code == 0
     _, meta = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)
     before, _ = pyreadstat.read_sav(str(tmp_path / "in.sav"), user_missing=True)
     after, _ = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)

@@ -14,7 +14,7 @@ import hedgerow as hr
 from hedgerow.errors import PlanError, SettingError
 from hedgerow.privacy.weights import as_weights
 from hedgerow.release import text
-from hedgerow.release.plan import Outputs, Plan, Read
+from hedgerow.release.plan import DictionaryEntry, Outputs, Plan, Read
 from hedgerow.release.plan.commented import commented_text
 from hedgerow.release.plan.flags import from_flags, to_flags
 from hedgerow.release.plan.parts import schema
@@ -85,7 +85,7 @@ def test_everything_at_once():
         formula="`pay roll` ~ log(employees) + C(region)",
         epsilon=None,
         data="folder with blanks/pay'roll.csv",
-        read=Read("csv", "cp1252", ";", ",", ("NA", "-9"), ("zip", "1e-3")),
+        read=Read("csv", "cp1252", ";", ",", ("NA", "-9"), ("zip", "1e-3"), header=True),
         missing="drop",
         family="normal",
         prior=hr.Prior(2.0, 3.0, (1.0, 10.0), (0.5, 7.0), {"log(employees)": (1.0, 0.5)}),
@@ -100,13 +100,16 @@ def test_everything_at_once():
         sampling="stratified",
         dataset="no",
         ledger="ledger.sqlite",
-        outputs=Outputs("parquet", ("null", "12"), "escape"),
+        outputs=Outputs(
+            "parquet", ("null", "12"), "escape",
+            DictionaryEntry("Pay", {1: "low", 2.5: "no", "a": "1"}, "F8.2"), ("region", "null"),
+        ),
         seed=7,
     )  # fmt: skip
     everywhere_the_same(plan)
     assert Plan.loads(plan.text()).reasons == plan.reasons
     public = plan.public().text()
-    for secret in ("seed", "ledger", "payroll.csv", "roll.csv", "folder with"):
+    for secret in ("seed", "ledger", "payroll.csv", "roll.csv", "folder with", "dataset", "drop:", "zip"):
         assert secret not in public
 
 

@@ -39,10 +39,10 @@ def refused(content: bytes, tmp_path: Path, **options: object) -> str:
         (b"", "0 bytes"),
         (b"\n\n", "is empty"),
         (b"a,b\n", "2 columns and no rows"),
-        (b"a,b,a\n1,2,3\n", r"1 column names occur more than once (a)"),
-        (b"a, a \n1,2\n", r"occur more than once (a)"),
+        (b"a,b,a\n1,2,3\n", "1 of 3 cells of the first line repeat another (columns 3)"),
+        (b"a, a \n1,2\n", "1 of 2 cells of the first line repeat another"),
         (b"a,\n1,2\n", "1 of 2 columns have no name"),
-        (b"1,2.5\n3,4\n", "not a header"),
+        (b"1,2.5\n3,4\n", "looks like a record"),
         (b"a,b\ns3cr3t,2\n3\n", "1 rows have between 1 and 1 cells, the header has 2"),
         (b"a,b\n1,2\n3,s3cr3t,5\n", "1 rows have between 3 and 3 cells"),
         (b'a,b\n1,"s3cr3t\n3,4\n', "never closed"),
@@ -358,3 +358,40 @@ def test_pandas_frames_with_categories_and_nullable_columns(tmp_path: Path) -> N
     assert back["o"].to_pylist() == [True, None, False]
     formats.write(frame, tmp_path / "t.csv", "csv")
     assert formats.read(tmp_path / "t.csv").frame["t"].to_pylist() == back["t"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["SECRET Ltd,93639,north", "Sons,500,south", "Daughters,700,west"],
+        ["SECRET Ltd;936,39;north", "Sons;5,5;south"],
+        ["SECRET Ltd,2020-01-31", "Sons,2021-02-28"],
+        ["SECRET Ltd,2020-01-31T10:00:00", "Sons,2021-02-28T10:00:00"],
+        ["SECRET Ltd,north", "Sons,south", "Daughters,north"],
+        ["SECRET,SECRET,1", "a,b,2"],
+        ["SECRET Ltd,,1", "a,b,2"],
+        ["SECRET Ltd,5", "Sons,"],
+        ["SECRET Ltd,NA", "Sons,5"],
+    ],
+)
+def test_a_first_line_that_is_a_record_is_refused_and_not_printed(tmp_path, lines):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as refusal:
+        formats.read(path, decimal="," if ";" in lines[0] else ".")
+    told = str(refusal.value)
+    assert not any(cell in told for cell in ("SECRET", "936", "2020-01", "north"))
+
+
+def test_names_that_look_like_a_record_are_names_if_the_caller_says_so(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("region,2019,2020\nnorth,1,2\nsouth,3,4\n")
+    assert "--header" in refused(path.read_bytes(), tmp_path)
+    assert formats.read(path, header=True).frame.column_names == ["region", "2019", "2020"]
+
+
+@pytest.mark.parametrize("head", ["region,pay", "region,p2019", "r1,1st"])
+def test_ordinary_names_are_names(tmp_path, head):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{head}\nnorth,1\nsouth,3\n")
+    assert formats.read(path).frame.column_names == head.split(",")

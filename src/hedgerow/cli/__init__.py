@@ -19,7 +19,14 @@ import typer
 from hedgerow import __version__
 from hedgerow.cli import ledger, plan, release, study, trial
 from hedgerow.cli.screen import show_error
-from hedgerow.errors import BudgetError, CalibrationError, HealthError, HedgerowError, SettingError
+from hedgerow.errors import (
+    BudgetError,
+    CalibrationError,
+    HealthError,
+    HedgerowError,
+    SettingError,
+    show_controls,
+)
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
 _EPILOG = (
@@ -67,7 +74,8 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked
         if "--debug" in sys.argv:
-            traceback.print_exc()
+            for line in traceback.format_exc().split("\n"):
+                sys.stderr.write(show_controls(line) + "\n")
         if isinstance(error, HedgerowError):
             show_error("error", str(error))
             sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))

@@ -1,6 +1,5 @@
 """hedgerow ledger: what was spent on which data, and what may still be."""
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedgerow.cli.options import with_screen
-from hedgerow.cli.screen import Screen
+from hedgerow.cli.screen import Screen, json_text
 from hedgerow.errors import LedgerError, SettingError
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def export(
     from hedgerow.cli.plan import write_new
 
     with open_existing(ledger) as opened:
-        content = json.dumps(opened.export(), indent=1, ensure_ascii=False) + "\n"
+        content = json_text(opened.export())
     if out is None:
         typer.echo(content, nl=False)
         return

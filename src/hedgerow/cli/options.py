@@ -55,21 +55,24 @@ _HELP: dict[str | None, dict[str, str]] = {
         "decimal": "Decimal sign of a CSV file.",
         "missing_word": "Stands for a missing value.",
         "text": "A column to keep as text.",
+        "header": "The first line of a CSV file holds names, though it looks like a record.",
     },
     "Output": {
         "format": "csv, parquet, arrow, stata or spss.",
         "drop": "A column to leave out of the copies.",
         "keep": "A column to release even if it gives the protected one away; the certificate says so.",
         "formulas": "Cells a spreadsheet would run: refuse (default), escape or allow.",
+        "dictionary": 'What Stata and SPSS copies say of the protected column: "{label: Pay}".',
+        "keep_levels": "A public column that keeps levels and labels which do not occur.",
     },
 }
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan", "ledger"), Path),
     **dict.fromkeys(("copies", "draws", "seed"), int),
-    **dict.fromkeys(("missing_word", "text", "drop", "keep"), list[str]),
+    **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
     **{"epsilon": float, "debias": bool},
 }
-_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing"}
+_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header"}
 PLAN_FLAGS: dict[str, Any] = {
     "data": Annotated[Path | None, typer.Argument(help="The confidential file.", show_default=False)]
 } | {

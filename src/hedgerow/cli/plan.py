@@ -12,7 +12,7 @@ import typer
 
 from hedgerow.cli.options import with_plan, with_screen
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import FileError, SettingError, reason_of
+from hedgerow.errors import FileError, SettingError, reason_of, show_controls
 
 if TYPE_CHECKING:
     from hedgerow.release.plan import Plan
@@ -57,7 +57,7 @@ def init(
         screen.result({"command": as_command(plan)})
         return
     if out is None:
-        screen.say(commented_text(plan).rstrip())
+        screen.say(*commented_text(plan).rstrip().split("\n"))
         screen.result(plan.mapping())
         return
     paths: dict[str, Any] = {  # as a plan file at `out` should name them: relative to itself
@@ -81,9 +81,10 @@ def _ask(flags: dict[str, Any]) -> dict[str, Any]:
             answers[name] = typer.prompt(question, default=default, **kind)
 
     fill("data", "Confidential file", type=Path)
-    read = formats.read(answers["data"], encoding=answers["encoding"], delimiter=answers["delimiter"])
+    given = {name: answers[name] for name in ("encoding", "delimiter", "header")}
+    read = formats.read(answers["data"], **given)
     columns = read.frame.column_names
-    typer.echo("Its columns: " + ", ".join(columns[:40]) + (" …" if len(columns) > 40 else ""))
+    typer.echo(show_controls("Its columns: " + ", ".join(columns[:40]) + (" …" if len(columns) > 40 else "")))
     outcome = typer.prompt("Column to protect")
     predictors = typer.prompt("Public columns that explain it, with + between them", default="1")
     answers["formula"] = f"{outcome if outcome.isidentifier() else f'`{outcome}`'} ~ {predictors}"

@@ -146,17 +146,17 @@ def inspect(
     verified = verify_release(folder)
     certificate = verified.certificate
     result = json.loads(certificate.json()) | {"problems": list(verified.problems)}
-    screen.say(f"Release {certificate.release} of {certificate.date}\n\n{certificate.claim}\n")
+    screen.say(f"Release {certificate.release} of {certificate.date}", "", certificate.claim, "")
     screen.facts(certificate.facts())
     for title, lines in (
         ("Not covered", certificate.not_covered),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
-        screen.say("\n- ".join([f"\n{title}:", *lines]))
+        screen.say("", f"{title}:", *(f"- {line}" for line in lines))
     screen.say("")
     if not verified.problems:
         copy = certificate.copies[0]
-        first = formats.read(verified.public / copy.file, format=copy.format).frame
+        first = formats.read(verified.public / copy.file, format=copy.format, header=True).frame
         columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
         screen.table("Columns of each copy", columns)
         screen.table(
@@ -172,7 +172,7 @@ def inspect(
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        screen.say("\nConfidential: what was achieved on the data at hand")
+        screen.say("", "Confidential: what was achieved on the data at hand")
         screen.facts(summary.items())
         result["confidential"] = summary
     screen.result(result)

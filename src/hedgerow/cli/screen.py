@@ -1,6 +1,7 @@
 """What the command shows: facts and tables on standard output, notes, progress and errors on standard error.
 
-Nothing is interpreted as markup, since names of columns may hold brackets. Nothing here shows a value of the
+Names of columns, files and datasets may hold anything. Whatever is shown passes `_line` or `json_text`, where
+control characters are written out, and nothing is interpreted as markup. Nothing here shows a value of the
 data; figures computed from it are labelled confidential by the commands that show them.
 """
 
@@ -17,6 +18,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from hedgerow.errors import CONTROLS, show_controls
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -26,10 +29,10 @@ class Screen:
     as_json: bool = False
     noted: set[str] = field(default_factory=set)  # a note is shown once, however often it comes up
 
-    def say(self, text: str) -> None:
-        """A line for people."""
-        if not self.quiet and not self.as_json:
-            _out().print(Text(text), soft_wrap=True)
+    def say(self, *lines: str) -> None:
+        """Lines for people."""
+        for line in () if self.quiet or self.as_json else lines:
+            _out().print(_line(line), soft_wrap=True)
 
     def facts(self, rows: Collection[tuple[str, object]]) -> None:
         """Names and values, below each other."""
@@ -41,23 +44,23 @@ class Screen:
         """Rows of figures under their names."""
         if self.quiet or self.as_json or not rows:
             return
-        table = Table(title=Text(title), title_justify="left", header_style="")
+        table = Table(title=_line(title), title_justify="left", header_style="")
         for name in rows[0]:
-            table.add_column(Text(name), justify="left" if isinstance(rows[0][name], str) else "right")
+            table.add_column(_line(name), justify="left" if isinstance(rows[0][name], str) else "right")
         for row in rows:
-            table.add_row(*(Text(format_figure(value)) for value in row.values()))
+            table.add_row(*(_line(format_figure(value)) for value in row.values()))
         _out().print(table)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result for machines."""
         if self.as_json:
-            sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+            sys.stdout.write(json_text(value))
 
     def note(self, text: str) -> None:
         """Something to know before relying on a result."""
         if not self.quiet and text not in self.noted:
             self.noted.add(text)
-            _err().print(Text(f"note: {text}", style="yellow"), soft_wrap=not sys.stderr.isatty())
+            _err().print(_line(f"note: {text}", style="yellow"), soft_wrap=not sys.stderr.isatty())
 
     @contextmanager
     def progress(self, steps: int) -> Iterator[Callable[[str], None]]:
@@ -77,9 +80,16 @@ def show_error(title: str, message: str) -> None:
     """One readable block."""
     console = _err()
     if console.is_terminal:
-        console.print(Panel(Text(message), title=title, title_align="left", border_style="red"))
+        console.print(Panel(_line(message), title=title, title_align="left", border_style="red"))
     else:
-        sys.stderr.write(f"{title}: {message}\n")
+        sys.stderr.write(f"{title}: {show_controls(message)}\n")
+
+
+def json_text(value: Any) -> str:
+    """JSON that reads back the same and does not steer the terminal it is shown on."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    # JSON escapes the ASCII controls alone; its own line breaks stay.
+    return CONTROLS.sub(lambda each: each[0] if each[0] == "\n" else f"\\u{ord(each[0]):04x}", text) + "\n"
 
 
 def format_figure(value: Any) -> str:
@@ -87,6 +97,10 @@ def format_figure(value: Any) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _line(text: str, *, style: str = "") -> Text:
+    return Text(show_controls(text), style=style)
 
 
 def _out() -> Console:

@@ -91,7 +91,7 @@ def audit(
     plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
         losses = audit_plan(plan, riskiest=riskiest, sample=sample, progress=tell)
-    screen.say(str(losses))
+    screen.say(*str(losses).split("\n"))
     if picture is not None:
         drawn = io.BytesIO()
         losses.plot().savefig(drawn, format="png", dpi=110)
@@ -120,7 +120,7 @@ def attack(
     plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
         attempt = attack_plan(plan, record=record, trials=trials, progress=tell)
-    screen.say(str(attempt))
+    screen.say(*str(attempt).split("\n"))
     screen.result({"confidential": True, **asdict(attempt), "breach": attempt.breach})
 
 
@@ -165,7 +165,7 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
         facts["remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
     screen.facts(facts.items())
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", estimate.prices)
-    screen.say(estimate.advice)
+    screen.say(*estimate.advice.split("\n"))
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
     result = {"confidential": True, "facts": facts, "prices": estimate.prices, "advice": estimate.advice}
     screen.result(result | ({"wider_boxes": estimate.wider} if estimate.wider else {}))

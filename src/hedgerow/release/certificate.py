@@ -9,7 +9,8 @@ dataclasses are its form as well: `Certificate.loads` refuses whatever their ann
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from hedgerow import __version__
-from hedgerow.errors import FieldError, ReleaseError
+from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
@@ -30,6 +31,9 @@ LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
 Above0 = Annotated[Finite, Field(gt=0)]
 From1 = Annotated[Whole, Field(ge=1)]
+
+# What CommonMark takes for HTML, a link in angle brackets, or the address of a link: a backslash goes there.
+_TAG_OR_LINK = re.compile(r"<(?=/?[A-Za-z][\w-]*[\s/>]|[!?]|[A-Za-z][\w+.-]*:|[^\s<>]*@)|(?<=\])[(\[:]")
 
 
 class _Strict:
@@ -156,25 +160,27 @@ class Certificate(_Strict):
         return hashlib.sha256(self.json().encode()).hexdigest()
 
     def markdown(self) -> str:
-        """For people."""
+        """For people. Names of columns may hold anything: none of it is taken for Markdown."""
         lines = [f"# Certificate of release {self.release}", "", f"Made on {self.date}.", "", "## Claim", ""]
-        lines += [self.claim, "", "| | |", "| --- | --- |"]
-        cells = [(name, value.replace("|", "\\|").replace("\n", " ")) for name, value in self.facts()]
+        lines += [_escape(self.claim), "", "| | |", "| --- | --- |"]
+        cells = [(name, _escape(value).replace("|", "\\|")) for name, value in self.facts()]
         lines += [f"| {name} | {cell} |" for name, cell in cells]
         if self.processing:
-            lines += ["", "## Processing after the draw", "", *(f"- {text}" for text in self.processing)]
+            lines += ["", "## Processing after the draw", "", *_list(self.processing)]
         if self.left_open is not None:
-            lines += ["", "## What the range leaves open", "", self.left_open]
-        lines += ["", "## Not covered", "", *(f"- {text}" for text in self.not_covered)]
+            lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
+        lines += ["", "## Not covered", "", *_list(self.not_covered)]
         lines += ["", "## Assumed to be public", ""]
-        lines += [f"- {item.what}. *Why:* {item.because}" for item in self.assumed_public]
+        lines += [
+            f"- {_escape(item.what)}. *Why:* {_escape_headings(item.because)}" for item in self.assumed_public
+        ]
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
         lines += [f"| plan.yaml | | {self.plan} |"]
-        changes = [f"- {copy.file}: {change}" for copy in self.copies for change in copy.changes]
+        changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())
-        return "\n".join([*lines, "", f"Made with {made_with}.", ""])
+        return "\n".join([*lines, "", f"Made with {_escape(made_with)}.", ""])
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures and columns, one by one."""
@@ -200,6 +206,20 @@ class Certificate(_Strict):
         if self.used_not_released:
             facts += [("columns used but not released", ", ".join(self.used_not_released))]
         return [*facts, ("randomness", "a seed set by hand" if self.seeded else "from the operating system")]
+
+
+def _escape(text: str) -> str:
+    """Text of our own, with names in it: no tags, links or line breaks of theirs."""
+    return show_controls(_TAG_OR_LINK.sub(r"\\\g<0>", text.replace("\\", "\\\\")))
+
+
+def _escape_headings(text: str) -> str:
+    """The owner's own words, which may have links and several lines, but no heading."""
+    return "\n".join(map(show_controls, re.sub(r"(\n\s*)(?=[#=-])", r"\1\\", text).split("\n")))
+
+
+def _list(texts: Iterable[str]) -> list[str]:
+    return [f"- {_escape(text)}" for text in texts]
 
 
 def schema() -> dict[str, Any]:

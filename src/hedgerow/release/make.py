@@ -32,7 +32,7 @@ from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING
-from hedgerow.release.plan import Plan
+from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
 
@@ -106,12 +106,12 @@ def _write_public(
     draft: Draft, prepared: Prepared, sample: Release, release: str, tell: Progress
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.format.suffix}"
+    plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.like.format.suffix}"
     for number, table in enumerate(sample.tables, 1):
         tell(f"writing copy {number} of {plan.settings.copies}")
         file = formats.write(
-            table.select(prepared.released), draft.path / PUBLIC / place.format(number), prepared.source,
-            format=prepared.format, formulas=plan.outputs.formulas,
+            prepared.copy_to_write(table), draft.path / PUBLIC / place.format(number), prepared.like,
+            formulas=plan.outputs.formulas,
         )  # fmt: skip
         copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")
@@ -169,6 +169,8 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     if isinstance(family, Family) and family.settings():
         declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
         pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]
+    if plan.outputs.dictionary != DictionaryEntry():
+        pairs += [(f"what the copies' data dictionary says of '{outcome}'", _DECLARED)]
     who = "who is in the table, in which order, how many records there are"
     pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
     kind = prepared.table.schema.field(outcome).type
@@ -190,6 +192,8 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         )
     for note in prepared.source.notes:
         _warn(f"Reading the data: {note}")
+    for note in prepared.like.notes:
+        _warn(f"Writing the copies: {note}")
     if prepared.dropped_rows:
         _warn(
             f"{prepared.dropped_rows} rows without a value in a column of the formula were dropped. The "

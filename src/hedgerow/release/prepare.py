@@ -22,17 +22,18 @@ class Prepared:
 
     plan: Plan
     source: Source  # rows that are synthesized, all columns
+    like: Source  # what copies are written like: it says of the protected column what the plan declares
     table: pa.Table  # what the fit sees: columns that are used or released
     outcome: str
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
 
-    @property
-    def format(self) -> Format:
-        """The kind of file the copies are."""
-        chosen = self.plan.outputs.format
-        return Format(chosen) if chosen is not None else self.source.format.written_as
+    def copy_to_write(self, copy: pa.Table) -> pa.Table:
+        """A copy as it is written: the released columns, with the levels that the plan keeps."""
+        for name in self.plan.outputs.keep_levels:
+            copy = copy.set_column(copy.column_names.index(name), name, self.table.column(name))
+        return copy.select(self.released)
 
     def synthesizer(self, **changes: Any) -> Synthesizer:
         """The plan's synthesizer, not fitted; changes replace settings of the plan."""
@@ -58,7 +59,7 @@ def prepare(plan: Plan) -> Prepared:
     outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
     used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
-    whole.require([*used, *plan.outputs.drop, *plan.outputs.keep])
+    whole.require([*used, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
     if outcome in plan.outputs.drop:
         raise SettingError(
             f"Column '{outcome}' is the protected column; without it there is nothing to release."
@@ -70,15 +71,26 @@ def prepare(plan: Plan) -> Prepared:
         raise SettingError(
             f"The range reads the protected column '{outcome}'. A range must come from public columns."
         )
+    misplaced = [name for name in plan.outputs.keep_levels if name in (outcome, *plan.outputs.drop)]
+    if misplaced:
+        raise SettingError(
+            f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
+            "of the copies; what they may say of the protected one goes under outputs.dictionary."
+        )
     source, dropped = _drop_incomplete(plan, source, (outcome, *predictors))
     columns, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
     released = tuple(name for name in columns if name not in left_out)
     fitted = {*released, *used}
-    formats.check(source.frame.select(released), source, format=outputs.format, formulas=outputs.formulas)
+    like = formats.source_of_copies(
+        source, released, outcome, outputs.dictionary, keep=outputs.keep_levels,
+        format=None if outputs.format is None else Format(outputs.format),
+    )  # fmt: skip
+    formats.check(source.frame.select(released), like, formulas=outputs.formulas)
     return Prepared(
         plan=plan,
         source=source,
+        like=like,
         table=source.frame.select([name for name in columns if name in fitted]),
         outcome=outcome,
         released=released,

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from hedgerow.errors import PlanError
+from hedgerow.errors import CONTROLS, PlanError
 
 LARGEST = 1 << 18  # bytes; the longest honest plan has a few thousand
 _DEEPEST = 20
@@ -103,7 +103,10 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(
     str,
     lambda dumper, value: dumper.represent_scalar(
-        "tag:yaml.org,2002:str", value, style=None if plain(value) is value else '"'
+        "tag:yaml.org,2002:str",
+        value,
+        # In quotes control characters are escaped, or may be by whoever shows the text.
+        style=None if plain(value) is value and not CONTROLS.search(value) else '"',
     ),
 )
 

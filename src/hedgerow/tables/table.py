@@ -17,11 +17,12 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
-from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
+from narwhals.dependencies import is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
 from hedgerow.errors import DataError, list_some
+from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Grid, Support
 
 
@@ -275,7 +276,9 @@ class Table:
             if [str(level) for level in own.categories] != [str(level) for level in levels]:
                 own = type(own)(list(levels), ordered=own.ordered)
             native[name] = own.construct_array_type().from_codes(values.astype(np.int64), dtype=own)
-            return _detach(native)
+            return detach(native, name)
+        elif dtype == nw.Categorical and is_pyarrow_table(self.native):
+            return detach(_with_category(self.native, name, values, levels), name)
         else:
             words = np.asarray(levels, dtype=None if dtype == nw.Boolean else object)
             cells = words[values.astype(np.int64)]
@@ -285,7 +288,7 @@ class Table:
         native = self.frame.with_columns(fresh.cast(dtype)).to_native()
         if own is not None and native.dtypes[name] != own:
             native = native.astype({name: own})
-        return _detach(native)
+        return detach(native, name)
 
     def drop(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""
@@ -314,12 +317,13 @@ class Table:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
 
 
-def _detach(native: Any) -> Any:
-    """A table that shares neither memory nor notes with the confidential one."""
-    if is_pyarrow_table(native):
-        notes = {key: note for key, note in (native.schema.metadata or {}).items() if key == b"pandas"}
-        return native.replace_schema_metadata(notes or None)
-    if is_pandas_like_dataframe(native):
-        native = native.copy(deep=True)
-        native.attrs = {}
-    return native
+def _with_category(native: Any, name: str, values: PerRecord, levels: Sequence[Any]) -> Any:
+    """An Arrow table with a category replaced: all declared levels, whether they occur or not."""
+    import pyarrow as pa
+
+    place = native.column_names.index(name)
+    kind = native.schema.field(place).type
+    words = pa.array([str(level) for level in levels]).cast(kind.value_type)
+    codes = pa.array(values.astype(np.int64)).cast(kind.index_type)
+    column = pa.DictionaryArray.from_arrays(codes, words, ordered=kind.ordered)
+    return native.set_column(place, pa.field(name, kind), column)

@@ -30,8 +30,9 @@ from hedgerow.release import text
 from hedgerow.release.document import read
 from hedgerow.release.plan import parts
 from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, Outputs, Read
+from hedgerow.tables.files import DictionaryEntry
 
-__all__ = ["Outputs", "Plan", "Read"]
+__all__ = ["DictionaryEntry", "Outputs", "Plan", "Read"]
 
 
 @dataclass(frozen=True, init=False)
@@ -156,8 +157,20 @@ class Plan:
         return text.dump(self.mapping())
 
     def public(self) -> "Plan":
-        """The plan as it may be published: without paths, ledger and seed."""
-        return replace(self, data=None, ledger=None, seed=None)
+        """The plan as it may be published.
+
+        Without paths, ledger and seed, and without names that are none of the receiver's business: those of
+        the dataset and of dropped columns. The certificate names the dropped columns that were used.
+        """
+        return replace(
+            self,
+            data=None,
+            read=replace(self.read, text=()),
+            dataset=None,
+            ledger=None,
+            outputs=replace(self.outputs, drop=()),
+            seed=None,
+        )
 
     @property
     def digest(self) -> str:

@@ -23,8 +23,9 @@ _PLAIN = ("data", "formula", "bound", "epsilon", "copies", "draws", "known", "sa
 _WRITTEN = ("family", "prior", "weights")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
-             "missing_word": "missing", "text": "text"},
-    "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas"},
+             "missing_word": "missing", "text": "text", "header": "header"},
+    "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas",
+                "dictionary": "dictionary", "keep_levels": "keep_levels"},
 }  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
 
@@ -36,7 +37,9 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     plain |= {name: flags[name] for name in (*_PLAIN, "debias") if name in flags}
     plain |= {name: text.load(flags[name], f"--{name}") for name in _WRITTEN if name in flags}
     for key, names in _PARTS.items():
-        part = {short: flags[name] for name, short in names.items() if name in flags}
+        part = {short: flags[name] for name, short in names.items() if flags.get(name, False) is not False}
+        if "dictionary" in part:
+            part["dictionary"] = text.load(part["dictionary"], "--dictionary")
         if part:
             plain[key] = plain.get(key, {}) | part
     if flags.get("drop_missing"):
@@ -154,6 +157,10 @@ def to_flags(plan: Plan) -> list[str]:
         for name, short in names.items():
             value = plain.get(key, {}).get(short, [])
             flag = name.replace("_", "-")
+            if value is True:
+                arguments.append(f"--{flag}")
+                continue
+            value = text.dump_line(value) if isinstance(value, dict) else value
             arguments += [f"--{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     standard = plain["standard"]
     whole = set(standard) - {"kind", "range", "public_weight"}  # parts without a flag go along as YAML

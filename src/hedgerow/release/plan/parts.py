@@ -7,7 +7,7 @@ is one more row of its table: its keys are the attributes of its class.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
@@ -39,7 +39,7 @@ from hedgerow.release.document import (
     optional,
     refusal,
 )
-from hedgerow.tables.files import MISSING_WORDS, Format
+from hedgerow.tables.files import MISSING_WORDS, DictionaryEntry, Format
 from hedgerow.tables.files.csv_writer import FORMULAS
 
 VERSION = 1
@@ -187,18 +187,24 @@ class Read:
     decimal: str = "."
     missing: tuple[str, ...] = MISSING_WORDS
     text: tuple[str, ...] = ()
+    header: bool = False
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of the copies: their format (None: the input's), columns to leave out, formula cells, and
-    columns to keep even if they give the protected one away.
+    """The files of the copies: their format (None: the input's), columns to leave out, formula cells.
+
+    `keep` names columns that stay even if they give the protected one away, `dictionary` is what the copies
+    say of the protected column, `keep_levels` the public columns that keep levels and labels which do not
+    occur.
     """
 
     format: str | None = None
     drop: tuple[str, ...] = ()
     formulas: str = "refuse"
     keep: tuple[str, ...] = ()
+    dictionary: DictionaryEntry = field(default_factory=DictionaryEntry)
+    keep_levels: tuple[str, ...] = ()
 
 
 class _Family(Part):
@@ -232,6 +238,17 @@ class _Read(Part):
     decimal: Literal[".", ","] = optional()
     missing: list[Text] = optional("words that stand for a missing value in a CSV file")
     text: list[Text] = optional("columns to keep as text")
+    header: Flag = optional("the first line of a CSV file holds names, though it looks like a record")
+
+
+_DISPLAY = r"^(%[-0-9.,a-zA-Z]{1,12}|[A-Za-z]{1,10}[0-9]{1,3}(\.[0-9]{1,2})?)$"
+
+
+class _Entry(Part):
+    makes = DictionaryEntry
+    label: Text = optional("what the column is")
+    values: dict[Whole | Finite | Text, Text] = optional("codes and what they mean: {1: low, 2: high}")
+    display: AnyText = optional("display format: %12.0g in Stata, F8.2 in SPSS", pattern=_DISPLAY)
 
 
 class _Outputs(Part):
@@ -242,6 +259,8 @@ class _Outputs(Part):
     drop: list[Text] = optional("columns that stay out of the copies")
     formulas: Annotated[str, OneOf(FORMULAS)] = optional("text that a spreadsheet would run")
     keep: list[Text] = optional("columns to release even if they give the protected one away")
+    dictionary: _Entry = optional("what the copies say of the protected column, in Stata and SPSS")
+    keep_levels: list[Text] = optional("public columns that keep levels and labels which do not occur")
 
 
 _OWN: Keys = {"enum": [*BOUNDED]}
@@ -318,7 +337,8 @@ def write(value: Any, what: str) -> dict[str, Any]:
 def write_changes(value: Any) -> dict[str, Any]:
     """The attributes of a prior, of `Read` or of `Outputs` that differ from their defaults."""
     default = vars(type(value)())
-    return {name: item for name, item in vars(value).items() if item != default[name]}
+    changed = {name: item for name, item in vars(value).items() if item != default[name]}
+    return {name: write_changes(item) if is_dataclass(item) else item for name, item in changed.items()}
 
 
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:

@@ -17,9 +17,10 @@ apart, and narwhals works on it. Reading says what was missing (`Source.missing`
 Guarantee: writing puts a whole file in place or none, and the same table always gives the same bytes: no
 time, path, file label, pandas index or value hidden under a null is written.
 
-Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted), `csv`
-and `csv_writer`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their dates) and
-`statistical_writer` (Stata and SPSS out).
+Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
+`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
+and `csv_writer`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their dates)
+and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
 `read`, `check` and `_write_table` below.
@@ -41,9 +42,13 @@ from hedgerow.tables.files.columnar import count_missing, read_columnar, write_c
 from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
+from hedgerow.tables.files.dictionary import DictionaryEntry, source_of_copies
 from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Written, as_format, format_of
 
-__all__ = ["MISSING_WORDS", "Format", "Missing", "Source", "Written", "check", "format_of", "read", "write"]
+__all__ = [
+    "MISSING_WORDS", "DictionaryEntry", "Format", "Missing", "Source", "Written", "check", "format_of",
+    "read", "source_of_copies", "write",
+]  # fmt: skip
 
 
 def read(
@@ -55,11 +60,12 @@ def read(
     decimal: str = ".",
     missing: Collection[str] = MISSING_WORDS,
     text: Collection[str] = (),
+    header: bool = False,
 ) -> Source:
     """A table from a file, by its ending or the given format.
 
-    `delimiter`, `decimal`, `missing` and `text` (columns to keep as text) are for CSV; `encoding` is for CSV,
-    Stata, SPSS and SAS.
+    `delimiter`, `decimal`, `missing`, `text` (columns to keep as text) and `header` (the first line holds
+    names, though it looks like a record) are for CSV; `encoding` is for CSV, Stata, SPSS and SAS.
     """
     path = Path(path)
     kind = as_format(format) if format is not None else format_of(path)
@@ -73,7 +79,7 @@ def read(
         with path.open("rb"):
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
-            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text)
+            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text, header=header)
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         from hedgerow.tables.files.statistical import read_statistical
@@ -159,7 +165,7 @@ def _write_table(
     """Writes the file; returns what its format could not hold."""
     changes: list[str] = []
     dictionary = source.dictionary
-    labelled = sorted({*dictionary.labels, *dictionary.value_labels})
+    labelled = sorted({*dictionary.labels, *dictionary.value_labels} & set(table.column_names))
     if kind in (Format.STATA, Format.SPSS):
         from hedgerow.tables.files.statistical_writer import write_statistical
 

@@ -9,7 +9,8 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from hedgerow.errors import FileError
-from hedgerow.tables.files.columns import check_flat, is_text, join_chunks
+from hedgerow.tables.files.buffers import own_buffers
+from hedgerow.tables.files.columns import check_flat, join_chunks
 from hedgerow.tables.files.source import Format, Missing, Source, freeze
 
 _ROW_GROUP = 1 << 20
@@ -52,7 +53,7 @@ def count_missing(table: pa.Table) -> dict[str, Missing]:
 def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
     """The same table gives the same bytes, whatever its chunks were."""
     # Statistics in the footer come from the written values alone. No column's bytes depend on another.
-    columns = [_canonical(join_chunks(column)) for column in table.columns]
+    columns = [own_buffers(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     if kind is Format.PARQUET:
@@ -60,34 +61,3 @@ def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
         return
     with pyarrow.ipc.new_file(file, clean.schema) as writer:
         writer.write_table(clean)
-
-
-def _canonical(column: pa.Array) -> pa.Array:
-    """The same values in buffers that hold nothing else.
-
-    Arrow keeps whatever lies under a null, and writes it to IPC files: a value masked by a null would
-    leave with the file. Here each null lies on zeros, and equal columns have equal bytes.
-    """
-    if pa.types.is_null(column.type):
-        return column
-    if pa.types.is_dictionary(column.type):
-        indices, words = _canonical(column.indices), _canonical(column.dictionary)
-        return pa.DictionaryArray.from_arrays(indices, words, ordered=column.type.ordered)
-
-    def bitmap(flags: pa.Array) -> pa.Buffer:
-        # A boolean array's values are a bitmap: exactly what a validity buffer is.
-        return pa.array(flags.to_numpy(zero_copy_only=False)).buffers()[1]
-
-    valid = bitmap(pc.is_valid(column)) if column.null_count else None
-    if pa.types.is_boolean(column.type):
-        buffers = [valid, bitmap(pc.fill_null(column, False))]
-        return pa.Array.from_buffers(column.type, len(column), buffers)
-    if is_text(column.type):
-        # Joining with nothing copies, and a copy drops what lies outside a slice.
-        filled = pa.concat_arrays([pc.fill_null(column, ""), pa.array([], column.type)])
-        return pa.Array.from_buffers(column.type, len(column), [valid, *filled.buffers()[1:]])
-    width = column.type.bit_width // 8
-    zero = pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(bytes(width))])[0]
-    filled = pc.fill_null(column, zero)
-    values = filled.buffers()[1].slice(filled.offset * width, len(filled) * width)
-    return pa.Array.from_buffers(column.type, len(column), [valid, values])

@@ -8,6 +8,9 @@ numbers beyond 64 bits stay text.
 Missing: an empty cell always; in a column of numbers, booleans or dates also the words in `missing`
 ("NA", "NaN", …). In a text column those words are text, since NA may be Namibia. Blank lines are skipped
 when there is more than one column.
+
+A first line that looks like a record is no header: as names its cells would be printed, published and
+quoted by every message. It is refused without a word of it, unless the caller says that it holds names.
 """
 
 import csv
@@ -25,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from hedgerow.errors import DataError, FileError, list_some
-from hedgerow.tables.files.columns import EXACT, check_flat, check_unique
+from hedgerow.tables.files.columns import EXACT, check_flat
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, Stamp, freeze
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
@@ -46,10 +49,14 @@ def read_csv(
     decimal: str,
     missing: Collection[str],
     text: Collection[str],
+    *,
+    header: bool = False,
 ) -> Source:
     """A CSV file with a header as a `Source`."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
     names, cells = _split(path.name, body, dialect)
+    if not header:
+        _check_header(path.name, names, cells, decimal, missing)
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(
@@ -121,19 +128,21 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: the first line is no header. Pass the delimiter, or export it again."
         ) from None
-    # A first row of data taken for a header would be quoted by every later message: this check comes first.
-    if all(re.match(_NUMBER, cell) for cell in header):
-        raise DataError(
-            f"{name}: all {len(header)} cells of the first line are numbers, so it is not a header. Add a "
-            "line with column names."
-        )
     blank = sum(not cell for cell in header)
     if blank:
         raise DataError(
             f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
             "numbers is best left out."
         )
-    check_unique(header, name)
+    repeated = len(header) - len(set(header))
+    if repeated:
+        # By place: the first line may be a record.
+        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
+        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
+        raise DataError(
+            f"{name}: {repeated} of {len(header)} cells of the first line repeat another (columns "
+            f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
+        )
     ragged: list[int] = []
     numbered = [str(place) for place in range(len(header))]
 
@@ -174,6 +183,28 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     if table.num_rows == 0:
         raise DataError(f"{name}: a header of {len(header)} columns and no rows. At least one row is needed.")
     return header, table
+
+
+def _check_header(
+    file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
+) -> None:
+    """Refuses a first line that looks like a record: a number over numbers, a word that comes again."""
+    alike = 0
+    for name, column in zip(names, cells.columns, strict=True):
+        word = name.replace(",", ".") if decimal == "," else name
+        pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
+        if pattern is None:
+            alike += name in missing or pc.index(column, name).as_py() >= 0
+            continue
+        plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
+        present = len(column) - column.null_count
+        alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+    if alike:
+        raise DataError(
+            f"{file}: the first line looks like a record, not like column names: {alike} of its {len(names)} "
+            "cells are like those below them. Add a line with column names; if these are names, say so with "
+            "header=True (--header)."
+        )
 
 
 class _Types:
