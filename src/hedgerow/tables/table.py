@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
-from narwhals.dependencies import is_pyarrow_table
+from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
