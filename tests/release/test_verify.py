@@ -257,17 +257,33 @@ def test_releases_of_version_1_still_verify(tmp_path):
     ("state", "told"),
     [("pending", "its entry is pending"), ("spent", "its entry is spent"), ("void", "never became visible")],
 )
-def test_the_ledger_must_know_the_certificate_of_a_release(make, monkeypatch, tmp_path, state, told):
+def test_the_ledger_must_know_the_certificate_of_a_release(release, tmp_path, state, told):
+    certificate = hr.verify_release(release).certificate
+    with Ledger.open(tmp_path / "other.sqlite") as ledger:
+        ledger.reserve(
+            fingerprint="0" * 64, relation="withheld", epsilon=certificate.epsilon.total, copies=1,
+            plan=certificate.plan, release=certificate.release,
+        )  # fmt: skip
+        if state != "pending":
+            ledger.settle(certificate.release, state, note="test")
+        problems = " ".join(hr.verify_release(release, ledger=ledger).problems)
+    assert told in problems
+    assert "recorded no certificate" in problems
+
+
+def test_a_release_that_was_never_confirmed_is_held_against_the_certificate_announced(
+    make, monkeypatch, tmp_path
+):
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "confirm", lambda *_, **__: None)
         made = make()
-    release = made.certificate.release
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-        if state != "pending":
-            ledger.settle(release, state, note="test")
-        problems = " ".join(hr.verify_release(made.folder, ledger=ledger).problems)
-    assert told in problems
-    assert "recorded no certificate" in problems
+        problems = hr.verify_release(made.folder, ledger=ledger).problems
+        assert "its entry is pending" in " ".join(problems)
+        path = made.folder / "public" / "certificate.json"
+        path.write_bytes(path.read_bytes().replace(made.certificate.date.encode(), b"2001-01-01"))
+        problems = hr.verify_release(made.folder, ledger=ledger).problems
+    assert "certificate.json is not the one the ledger recorded." in problems
 
 
 def test_a_certificate_told_by_another_channel(release, hedgerow):
