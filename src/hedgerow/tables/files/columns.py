@@ -11,6 +11,7 @@ import pyarrow as pa
 from hedgerow.errors import DataError, list_some
 
 EXACT = 2**53  # whole numbers up to here are exact as doubles
+MOST_COLUMNS = 10_000  # each takes a millisecond, and a line of every certificate
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -53,6 +54,15 @@ def _from_pandas(frame: pd.DataFrame) -> pa.Table:
         f"{len(mixed)} columns mix types or hold objects ({list_some(mixed)}). Convert each to one type, "
         "with astype."
     )
+
+
+def check_width(columns: int, where: str) -> None:
+    """Refuses a file of very many columns before their cells are read."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{where}: {columns} columns; at most {MOST_COLUMNS} are read. Keep those that are needed, or check "
+            "the delimiter."
+        )
 
 
 def check_unique(names: list[str], where: str) -> None:
