@@ -60,8 +60,8 @@ def check_width(columns: int, where: str) -> None:
     """Refuses a file of very many columns before their cells are read."""
     if columns > MOST_COLUMNS:
         raise DataError(
-            f"{where}: {columns} columns; at most {MOST_COLUMNS} are read. Keep those that are needed, or check "
-            "the delimiter."
+            f"{where}: {columns} columns; at most {MOST_COLUMNS} are read. Keep those that are needed, or "
+            "check the delimiter."
         )
 
 
