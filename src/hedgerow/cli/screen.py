@@ -4,10 +4,12 @@ Nothing is interpreted as markup, since names of columns may hold brackets. Noth
 data; figures computed from it are labelled confidential by the commands that show them.
 """
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,11 +77,28 @@ class Screen:
 
 def show_error(title: str, message: str) -> None:
     """One readable block."""
-    console = _err()
-    if console.is_terminal:
-        console.print(Panel(Text(message), title=title, title_align="left", border_style="red"))
-    else:
-        sys.stderr.write(f"{title}: {message}\n")
+    with suppress(OSError):  # nowhere left to say it
+        console = _err()
+        if console.is_terminal:
+            console.print(Panel(Text(message), title=title, title_align="left", border_style="red"))
+        else:
+            sys.stderr.write(f"{title}: {message}\n")
+
+
+def open_streams() -> None:
+    """Makes standard output and error usable, whatever the caller handed over.
+
+    What was closed becomes a sink: else the next file that is opened, a copy or the ledger, would take its
+    number and with it whatever a library prints there. What a terminal cannot spell is shown escaped.
+    """
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(spare)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def format_figure(value: Any) -> str:

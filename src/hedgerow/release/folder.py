@@ -33,6 +33,16 @@ def check_place(out: Path) -> None:
     if not os.access(out.parent, os.W_OK | os.X_OK):
         raise FileError(f"{out.name}: no permission to write where it should go. Choose another folder.")
     check_outside_releases(out)
+    try:
+        out.name.encode()  # the ledger notes it
+        os.lstat(Draft(out, "0" * 16).path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError):
+        raise FileError(
+            f"The name of the release folder ({len(out.name)} characters) is too long, or not UTF-8 text. "
+            "Choose a short, plain name."
+        ) from None
 
 
 def check_outside_releases(place: Path) -> None:

@@ -31,7 +31,8 @@ def read_columnar(path: Path, kind: Format) -> Source:
                 check_width(len(reader.schema), path.name)
                 table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+        table.column_names  # noqa: B018 - bytes that are no text are noticed here
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, PermissionError):
             raise
         # Arrow's own message may quote bytes of the file.
