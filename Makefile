@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RIVAL := .venv-rival
+LOCK := .venv-lock
 
 .PHONY: demo test test-all lint types bench bench-rival lock clean
 
@@ -39,19 +40,26 @@ $(RIVAL)/.installed: bench/rival/requirements.txt
 	$(RIVAL)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Everything is installed at the versions of requirements.lock, then hedgerow itself and the studies in place.
+# Everything is installed as requirements.lock has it, which names the hash of every file that may be
+# installed; then hedgerow itself and the studies in place.
 $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies
 	touch $@
 
-# Resolve the newest versions pyproject.toml allows and write their names and versions.
+# Resolve the newest versions pyproject.toml allows, and write them with the hashes of all their files, those
+# for other platforms included. Names, versions and hashes only: where the files come from is pip's to know.
 lock:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" setuptools
 	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager hatchling editables -e ".[programs]" --group dev
-	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet "pip-tools>=7.5"
+	$(BIN)/python -m pip freeze --all --exclude pip --exclude wheel --exclude-editable > $(LOCK)/requirements.in
+	$(LOCK)/bin/pip-compile $(LOCK)/requirements.in --quiet --output-file requirements.lock --upgrade --generate-hashes \
+		--unsafe-package pip --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host \
+		--no-emit-find-links
 
 clean:
-	rm -rf $(VENV) $(RIVAL) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo
+	rm -rf $(VENV) $(RIVAL) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo

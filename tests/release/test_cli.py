@@ -1,7 +1,9 @@
 """The command: what it does, what it says, and how it ends."""
 
 import json
+import os
 import sqlite3
+import stat
 from datetime import date
 from pathlib import Path
 
@@ -447,3 +449,21 @@ def test_a_corrected_release_says_so_and_costs_the_same(hedgerow, table):
     refused = hedgerow("synthesize", table, *GOOD, "--standard", "unweighted", "--debias", "--out", "other")
     assert refused.code == 2
     assert "no weights whose bias" in refused.text
+
+
+def test_files_with_confidential_settings_are_for_their_owner_and_outside_releases(hedgerow, table, tmp_path):
+    before = os.umask(0)
+    try:
+        plan = ("init", table, "--formula", "x ~ z", "--epsilon", "40", "--seed", "7")
+        assert hedgerow(*plan, "--out", "plan.yaml").code == 0
+        assert hedgerow("synthesize", "--plan", "plan.yaml", "--draws", 200, "--out", "release").code == 0
+        assert hedgerow("ledger", "export", "--out", "ledger.json").code == 0
+    finally:
+        os.umask(before)
+    for name in ("plan.yaml", "ledger.json", "ledger.sqlite"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600, name
+    for command in (plan, ("ledger", "export")):
+        done = hedgerow(*command, "--out", "release/public/x.json")
+        assert done.code == 3
+        assert "inside a release" in done.text
+    assert hedgerow("verify", "release").code == 0

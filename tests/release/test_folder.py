@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -337,8 +338,6 @@ TAMPERED = [
 @pytest.mark.parametrize("how", TAMPERED)
 @pytest.mark.parametrize("alone", [False, True], ids=["whole", "public alone"])
 def test_verify_finds_every_change(original, tmp_path, how, alone):
-    import shutil
-
     release = tmp_path / "release"
     shutil.copytree(original, release)
     if alone:
@@ -407,8 +406,6 @@ def test_a_certificate_is_refused_with_its_place(original, change, told):
 
 
 def test_verify_notices_open_doors_links_and_other_folders(original, tmp_path):
-    import shutil
-
     release = tmp_path / "release"
     shutil.copytree(original, release)
     (release / "confidential" / "summary.json").chmod(0o644)
@@ -435,6 +432,45 @@ def test_a_place_that_is_taken_or_absent_is_refused_before_anything_is_read(make
         with pytest.raises(FileError):
             make(name, data=tmp_path / "does-not-matter.csv")
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_no_release_is_put_inside_another(make, tmp_path):
+    made = make()
+    public = made.folder / "public"
+    (public / "deeper").mkdir()
+    (tmp_path / "link").symlink_to(public)
+    shutil.copytree(public, tmp_path / "handed-on")
+    (tmp_path / ".release.hedgerow-0123456789abcdef.partial").mkdir()
+    for name in (
+        "release/again", "release/public/again", "release/public/deeper/again", "release/confidential/again",
+        "release/public/../again", "link/again", "link/../again", "handed-on/again", "handed-on/deeper/again",
+        ".release.hedgerow-0123456789abcdef.partial/again",
+    ):  # fmt: skip
+        with pytest.raises(FileError, match="inside a release"):
+            make(name, data=tmp_path / "does-not-matter.csv")
+    with pytest.raises(FileError, match="inside a release"):
+        make("other", ledger=public / "ledger.sqlite")
+    assert not (public / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_modes_under_any_umask(make, umask):
+    before = os.umask(umask)
+    try:
+        made = make()
+    finally:
+        os.umask(before)
+    modes = {
+        path.relative_to(made.folder).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in (made.folder, *made.folder.rglob("*"))
+    }
+    for name, mode in modes.items():
+        if name.startswith("confidential"):
+            assert mode == (0o700 if name == "confidential" else 0o600), name
+        else:
+            assert mode == (0o777 if name in (".", "public") else 0o666) & ~umask, name
+    ledger = made.folder.parent / "ledger.sqlite"
+    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
 
 
 def test_a_failure_to_write_gives_the_spend_back(make, monkeypatch, tmp_path):

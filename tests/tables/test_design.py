@@ -1,5 +1,7 @@
 """Formulas: what they build, and what they refuse before anything is evaluated."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -123,6 +125,63 @@ def test_hostile_and_malformed_formulas_are_refused(formula, tmp_path, monkeypat
     with pytest.raises((FormulaError, DataError)):
         build(formula, Table.of(FRAME))
     assert not list(tmp_path.iterdir())
+
+
+# What each would expand to fills no memory and takes no time: it is refused on the way there.
+EXPLODING = [
+    "x ~ (z+w)**40",
+    "x ~ (z+w)**(39+1)",
+    "x ~ z**100000000000",
+    "x ~ (z+w)**1_0",
+    "x ~ (z+w)^٤",
+    "x ~ " + "*".join(f"a{place}" for place in range(60)),
+    "x ~ " + ":".join(["(z+w+g)"] * 30),
+    "x ~ (" + "+".join(f"a{place}" for place in range(40)) + ")**6",
+    "x ~ bs(z, df=abs(-100000))",
+    "x ~ bs(z, df=10*10*10*10)",
+    "x ~ bs(z, df=-(-100000))",
+    "x ~ poly(z, degree=10000)",
+    "x ~ poly(z, 10000)",
+    "x ~ poly(z, exp(9))",
+    "x ~ bs(z, knots=[" + "0.5," * 500 + "])",
+    "x ~ poly(z, 99):poly(w, 99):poly(k, 99)",
+    "x ~ C(k)*C(z)*C(w)",
+    "x ~ g" + " + z" * 30000,
+    "x ~ `" + "k" * 30000 + "`",
+]
+
+
+@pytest.mark.parametrize("formula", EXPLODING, ids=lambda formula: formula[:30])
+def test_formulas_that_explode_are_refused_before_they_are_expanded(formula):
+    rows = 300
+    numbers = {name: np.sin(np.arange(rows) * step) for step, name in enumerate("xzwk", 1)}
+    frame = pd.DataFrame(numbers).assign(g="a")
+    start = time.perf_counter()
+    with pytest.raises(FormulaError) as caught:
+        build(formula, Table.of(frame))
+    assert time.perf_counter() - start < 2
+    assert len(str(caught.value)) < 600
+
+
+def test_bounds_of_formulas_leave_room_for_honest_ones():
+    table = Table.of(pd.DataFrame(np.random.default_rng(1).random((400, 7)), columns=list("xzwkabc")))
+    assert len(build("x ~ (z + w + k + a + b + c)**3", table).columns) == 42
+    assert len(build("x ~ z*w*k*a*b", table).columns) == 32
+    assert len(build("x ~ bs(z, knots=[0.0, 0.5], lower_bound=-1000, upper_bound=1000)", table).columns) == 6
+    assert len(build("x ~ " + "z + " * 2000 + "w", table).columns) == 3
+    assert len(build("x ~ " + "(" * 2000 + "z" + ")" * 2000, table).columns) == 2
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_category_of_very_many_levels_is_refused_before_it_is_encoded(convert):
+    words = [f"{place}" for place in range(20_000)]
+    frame = pd.DataFrame({"x": np.arange(20_000) + 1.0, "g": words, "unused": ["1", "2"] * 10_000})
+    frame["unused"] = frame["unused"].astype(pd.CategoricalDtype(words, ordered=True))
+    for formula in ("x ~ g", "x ~ C(g)", "x ~ unused"):
+        if formula == "x ~ unused" and convert is pl.from_pandas:
+            continue  # of a polars category only the levels that occur are encoded
+        with pytest.raises(FormulaError, match="at most 10000 columns"):
+            build(formula, Table.of(convert(frame)))
 
 
 def test_aliases_of_backticked_names_cannot_collide():

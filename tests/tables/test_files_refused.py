@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.ipc
 import pytest
 
 from hedgerow.errors import DataError, FileError, HedgerowError, SettingError
@@ -210,6 +211,36 @@ def test_absent_files_folders_and_endings(tmp_path: Path) -> None:
         formats.read(tmp_path / "t", format="excel")
     with pytest.raises(SettingError, match="read only"):
         formats.write(pa.table({"x": [1]}), tmp_path / "t.sas7bdat", "sas")
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow"])
+def test_a_hundred_thousand_columns_are_refused_in_seconds(tmp_path: Path, kind: str) -> None:
+    path, names = tmp_path / f"t.{kind}", [f"c{place}" for place in range(100_000)]
+    if kind == "csv":
+        path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    else:
+        cell = pa.array([1])
+        schema = pa.schema([pa.field(name, cell.type) for name in names])
+        with pa.ipc.new_file(path, schema) as writer:
+            writer.write_batch(pa.record_batch([cell] * len(names), schema=schema))
+    start = time.perf_counter()
+    with pytest.raises(DataError, match="100000 columns; at most 10000"):
+        formats.read(path)
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+def test_columns_are_counted_before_their_cells_are_read(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hedgerow.tables.files import columns
+
+    path = tmp_path / f"t{Format(kind).suffix}"
+    formats.write(pa.table({f"c{place}": [1.0] for place in range(60)}), path, kind)
+    assert formats.read(path).frame.num_columns == 60
+    monkeypatch.setattr(columns, "MOST_COLUMNS", 59)
+    with pytest.raises(DataError, match="60 columns; at most 59"):
+        formats.read(path)
 
 
 def test_tables_that_are_not_flat(tmp_path: Path) -> None:

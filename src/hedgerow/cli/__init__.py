@@ -10,6 +10,7 @@ or a release that cannot be used as it is; 4 not converged: the target cannot be
 checks; 5 the budget does not cover it.
 """
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -18,13 +19,14 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import ledger, plan, release, study, trial
-from hedgerow.cli.screen import show_error
+from hedgerow.cli.screen import open_streams, show_error
 from hedgerow.errors import (
     BudgetError,
     CalibrationError,
     HealthError,
     HedgerowError,
     SettingError,
+    reason_of,
     show_controls,
 )
 
@@ -67,8 +69,12 @@ def _common(
 
 def main() -> None:
     """Runs the command line of this process, and ends it with the code of what happened."""
+    open_streams()
     try:
-        app(prog_name="hedgerow")
+        try:
+            app(prog_name="hedgerow")
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
         sys.exit(130)
@@ -79,6 +85,14 @@ def main() -> None:
         if isinstance(error, HedgerowError):
             show_error("error", str(error))
             sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
+        if isinstance(error, OSError) and error.filename is None:  # files explain their own
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left goes nowhere when Python ends
+            show_error(
+                "error",
+                f"Standard output or error cannot be written ({reason_of(error)}). What was done until then "
+                "stands: see hedgerow ledger list.",
+            )
+            sys.exit(3)
         show_error(  # the message of any other may quote data, so that only its kind is shown
             "internal error",
             f"{type(error).__name__}. This is a fault of hedgerow. --debug shows the traceback; look through "

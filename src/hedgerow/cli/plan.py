@@ -233,10 +233,13 @@ def datasets(
     screen.result({"file": str(out), "rows": len(frame), "bytes": written.size})
 
 
-def write_new(out: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Writes a file that does not exist yet, with this mode less the umask."""
+def write_new(out: Path, content: bytes) -> None:
+    """Writes a confidential file that does not exist yet: for its owner alone, and not into a release."""
+    from hedgerow.release.folder import check_outside_releases
+
+    check_outside_releases(out)
     try:
-        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
     except FileExistsError:
         raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None

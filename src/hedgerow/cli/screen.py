@@ -5,10 +5,12 @@ control characters are written out, and nothing is interpreted as markup. Nothin
 data; figures computed from it are labelled confidential by the commands that show them.
 """
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,11 +80,12 @@ class Screen:
 
 def show_error(title: str, message: str) -> None:
     """One readable block."""
-    console = _err()
-    if console.is_terminal:
-        console.print(Panel(_line(message), title=title, title_align="left", border_style="red"))
-    else:
-        sys.stderr.write(f"{title}: {show_controls(message)}\n")
+    with suppress(OSError):  # nowhere left to say it
+        console = _err()
+        if console.is_terminal:
+            console.print(Panel(_line(message), title=title, title_align="left", border_style="red"))
+        else:
+            sys.stderr.write(f"{title}: {show_controls(message)}\n")
 
 
 def json_text(value: Any) -> str:
@@ -90,6 +93,22 @@ def json_text(value: Any) -> str:
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     # JSON escapes the ASCII controls alone; its own line breaks stay.
     return CONTROLS.sub(lambda each: each[0] if each[0] == "\n" else f"\\u{ord(each[0]):04x}", text) + "\n"
+
+
+def open_streams() -> None:
+    """Makes standard output and error usable, whatever the caller handed over.
+
+    What was closed becomes a sink: else the next file that is opened, a copy or the ledger, would take its
+    number and with it whatever a library prints there. What a terminal cannot spell is shown escaped.
+    """
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(spare)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def format_figure(value: Any) -> str:

@@ -95,7 +95,7 @@ def audit(
     if picture is not None:
         drawn = io.BytesIO()
         losses.plot().savefig(drawn, format="png", dpi=110)
-        write_new(picture, drawn.getvalue(), mode=0o600)
+        write_new(picture, drawn.getvalue())
         screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
     figures = {n: getattr(losses, n) for n in ("kind", "epsilon", "largest_fixed", "largest_recomputed")}
     breaches = {n: getattr(losses, n).tolist() for n in ("breaches", "reverse_breaches")}

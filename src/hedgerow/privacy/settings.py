@@ -8,6 +8,7 @@ terms. To add a setting, add a field and its check here, a keyword to `Synthesiz
     (2.0, 'lipschitz')
 """
 
+import sys
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal, get_args
@@ -26,6 +27,8 @@ from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
 
 Known = Literal["exact", "simulated"]
 Sampling = Literal["independent", "stratified"]
+_MOST_DRAWS = 10**8
+_LEAST_EPSILON = sys.float_info.min  # below it, thirds of a number do not add up to it
 
 
 class _Unset(Enum):
@@ -63,11 +66,18 @@ class Terms:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
             )
+        if self.draws > _MOST_DRAWS:
+            raise SettingError(f"draws must be at most {_MOST_DRAWS}; 1000 is usual.")
         if not is_count(self.copies) or self.copies < 1:
             raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
         if self.copies > self.draws:
             raise SettingError(
                 f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
+            )
+        if self.epsilon is not None and self.epsilon / self.copies < _LEAST_EPSILON:
+            raise SettingError(
+                f"epsilon must be at least {_LEAST_EPSILON:g} for each copy, got {self.epsilon!r} over "
+                f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
             )
 
     @property

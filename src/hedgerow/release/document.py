@@ -106,6 +106,7 @@ def refusal(why: str, key: str = "") -> PydanticCustomError:
 
 def read(adapter: TypeAdapter[T], given: Any) -> T:
     """The document as Python wants it; raises `FieldError` that names the first place that is wrong."""
+    _check_text(given, ())
     try:
         return adapter.validate_python(given)
     except ValidationError as error:
@@ -121,6 +122,25 @@ def read(adapter: TypeAdapter[T], given: Any) -> T:
         if place[: len(first)] == first  # a value that may be this or that has an error for each
     ]
     raise FieldError(" Or: ".join(dict.fromkeys(messages)))
+
+
+def _check_text(given: Any, place: tuple[int | str, ...]) -> None:
+    """Refuses halves of characters, which no file can hold; pydantic lets some of them pass."""
+    if isinstance(given, Mapping):
+        for key, value in given.items():
+            _check_text(key, place)
+            _check_text(value, (*place, str(key)))
+    elif isinstance(given, list | tuple):
+        for number, value in enumerate(given):
+            _check_text(value, (*place, number))
+    elif isinstance(given, str) and not given.isascii():
+        try:
+            given.encode()
+        except UnicodeEncodeError:
+            where = _join(place) or "the document"
+            raise FieldError(
+                f"{where} is not UTF-8 text, got {format_value(given)}. Type or save it as UTF-8."
+            ) from None
 
 
 def _place(error: Any, given: Any) -> tuple[int | str, ...]:

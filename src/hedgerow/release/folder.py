@@ -17,6 +17,7 @@ publishes it. A power cut in the instant between rename and sync may bring a dra
 import glob
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -40,6 +41,33 @@ def check_place(out: Path) -> None:
         raise FileError(f"{out.name}: the folder to put it into does not exist. Create it first.")
     if not os.access(out.parent, os.W_OK | os.X_OK):
         raise FileError(f"{out.name}: no permission to write where it should go. Choose another folder.")
+    check_outside_releases(out)
+    try:
+        out.name.encode()  # the ledger notes it
+        os.lstat(Draft(out, "0" * 16).path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError):
+        raise FileError(
+            f"The name of the release folder ({len(out.name)} characters) is too long, or not UTF-8 text. "
+            "Choose a short, plain name."
+        ) from None
+
+
+def check_outside_releases(place: Path) -> None:
+    """Refuses a place inside a release, by whatever way it is reached: what lies there may be handed on."""
+    parent = Path(os.path.realpath(place.parent))
+    for folder in (parent, *parent.parents):
+        certified = os.path.lexists(folder / CERTIFICATE)
+        if (
+            (certified and (folder == parent or os.path.lexists(folder / CERTIFICATE_TEXT)))
+            or os.path.lexists(folder / PUBLIC / CERTIFICATE)
+            or re.search(r"\.hedgerow-[0-9a-f]{16}\.partial$", folder.name)
+        ):
+            raise FileError(
+                f"{place.name}: would lie inside a release ('{folder.name}'), which may be handed on as it "
+                "is. Choose a folder outside it."
+            )
 
 
 def drafts(out: Path) -> list[Path]:

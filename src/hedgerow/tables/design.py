@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Matrix, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
-from hedgerow.tables.formula import Formula, parse
+from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.table import Table
 
 LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
+_MOST_COLUMNS = 10_000
+_MOST_CELLS = 500_000_000  # 4 GB
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +115,14 @@ def check_sigma(design: Design, where: str) -> None:
 
 def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], Any]:
     """The matrix, the names of its columns, and formulaic's way to build it again."""
-    table = table.rename(formula.aliases)
+    width = formula.width(table)
+    if width > min(_MOST_COLUMNS, _MOST_CELLS / table.rows):
+        raise FormulaError(
+            f"Formula '{shorten(formula.text)}' makes up to {width} columns of {table.rows} rows; at most "
+            f"{_MOST_COLUMNS} columns and {_MOST_CELLS} cells are made. Use fewer terms, or columns with "
+            "fewer levels."
+        )
+    table = table.select(formula.predictors or table.columns[:1]).rename(formula.aliases)
     context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
     try:
         with np.errstate(all="ignore"):
@@ -122,14 +131,17 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
             )
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
-            f"Formula '{formula.text}' could not be applied to the table ({type(problem).__name__}). Check "
-            "that numeric transforms get numeric columns and that splines stay inside their knots."
+            f"Formula '{shorten(formula.text)}' could not be applied to the table "
+            f"({type(problem).__name__}). Check that numeric transforms get numeric columns and that splines "
+            "stay inside their knots."
         ) from None
     matrix = np.ascontiguousarray(np.asarray(encoded), dtype=np.float64)
     spec = encoded.model_spec
     columns = tuple(formula.restore_name(str(name)) for name in spec.column_names)
     if matrix.shape[1] == 0:
-        raise FormulaError(f"Formula '{formula.text}' has no terms. Use at least an intercept: x ~ 1.")
+        raise FormulaError(
+            f"Formula '{shorten(formula.text)}' has no terms. Use at least an intercept: x ~ 1."
+        )
     finite = np.isfinite(matrix)
     bad = [name for place, name in enumerate(columns) if not finite[:, place].all()]
     if bad:

@@ -10,10 +10,13 @@
 Guarantee: formulaic evaluates Python, and of a formula that `parse` returns it can evaluate column names,
 numbers, arithmetic and `TRANSFORMS`, nothing else. Every piece is checked as a syntax tree. Names in
 backticks are replaced by plain ones before anything is parsed, so that the tree that is checked is the tree
-that is evaluated. The outcome is never a predictor, since predictors are released unchanged.
+that is evaluated. The outcome is never a predictor, since predictors are released unchanged. What a formula
+expands to is bounded too: its terms are counted on formulaic's own tree before they are multiplied out, and
+`Formula.width` bounds the columns of a design before one is made.
 """
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +31,11 @@ TRANSFORMS = tuple(
 _EXPANDING = ("poly", "bs", "cs", "cr", "cc")  # transforms that make as many columns as they are told
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _MAX_POWER = 10
-_MAX_COLUMNS = 100
+_MAX_COLUMNS = 100  # that one transform makes
+_TOO_MANY = 10**6
 _MAX_DEPTH = 20
+_MAX_TEXT = 20_000  # characters
+_MAX_TERMS = 10_000
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,22 @@ class Formula:
         names = {alias: name for name, alias in self.aliases.items()}
         return re.sub(r"\bquoted_\d+_*\b", lambda match: names.get(match.group(), match.group()), encoded)
 
+    def width(self, table: Table) -> int:
+        """The most columns that the terms can make of a table, without making them."""
+        names = {alias: name for name, alias in self.aliases.items()}
+        factors = {factor.expr: factor for term in self.terms for factor in term.factors}
+        widths = {text: _width(factor, names, table) for text, factor in factors.items()}
+        return sum(math.prod(widths[factor.expr] for factor in term.factors) for term in self.terms)
+
 
 def parse(formula: str, table: Table) -> Formula:
     """Checks a formula against the columns of a table."""
     if not isinstance(formula, str) or not formula.strip():
         raise FormulaError(f'formula must be text such as "x ~ z", got {type(formula).__name__} {formula!r}.')
+    if len(formula) > _MAX_TEXT:
+        raise FormulaError(
+            f"The formula has {len(formula)} characters; at most {_MAX_TEXT} are read. Name fewer columns."
+        )
     outcome, right = split(formula)
     table.require([outcome])
     plain, aliases = _replace_backticks(right, formula, table)
@@ -59,12 +76,13 @@ def parse(formula: str, table: Table) -> Formula:
         plain, formula, [aliases.get(name, name) for name in table.columns if name != outcome]
     )
     names = {alias: name for name, alias in aliases.items()}
-    read = [name for term in terms for factor in term.factors for name in _names_in(factor, formula)]
+    factors = {factor.expr: factor for term in terms for factor in term.factors}
+    read = [name for factor in factors.values() for name in _names_in(factor)]
     predictors = tuple(names.get(name, name) for name in dict.fromkeys(read))
     if outcome in predictors:
         raise FormulaError(
-            f"Formula '{formula}' uses the outcome '{outcome}' as a predictor. Predictors are released "
-            "unchanged, so this would publish it. Remove it from the right-hand side."
+            f"Formula '{shorten(formula)}' uses the outcome '{outcome}' as a predictor. Predictors are "
+            "released unchanged, so this would publish it. Remove it from the right-hand side."
         )
     table.require(predictors)
     return Formula(formula, outcome, predictors, terms, aliases)
@@ -74,13 +92,15 @@ def split(formula: str) -> tuple[str, str]:
     """The column left of the tilde, and the terms right of it."""
     left, _, right = (part.strip() for part in formula.partition("~"))
     if not left or not right or "~" in right:
-        raise FormulaError(f"Formula '{formula}' must have the form outcome ~ terms, for instance x ~ z.")
+        raise FormulaError(
+            f"Formula '{shorten(formula)}' must have the form outcome ~ terms, for instance x ~ z."
+        )
     if re.fullmatch("`[^`]*`", left):
         return left[1:-1], right
     if not left.isidentifier():
         raise FormulaError(
-            f"The left-hand side '{left}' must be one column, without transforms: the family decides the "
-            "scale (use family='lognormal' instead of log(x)). Put unusual names in backticks."
+            f"The left-hand side '{shorten(left)}' must be one column, without transforms: the family "
+            "decides the scale (use family='lognormal' instead of log(x)). Put unusual names in backticks."
         )
     return left, right
 
@@ -89,16 +109,18 @@ def _replace_backticks(text: str, formula: str, table: Table) -> tuple[str, dict
     """The right-hand side with names in backticks replaced by plain ones no column has."""
     if text.count("`") % 2 or ("`" in text and ("'" in text or '"' in text)):
         raise FormulaError(
-            f"Formula '{formula}': backticks come in pairs and not together with quotes. Rename the column."
+            f"Formula '{shorten(formula)}': backticks come in pairs and not together with quotes. Rename "
+            "the column."
         )
     aliases: dict[str, str] = {}
+    taken = set(table.columns)
 
     def alias_of(match: re.Match[str]) -> str:
         name = match.group(1)
         table.require([name])
         if name not in aliases:
             alias = f"quoted_{len(aliases)}"
-            while alias in table.columns:
+            while alias in taken:
                 alias += "_"
             aliases[name] = alias
         return aliases[name]
@@ -108,29 +130,110 @@ def _replace_backticks(text: str, formula: str, table: Table) -> tuple[str, dict
 
 def _parse_terms(right: str, formula: str, available: list[str]) -> Any:
     from formulaic import Formula as Terms
+    from formulaic.parser import DefaultFormulaParser
 
+    context = {"__formulaic_variables_available__": available}
     try:
-        terms = Terms("~ " + right, _context={"__formulaic_variables_available__": available})
+        _check_size(DefaultFormulaParser().get_ast("~ " + right, context=context), len(available))
+        terms = Terms("~ " + right, _context=context)
+    except FormulaError as problem:
+        raise FormulaError(f"Formula '{shorten(formula)}' {problem}") from None
     except Exception as problem:  # whatever formulaic's parser stumbles over, the formula is at fault
         raise FormulaError(
-            f"Formula '{formula}' cannot be read ({type(problem).__name__}). "
+            f"Formula '{shorten(formula)}' cannot be read ({type(problem).__name__}). "
             f"Write outcome ~ terms; allowed transforms: {', '.join(TRANSFORMS)}."
         ) from None
     if type(terms).__name__ != "SimpleFormula":
-        raise FormulaError(f"Formula '{formula}' has several parts ('|'); give one right-hand side.")
+        raise FormulaError(f"Formula '{shorten(formula)}' has several parts ('|'); give one right-hand side.")
     return terms
 
 
-def _names_in(factor: Any, formula: str) -> list[str]:
+def _check_size(tree: Any, available: int) -> None:
+    """Refuses a parsed right-hand side that would be multiplied out into too many terms."""
+    counts: dict[int, int] = {}  # terms that each node makes at most; a number or a name makes one
+    waiting = [(tree, False)]  # no recursion: a sum of a thousand terms is a thousand deep
+    while waiting:
+        node, ready = waiting.pop()
+        if not hasattr(node, "args"):
+            counts[id(node)] = 1
+            continue
+        if not ready:
+            waiting += [(node, True), *((child, False) for child in node.args)]
+            continue
+        parts = [counts[id(child)] for child in node.args]
+        match node.operator.symbol:
+            case "**" | "^":
+                power = getattr(node.args[1], "token", "")
+                if not re.fullmatch("[0-9]{1,3}", power, re.ASCII) or int(power) > _MAX_POWER:
+                    raise FormulaError(f"has a power that is no whole number up to {_MAX_POWER}.")
+                count = parts[0] ** int(power)
+            case ":":
+                count = math.prod(parts)
+            case "*":
+                count = sum(parts) + math.prod(parts)
+            case ".":
+                count = available
+            case _:
+                count = sum(parts)
+        if count > _MAX_TERMS:
+            raise FormulaError(
+                f"multiplies out to more than {_MAX_TERMS} terms. Use fewer columns, or a lower power."
+            )
+        counts[id(node)] = count
+
+
+def _width(factor: Any, names: Mapping[str, str], table: Table) -> int:
+    """The most columns that a checked factor can make: one for each level, knot and degree."""
+    if factor.eval_method.value == "literal":
+        return 1
+    calls: list[ast.Call] = []
+    read = [factor.expr]
+    if factor.eval_method.value != "lookup":
+        read = []
+        tree = ast.parse(factor.expr, mode="eval").body
+        _check_node(tree, factor.expr, read)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    words = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+    columns = {names.get(name, name) for name in read}
+    levels = [table.levels(name) for name in columns if "C" in words or not table.is_numeric(name)]
+    return math.prod(levels) * math.prod(map(_expansion, calls))
+
+
+def _expansion(call: ast.Call) -> int:
+    """The most columns a transform makes of one; more than any may have where its settings do not tell."""
+    if not isinstance(call.func, ast.Name) or call.func.id not in _EXPANDING:
+        return 1
+    count = 4  # the degree of a spline, if it is not given, and one
+    settings = [("", value) for value in call.args[1:]] + [(k.arg, k.value) for k in call.keywords]
+    for name, value in settings:
+        if name == "x":
+            continue  # the column
+        try:
+            setting = ast.literal_eval(value)
+        except ValueError:
+            return _TOO_MANY
+        if isinstance(setting, list | tuple):
+            count += len(setting)
+        elif name in ("", "df", "degree") and isinstance(setting, int | float):
+            count += math.ceil(min(abs(setting), _TOO_MANY))
+    return count
+
+
+def shorten(text: str, most: int = 200) -> str:
+    """A text from a formula in a message, cut to a readable length."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _names_in(factor: Any) -> list[str]:
     """The columns a factor reads, after refusing everything but the listed transforms."""
     if factor.eval_method.value in ("literal", "lookup"):
         return [factor.expr] if factor.eval_method.value == "lookup" else []
     try:
         tree = ast.parse(factor.expr, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise FormulaError(f"'{factor.expr}' in formula '{formula}' cannot be read.") from None
+        raise FormulaError(f"'{shorten(factor.expr)}' in a formula cannot be read.") from None
     names: list[str] = []
-    _check_node(tree, factor.expr, names)
+    _check_node(tree, shorten(factor.expr), names)
     return names
 
 
@@ -165,13 +268,12 @@ def _check_node(node: ast.expr, text: str, names: list[str], depth: int = 0) -> 
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in TRANSFORMS:
             if any(keyword.arg is None for keyword in keywords):
                 raise FormulaError(f"'{text}': '**' arguments are not allowed in a formula.")
-            arguments = [*args, *(keyword.value for keyword in keywords)]
-            sizes = [
-                a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, int | float)
-            ]
-            if name in _EXPANDING and any(abs(size) > _MAX_COLUMNS for size in sizes):
-                raise FormulaError(f"'{text}': a transform may make at most {_MAX_COLUMNS} columns.")
-            check(*arguments)
+            check(*args, *(keyword.value for keyword in keywords))
+            if _expansion(node) > _MAX_COLUMNS + 4:
+                raise FormulaError(
+                    f"'{text}': a transform may make at most {_MAX_COLUMNS} columns. Write their number, or "
+                    "the knots, out as numbers."
+                )
         case _:
             raise FormulaError(
                 f"'{text}' is not allowed in a formula. Use column names, numbers, + - * / ** (to at most "

@@ -81,7 +81,8 @@ class Table:
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns."""
-        unknown = [name for name in names if name not in self.columns]
+        known = set(self.columns)
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise DataError(
                 f"No column named {list_some(unknown, 12, quoted=True)}. The table has "
@@ -199,6 +200,17 @@ class Table:
         levels, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), len(levels)
 
+    def levels(self, name: str) -> int:
+        """How many levels a column has: values that occur, or classes of its type if these are more."""
+        self.require([name])
+        series = self.frame[name]
+        native: Any = series.to_native()
+        classes = getattr(getattr(native, "dtype", None), "categories", ())
+        if series.dtype == nw.Categorical and is_pyarrow_table(self.native):
+            classes = native.unify_dictionaries().chunk(0).dictionary
+        # The classes of a polars category that do not occur make no columns.
+        return max(int(series.n_unique()), len(classes) if hasattr(classes, "__len__") else 0)
+
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers."""
         self.require([name])
@@ -207,6 +219,10 @@ class Table:
     def number_columns(self) -> list[str]:
         """The columns of numbers or flags."""
         return [name for name, kind in self.frame.schema.items() if kind.is_numeric() or kind == nw.Boolean]
+
+    def select(self, names: Sequence[str]) -> "Table":
+        """The named columns alone."""
+        return Table(self.frame.select(*names))
 
     def rename(self, names: Mapping[str, str]) -> "Table":
         """The table with some columns under other names."""

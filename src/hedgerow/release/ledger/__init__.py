@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
-from hedgerow.release.folder import Draft
+from hedgerow.release.folder import Draft, check_outside_releases
 from hedgerow.release.ledger.accounts import CLOSING, Account, Balance, account, exact, pending
 from hedgerow.release.ledger.store import Entry, Store, format_head
 
@@ -228,6 +228,7 @@ def ledger_path(named: str | None) -> Path:
 def open_ledger(named: str | None) -> Ledger:
     """Opens it, or begins it; the folder of the user's own ledger is made when it is first needed."""
     path = ledger_path(named)
+    check_outside_releases(path)
     if not (named or os.environ.get(VARIABLE)):
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

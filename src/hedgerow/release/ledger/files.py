@@ -39,6 +39,10 @@ def explaining_errors(path: Path, timeout: float) -> Iterator[None]:
         raise LedgerError(
             f"{path.name}: {reason_of(error)}. The ledger needs a folder to write to."
         ) from None
+    except UnicodeEncodeError:
+        raise LedgerError(
+            "A name or a note for the ledger is not UTF-8 text. Nothing was written; type it as UTF-8."
+        ) from None
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "error")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF

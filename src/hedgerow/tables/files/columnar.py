@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 from hedgerow.errors import FileError
 from hedgerow.tables.files.buffers import own_buffers
-from hedgerow.tables.files.columns import check_flat, join_chunks
+from hedgerow.tables.files.columns import check_flat, check_width, join_chunks
 from hedgerow.tables.files.source import Format, Missing, Source, freeze
 
 _ROW_GROUP = 1 << 20
@@ -21,14 +21,19 @@ def read_columnar(path: Path, kind: Format) -> Source:
     try:
         if kind is Format.PARQUET:
             # A ParquetFile reads the file alone; read_table would also take columns from the folder's name.
-            table = pyarrow.parquet.ParquetFile(path).read()
+            parquet = pyarrow.parquet.ParquetFile(path)
+            check_width(parquet.metadata.num_columns, path.name)
+            table = parquet.read()
         else:
             with pa.OSFile(str(path)) as file:
                 is_file = file.read(6) == b"ARROW1"
                 file.seek(0)
-                table = (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(file).read_all()
+                reader = (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(file)
+                check_width(len(reader.schema), path.name)
+                table = reader.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+        table.column_names  # noqa: B018 - bytes that are no text are noticed here
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, PermissionError):
             raise
         # Arrow's own message may quote bytes of the file.

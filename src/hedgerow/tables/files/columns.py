@@ -11,6 +11,8 @@ import pyarrow as pa
 from hedgerow.errors import DataError, list_some
 
 EXACT = 2**53  # whole numbers up to here are exact as doubles
+MOST_COLUMNS = 10_000  # each takes a millisecond, and a line of every certificate
+MOST_NAMES = 1 << 20  # bytes of all names together: a certificate repeats them, and has a largest size itself
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -55,6 +57,15 @@ def _from_pandas(frame: pd.DataFrame) -> pa.Table:
     )
 
 
+def check_width(columns: int, where: str) -> None:
+    """Refuses a file of very many columns before their cells are read."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"{where}: {columns} columns; at most {MOST_COLUMNS} are read. Keep those that are needed, or "
+            "check the delimiter."
+        )
+
+
 def check_unique(names: list[str], where: str) -> None:
     """Refuses names that occur more than once."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -69,6 +80,11 @@ def check_flat(table: pa.Table, name: str) -> pa.Table:
     """The table without metadata and views; refuses what is no flat table of named columns with rows."""
     names = table.column_names
     check_unique(names, name)
+    size = sum(len(column.encode()) for column in names)
+    if size > MOST_NAMES:
+        raise DataError(
+            f"{name}: the column names have {size} bytes in all; at most {MOST_NAMES} are read. Rename them."
+        )
     if not names or table.num_rows == 0:
         raise DataError(
             f"{name}: {len(names)} columns and {table.num_rows} rows. At least one of each is needed."

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from hedgerow.errors import DataError, FileError, list_some
-from hedgerow.tables.files.columns import EXACT, check_flat
+from hedgerow.tables.files.columns import EXACT, check_flat, check_width
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, Stamp, freeze
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
@@ -128,6 +128,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: the first line is no header. Pass the delimiter, or export it again."
         ) from None
+    check_width(len(header), name)
     blank = sum(not cell for cell in header)
     if blank:
         raise DataError(

@@ -17,7 +17,7 @@ import pyreadstat
 
 from hedgerow.arrays import Array, Mask
 from hedgerow.errors import DataError, FileError
-from hedgerow.tables.files.columns import EXACT, check_flat
+from hedgerow.tables.files.columns import EXACT, check_flat, check_width
 from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, freeze
 
 _READERS = {
@@ -37,9 +37,13 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
     """A Stata, SPSS or SAS file as a `Source`."""
     reader, options = _READERS[kind]
     try:
+        _, meta = reader(str(path), metadataonly=True, encoding=encoding)
+        check_width(len(meta.column_names), path.name)
         cells, meta = reader(
             str(path), output_format="dict", disable_datetime_conversion=True, encoding=encoding, **options
         )
+    except DataError:
+        raise
     except UnicodeError:
         raise FileError(
             f"{path.name}: its text is not in the encoding it declares. Pass encoding='cp1252', "
