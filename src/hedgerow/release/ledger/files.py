@@ -2,6 +2,7 @@
 
 Version 2 of the tables gave the digest of a certificate a column of its own. Until then it stood in the note
 of a released row; such rows stay as they are, and `Entry.certificate_digest` finds it in either place.
+Version 3 added the sketch of the data.
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 from hedgerow.errors import LedgerError, reason_of
 
 _KEY_BYTES = 32
-_VERSION = 2
+_VERSION = 3
 _VERSION_1 = (
     """CREATE TABLE entries (
         id INTEGER PRIMARY KEY, time TEXT NOT NULL, event TEXT NOT NULL, dataset TEXT, fingerprint TEXT,
@@ -30,8 +31,9 @@ _VERSION_1 = (
     "CREATE TRIGGER entries_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END",
 )
 _VERSION_2 = ("ALTER TABLE entries ADD COLUMN certificate TEXT",)
+_VERSION_3 = ("ALTER TABLE entries ADD COLUMN sketch TEXT",)
 # What brings a file from each version to the newest; a new file begins at 0.
-_STEPS = {0: _VERSION_1 + _VERSION_2, 1: _VERSION_2}
+_STEPS = {0: _VERSION_1 + _VERSION_2 + _VERSION_3, 1: _VERSION_2 + _VERSION_3, 2: _VERSION_3}
 
 _LOCKED = (
     "the ledger was locked by another process for more than {timeout:g} s. Nothing was written; find the "

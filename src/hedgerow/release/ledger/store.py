@@ -45,6 +45,7 @@ class Entry:
     plan: str | None = None  # digest
     release: str | None = None
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
+    sketch: str | None = None  # samples of the data's cells, blinded (see `sketch`)
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
@@ -230,8 +231,12 @@ class Store:
             # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
             # so that a digest added to a row or taken from one changes its hash all the same.
             del values["certificate"]
-        content = json.dumps(list(values.values()), ensure_ascii=True, allow_nan=False)
-        return hmac.digest(self._chain, content.encode(), "sha256").hex()
+        del values["sketch"]
+        content = list(values.values())
+        if entry.sketch is not None:
+            content.append(["sketch", entry.sketch])  # rows without one keep the text of version 2
+        text = json.dumps(content, ensure_ascii=True, allow_nan=False)
+        return hmac.digest(self._chain, text.encode(), "sha256").hex()
 
     def _seal(self, count: int, last: str) -> str:
         return hmac.digest(self._chain, f"head {count} {last}".encode(), "sha256").hex()
