@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hedgerow as hr
@@ -127,7 +129,7 @@ def test_how_often_versions_are_missed_and_other_data_is_asked_about() -> None:
     missed, alarms, asked, compared = [], [], 0, 0
     for kind, make in KINDS.items():
         for n in (60, 300, 1000, 4000):
-            for seed in range(6):
+            for seed in range(2):
                 random = np.random.default_rng([n, seed])
                 frame, other = make(n, random), make(n, random)
                 known = of(frame)
@@ -135,11 +137,10 @@ def test_how_often_versions_are_missed_and_other_data_is_asked_about() -> None:
                     asked += 1
                     if not share_rows(known, of(version(frame, other, random))):
                         missed.append((kind, n, name))
-                for size in (n, n // 3, 3 * n, 10 * n):
+                for size in (n, n // 3, 3 * n):
                     compared += 1
                     if share_rows(known, of(make(size, random))):
                         alarms.append((kind, n, size))
-    print(asked, compared, missed, alarms)  # noqa: T201
     assert len(missed) < 0.02 * asked, missed
     assert len(alarms) < 0.002 * compared, alarms
 
@@ -183,6 +184,20 @@ def test_a_table_of_many_columns_or_few_rows_has_a_small_sketch() -> None:
         assert not share_rows(*[of(wide.iloc[:rows])] * 2)
     empty = pd.DataFrame({"x": [1.5, 2.5], "none": [None, None], "nan": [np.nan, np.nan]})
     assert json.loads(of(empty))["features"] == []
+
+
+def test_every_type_of_column_is_sketched() -> None:
+    count = pa.array(np.random.default_rng(7).choice(80_000, 100, replace=False))
+    kinds = [pa.timestamp("us", "UTC"), pa.time64("ns"), pa.duration("s"), pa.uint64()]
+    columns = {"x": count, **{str(kind): count.cast(pa.int64()).cast(kind) for kind in kinds}}
+    texts = count.cast(pa.string())
+    columns |= {"view": texts.cast(pa.string_view()), "class": texts.dictionary_encode()}
+    columns |= {"null": pa.nulls(100), "yes": pc.less(count, 9), "price": count.cast(pa.decimal128(23, 2))}
+    columns |= {"large": pc.add(count, 2**62), "small": count.cast(pa.float32())}
+    columns |= {"day": count.cast(pa.int32()).cast(pa.date32()), "within a day": count.cast(pa.date64())}
+    known = sketch(pa.table(columns), "x", key=KEY)
+    for name in columns.keys() - {"null", "yes", "within a day"}:
+        assert share_rows(known, sketch(pa.table({name: columns[name]}), name, key=KEY)), name
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def settle_dataset(
     if name is not None:
         # A name that has data of its own is doubted only if this data does not look like any of it.
         mine = sketches.get(name, ())
-        met = any(owners.get(entry.fingerprint) == name for entry in reserved)
+        met = any(owners.get(entry.fingerprint or "") == name for entry in reserved)
         if not named_alike or (met and (not mine or _any_shares(sketch, mine))):
             return tuple(each for each in alike if each not in written)
     elif not alike:

@@ -62,7 +62,7 @@ def cell_words(name: str, column: pa.ChunkedArray, hash_texts: Callable[[Any], W
     words: Words
     if is_text(kind):
         # SPSS pads text with blanks and knows no empty text: neither may make a difference.
-        trimmed = pc.utf8_rtrim(column, " ").cast(pa.large_string()).fill_null("")
+        trimmed = pc.utf8_rtrim(column.cast(pa.large_string()), " ").fill_null("")
         gone = gone | pc.equal(trimmed, "").to_numpy()
         coded = join_chunks(trimmed).dictionary_encode()
         words = hash_texts(coded.dictionary)[coded.indices.to_numpy()]
@@ -72,7 +72,7 @@ def cell_words(name: str, column: pa.ChunkedArray, hash_texts: Callable[[Any], W
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
         words = (numbers + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
     elif pa.types.is_date(kind):
-        days = column.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy()
+        days = column.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0).to_numpy()
         words = (days * np.int64(_DAY)).view(np.uint64)
     elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         words = _ticks(column).view(np.uint64)

@@ -183,7 +183,7 @@ def _positions(column: pa.ChunkedArray, words: Words) -> Any:
     """The distinct values as numbers, in order: for text the number at its end, if nearly all have one."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if is_text(kind):
-        texts = column.cast(kind).unique()
+        texts = column.cast(pa.large_string()).unique()
         ends = pc.struct_field(pc.extract_regex(texts, r"(?P<end>\d{1,15})\s*$"), "end").drop_null()
         if len(ends) < 0.9 * len(texts):
             return np.array([])
@@ -202,8 +202,9 @@ def _filled(values: Any) -> float:
     steps = np.diff(values[quarter : values.size - quarter])
     if steps.size == 0:
         return 0.0
-    ratios = steps / steps.min()
-    on_grid = np.abs(ratios - np.rint(ratios)) < 1e-3
+    with np.errstate(over="ignore", invalid="ignore"):  # steps between the smallest and largest of floats
+        ratios = steps / steps.min()
+        on_grid = np.abs(ratios - np.rint(ratios)) < 1e-3
     return float(steps.size / ratios.sum()) if on_grid.mean() > 0.99 else 0.0
 
 
@@ -212,7 +213,7 @@ def _feature(sample: _Sample, most: int, level: int, key: bytes) -> dict[str, An
     items = [int(item) for item in sample.items]
     while sum(item < 1 << 64 - level for item in items) > most:
         level += 1
-    counts = []
+    counts: list[int] = []
     while kept := sum(item < 1 << 64 - level - len(counts) for item in items):
         counts.append(kept)
     tails = (
