@@ -162,11 +162,11 @@ def test_a_locked_ledger(hedgerow, table, tmp_path):
     assert hedgerow("ledger", "budget", 100, "--dataset", "t", "--relation", "withheld").code == 0
     holder = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    done = hedgerow("synthesize", table, *GOOD, "--out", "release")
+    done = hedgerow("synthesize", table, *GOOD, "--dataset", "t", "--out", "release")
     holder.close()
     assert (done.code, "locked by another process" in done.text) == (3, True)
     assert [path.name for path in tmp_path.iterdir() if "release" in path.name] == []
-    assert hedgerow("synthesize", table, *GOOD, "--out", "release").code == 0
+    assert hedgerow("synthesize", table, *GOOD, "--dataset", "t", "--out", "release").code == 0
 
 
 def bad_file(kind: str, table: Path, folder: Path) -> Path:

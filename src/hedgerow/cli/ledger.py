@@ -14,19 +14,17 @@ from hedgerow.errors import LedgerError, SettingError
 if TYPE_CHECKING:
     from hedgerow.release.ledger import Ledger
 
-app = typer.Typer(
-    help="What was spent on which data: list, show, budget, settle, verify, head, reseal, export."
-)
+app = typer.Typer(help="What was spent on which data: list, show, budget, settle, verify, …")
 Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (or HEDGEROW_LEDGER).")]
 Head = Annotated[str | None, typer.Option("--head", help="COUNT:HASH, as ledger head printed it earlier.")]
 Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_default=False)]
 
 
 def open_existing(place: Path | None) -> "Ledger":
-    """The ledger at that place; one that does not exist is not begun."""
+    """The ledger at that place, also if it is not the environment's; one that does not exist is not begun."""
     from hedgerow.release.ledger import Ledger, ledger_path
 
-    path = ledger_path(None if place is None else str(place))
+    path = place or ledger_path(None)
     if not path.exists():
         raise LedgerError(f"{path.name}: no ledger here. Nothing was released yet, or pass --ledger FILE.")
     return Ledger.open(path)
@@ -40,7 +38,7 @@ def list_(screen: Screen, ledger: Place = None) -> None:
     Example: hedgerow ledger list --ledger ledger.sqlite
     """
     with open_existing(ledger) as opened:
-        balances, entries = opened.balance(), opened.entries()
+        balances, entries, required = opened.balance(), opened.entries(), opened.requires_dataset()
         pending = {entry.release for entry in opened.pending()}
     last = {entry.release: entry for entry in entries if entry.release is not None}
     amounts = ("dataset", "relation", "spent", "budget", "remaining")
@@ -66,6 +64,8 @@ def list_(screen: Screen, ledger: Place = None) -> None:
             "where it is: it proves that nobody saw the copies, and settling as void removes it. If the "
             "release folder is there, settle as released."
         )
+    if required:
+        screen.note("Data without a name is refused (hedgerow ledger require-dataset).")
     # JSON has no infinity: null stands for an unbounded spend, as in an export.
     accounts = [{k: None if v == math.inf else v for k, v in asdict(each).items()} for each in balances]
     screen.result({"accounts": accounts, "releases": releases})
@@ -83,7 +83,8 @@ def show(release: Release, screen: Screen, ledger: Place = None) -> None:
     if not rows:
         raise LedgerError(f"release {release!r} is not in the ledger. See: hedgerow ledger list")
     for row in rows:
-        screen.facts([(name, "" if value is None else str(value)) for name, value in row.items()])
+        facts = row | {"sketch": row["sketch"] and f"{len(row['sketch'])} characters"}
+        screen.facts([(name, "" if value is None else str(value)) for name, value in facts.items()])
         screen.say("")
     screen.result({"entries": rows})
 
@@ -236,3 +237,23 @@ def budget(
         opened.set_budget(epsilon, relation=relation, dataset=dataset, fingerprint=fingerprint, note=note)
     screen.say(f"Budget of {dataset or fingerprint} under '{relation}': {epsilon:g}.")
     screen.result({"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "budget": epsilon})
+
+
+@app.command()
+@with_screen
+def require_dataset(
+    screen: Screen,
+    ledger: Place = None,
+    off: Annotated[bool, typer.Option("--off", help="Take data without a name again.")] = False,
+    note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
+) -> None:
+    """Refuse releases of data without a name, from now on.
+
+    Example: hedgerow ledger require-dataset --note "A. Smith: every file is in the register"
+    """
+    from hedgerow.release.ledger import open_ledger
+
+    with open_ledger(None if ledger is None else str(ledger)) as opened:
+        opened.require_dataset(not off, note=note)
+    screen.say("Data without a name is taken." if off else "Data without a name is refused.")
+    screen.result({"required": not off})

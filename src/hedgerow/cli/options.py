@@ -82,6 +82,9 @@ PLAN_FLAGS: dict[str, Any] = {
     for panel, flags in _HELP.items()
     for name, help in flags.items()
 }
+NewDataset = Annotated[
+    bool, typer.Option("--new-dataset", help="This data is no version of a dataset that it looks like.")
+]
 _SCREEN_FLAGS: dict[str, Any] = {
     "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
     "as_json": Annotated[bool, typer.Option("--json", help="Print the result as JSON.")],

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import with_plan, with_screen
+from hedgerow.cli.options import NewDataset, with_plan, with_screen
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import ReleaseError
@@ -20,6 +20,7 @@ def synthesize(
     flags: dict[str, Any],
     screen: Screen,
     out: Annotated[Path, typer.Option(help="The release folder to make.", show_default=False)],
+    new_dataset: NewDataset = False,
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
 
@@ -34,7 +35,7 @@ def synthesize(
 
     plan = plan_from(flags)
     with screen.progress(5 + plan.settings.copies) as tell:
-        made = make_release(plan, out, progress=tell)
+        made = make_release(plan, out, new_dataset=new_dataset, progress=tell)
     certificate = made.certificate
     for change in certificate.copies[0].changes:
         screen.note(f"Writing the copies: {change}")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.options import with_plan
+from hedgerow.cli.options import NewDataset, with_plan
 from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
@@ -140,7 +140,7 @@ def contraction(flags: dict[str, Any], screen: Screen) -> None:
 
 
 @with_plan
-def cost(flags: dict[str, Any], screen: Screen) -> None:
+def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False) -> None:
     """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.
 
     Example: hedgerow cost --plan plan.yaml
@@ -149,7 +149,7 @@ def cost(flags: dict[str, Any], screen: Screen) -> None:
 
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
-        estimate = cost_of(plan, progress=tell)
+        estimate = cost_of(plan, new_dataset=new_dataset, progress=tell)
     target, balance = plan.settings.epsilon, estimate.balance
     facts = {
         "would spend": "no ε is claimed"

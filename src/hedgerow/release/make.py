@@ -53,8 +53,17 @@ class Made:
     ledger: Path
 
 
-def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress | None = None) -> Made:
-    """Makes the release that a plan describes, in a folder that does not exist yet."""
+def make_release(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    new_dataset: bool = False,
+    progress: Progress | None = None,
+) -> Made:
+    """Makes the release that a plan describes, in a folder that does not exist yet.
+
+    `new_dataset` states that the data is no version of another dataset, where the ledger asks.
+    """
     tell = progress or (lambda step: None)
     out = Path(out)
     check_place(out)
@@ -69,6 +78,9 @@ def make_release(plan: Plan, out: str | os.PathLike[str], *, progress: Progress 
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
         account |= {"dataset": plan.dataset, "epsilon": plan.settings.epsilon}
+        # Of all columns: a key that is dropped from the copies tells best which records these are.
+        account |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
+        account |= {"new_dataset": new_dataset}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
         with _noting() as notes:

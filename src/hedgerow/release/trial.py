@@ -120,7 +120,7 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
     return _rows(contraction(make, table, left_out=left_out, keep=keep, seed=plan.seed))
 
 
-def cost_of(plan: Plan, *, progress: Progress) -> Cost:
+def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
     prepared, asked = _read(plan, progress), plan.settings
     account, balance = plan.dataset or "this data, without a name", None
@@ -129,8 +129,9 @@ def cost_of(plan: Plan, *, progress: Progress) -> Cost:
         with Ledger.open(place) as ledger:
             fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
             balances = ledger.check(
-                fingerprint=fingerprint, relation=plan.relation, epsilon=asked.epsilon, dataset=plan.dataset
-            )
+                fingerprint=fingerprint, relation=plan.relation, epsilon=asked.epsilon, dataset=plan.dataset,
+                sketch=ledger.sketch(prepared.source.frame, prepared.outcome), new_dataset=new_dataset,
+            )  # fmt: skip
         balance = next((each for each in balances if each.relation == plan.relation), None)
     progress("fitting")
     synth = prepared.fit()

@@ -14,7 +14,10 @@ updated or deleted: a change of state is a new row.
 Formal guarantee: for each dataset and neighbour relation with a budget, the ε of all reservations that are
 not void sums, in exact decimal arithmetic, to at most the budget in force when each was made, whatever the
 number of processes; and the price of every release of the same data is in one account (see `fingerprint` for
-what the same data is).
+what the same data is). Other versions of the data are in one account as far as they carry one name. Where the
+name is left out or new, a version or part is recognised and asked about if enough of what singles out its
+records is unchanged (see `sketch`); one in which nothing is, by chance or intent, is other data to the
+ledger, and whoever answers that data is new is believed.
 
 And no release is void of which hedgerow made a copy visible, however processes are stopped, killed or
 interleaved. The copies appear by one rename of a draft, after `begin_publishing`. If void is recorded first,
@@ -35,12 +38,21 @@ from typing import Any
 
 from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
 from hedgerow.release.folder import Draft, check_outside_releases
-from hedgerow.release.ledger.accounts import CLOSING, Account, Balance, account, exact, pending
+from hedgerow.release.ledger.accounts import (
+    CLOSING,
+    Account,
+    Balance,
+    account,
+    exact,
+    match_name,
+    pending,
+)
+from hedgerow.release.ledger.datasets import NAMED, OPTIONAL, REQUIRED, names_required, settle_dataset
 from hedgerow.release.ledger.store import Entry, Store, format_head
 
 __all__ = ["Balance", "Entry", "Ledger", "format_head", "ledger_path", "open_ledger"]
 
-VARIABLE = "HEDGEROW_LEDGER"
+VARIABLE, OVERRIDE = "HEDGEROW_LEDGER", "HEDGEROW_LEDGER_OVERRIDE"
 _OUTCOMES = ("spent", "void")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -54,6 +66,12 @@ class Ledger(Store):
         from hedgerow.release.ledger.fingerprint import fingerprint
 
         return fingerprint(frame, columns, key=self._data_key)
+
+    def sketch(self, frame: Any, outcome: str) -> str:
+        """What other versions and parts of the data are recognised by; blinded like a fingerprint."""
+        from hedgerow.release.ledger.sketch import sketch
+
+        return sketch(frame, outcome, key=self._data_key)
 
     def set_budget(
         self,
@@ -72,8 +90,18 @@ class Ledger(Store):
                 "a budget belongs to a dataset's name or to a fingerprint. Pass one of the two."
             )
         with self._transaction() as rows:
+            dataset = _as_written(rows, dataset)
             values = {"dataset": dataset, "fingerprint": fingerprint, "relation": relation, "note": note}
             return self._add(rows, "budget", epsilon=epsilon, **values)
+
+    def require_dataset(self, required: bool = True, *, note: str = "") -> Entry:
+        """From now on data without a name is refused; or, with False, taken again."""
+        with self._transaction() as rows:
+            return self._add(rows, REQUIRED if required else OPTIONAL, note=note)
+
+    def requires_dataset(self) -> bool:
+        """Whether data without a name is refused."""
+        return names_required(self.entries())
 
     def reserve(
         self,
@@ -84,6 +112,8 @@ class Ledger(Store):
         copies: int,
         plan: str,
         dataset: str | None = None,
+        sketch: str | None = None,
+        new_dataset: bool = False,
         release: str | None = None,
         place: str | None = None,
         note: str = "",
@@ -92,6 +122,7 @@ class Ledger(Store):
 
         `epsilon` is the price of all copies together. None says that nothing is claimed: it is refused under
         a budget, and uses up any budget that is set later. `place` is where the release folder will be.
+        `new_dataset` answers what is asked about data that looks like another dataset (see `datasets`).
         """
         if epsilon is not None:
             epsilon = _amount(epsilon, "a price")
@@ -102,23 +133,40 @@ class Ledger(Store):
         with self._transaction() as rows:
             if any(entry.release == release for entry in rows):
                 raise LedgerError(f"release {release!r} is in the ledger already. Choose another identifier.")
+            for unnamed in settle_dataset(rows, dataset, fingerprint, sketch, new=new_dataset):
+                name = _as_written(rows, dataset)
+                self._add(rows, NAMED, dataset=name, fingerprint=unnamed, note="taken over: it looks alike")
             holder = account(rows, dataset, fingerprint)
             _check_budget(holder, relation, epsilon)
             # Data that is known under a name stays with it, also when the name is left out.
-            name = dataset if dataset is not None else (holder.name if holder.name != fingerprint else None)
+            name = holder.name if holder.name != fingerprint else None
+            if any(entry.fingerprint == fingerprint and entry.sketch == sketch for entry in rows):
+                sketch = None  # once is enough
+            if new_dataset:
+                note = "; ".join([*filter(None, [note]), "said to be a new dataset"])
             price = {"relation": relation, "epsilon": epsilon, "copies": copies}
             which = {"dataset": name, "fingerprint": fingerprint, "plan": plan, "release": release}
-            return self._add(rows, "reserved", **price, **which, place=place, note=note)
+            return self._add(rows, "reserved", **price, **which, sketch=sketch, place=place, note=note)
 
     def check(
-        self, *, fingerprint: str, relation: str, epsilon: float | None, dataset: str | None = None
+        self,
+        *,
+        fingerprint: str,
+        relation: str,
+        epsilon: float | None,
+        dataset: str | None = None,
+        sketch: str | None = None,
+        new_dataset: bool = False,
     ) -> list[Balance]:
         """Raises what `reserve` would say about the budget, and returns the data's accounts.
 
         Nothing is recorded: ask before a long fit, and reserve after it all the same.
         """
         _check_names(relation, dataset, fingerprint)
-        holder = account(self.entries(), dataset, fingerprint)
+        rows = self.entries()
+        unnamed = settle_dataset(rows, dataset, fingerprint, sketch, new=new_dataset)
+        named = [Entry(-1, "", NAMED, dataset=dataset, fingerprint=each) for each in unnamed]
+        holder = account([*rows, *named], dataset, fingerprint)
         _check_budget(holder, relation, epsilon)
         return holder.balances()
 
@@ -215,14 +263,25 @@ class Ledger(Store):
 
 
 def ledger_path(named: str | None) -> Path:
-    """The ledger that is named, else the environment's, else one for all data of this user.
+    """The environment's ledger, else the one that is named, else one for all data of this user.
 
     Not one beside the data: the same data under another name or in another folder must meet the same budget.
+    For the same reason a plan or a flag does not lead away from the environment's ledger. Who sets that
+    variable decides for everybody on the machine, and so does who sets the second one, which allows it: a
+    plan is handed on, and a flag comes out of a shell's history.
     """
-    if chosen := named or os.environ.get(VARIABLE):
-        return Path(chosen)
-    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "hedgerow" / "ledger.sqlite"
+    if not (ruling := os.environ.get(VARIABLE)):
+        if named:
+            return Path(named)
+        state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+        return (Path(state) if state else Path.home() / ".local" / "state") / "hedgerow" / "ledger.sqlite"
+    chosen = Path(named or ruling)
+    if chosen.resolve() != Path(ruling).resolve() and os.environ.get(OVERRIDE) != "allow":
+        raise LedgerError(
+            f"{chosen.name}: the plan or --ledger names this ledger, but {VARIABLE} names another one "
+            f"({Path(ruling).name}), whose budgets hold here. Leave it out, or set {OVERRIDE}=allow."
+        )
+    return chosen
 
 
 def open_ledger(named: str | None) -> Ledger:
@@ -250,6 +309,12 @@ def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None
             f"{float(budget)!r}. Ask for less, or have the budget raised.",
             remaining=left,
         )
+
+
+def _as_written(rows: list[Entry], dataset: str | None) -> str | None:
+    """The name as the ledger first had it."""
+    same = (e.dataset for e in rows if dataset and e.dataset and match_name(e.dataset) == match_name(dataset))
+    return next(same, dataset)
 
 
 def _open_states(rows: list[Entry], release: str) -> list[Entry]:
@@ -300,9 +365,12 @@ def _check_names(relation: str, dataset: str | None, fingerprint: str | None) ->
         raise SettingError(
             f"relation {relation!r} must name the neighbour relation, without blanks around it."
         )
-    if dataset is not None and (not dataset or dataset != dataset.strip() or _DIGEST.fullmatch(dataset)):
-        raise SettingError(
-            f"dataset {dataset!r} must be a name, without blanks around it and no fingerprint."
-        )
+    if dataset is not None:
+        name = match_name(dataset)
+        if not name or dataset != dataset.strip() or not name.isprintable() or _DIGEST.fullmatch(name):
+            raise SettingError(
+                f"dataset {dataset!r} must be a name of printable characters, without blanks around it and "
+                "no fingerprint."
+            )
     if fingerprint is not None and not _DIGEST.fullmatch(fingerprint):
         raise SettingError("a fingerprint has 64 hex digits. Use Ledger.fingerprint(frame, columns).")

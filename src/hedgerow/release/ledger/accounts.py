@@ -1,17 +1,20 @@
 """Which rows of the ledger pay from which budget, in exact arithmetic.
 
 A dataset is everything recorded under one name, and everything recorded for the same data without a name;
-unnamed data is its own dataset. Each neighbour relation has its own account: prices under different relations
-bound different things, and a sum of them would bound nothing.
+unnamed data is its own dataset. Names are matched without case, and shown as first written. Each neighbour
+relation has its own account: prices under different relations bound different things, and a sum of them would
+bound nothing.
 
 ε is added up as the decimal number that was typed, not as its binary neighbour: three times 0.1 is 0.3, and
 no rounding ever lets a sum pass its budget.
 """
 
 import math
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from hedgerow.errors import LedgerError
 from hedgerow.release.ledger.store import Entry
@@ -30,6 +33,13 @@ class Balance:
     remaining: float | None  # rounded down: spending it is always allowed
     releases: int
     pending: int
+
+
+@lru_cache(maxsize=4096)
+def match_name(dataset: str) -> str:
+    """What a name is matched by: "Payroll" and "PAYROLL", or "é" in either encoding, are one name."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", dataset).casefold())
+    return " ".join(plain.split())
 
 
 def exact(epsilon: float) -> Fraction:
@@ -60,7 +70,9 @@ class Account:
     def budget(self, relation: str) -> Fraction | None:
         """The tightest of the budgets set on the name and on the data; the last one set on each counts."""
         last = {
-            (e.dataset, e.fingerprint): e for e in self.rows if e.event == "budget" and e.relation == relation
+            (e.dataset and match_name(e.dataset), e.fingerprint): e
+            for e in self.rows
+            if e.event == "budget" and e.relation == relation
         }
         limits = [exact(entry.epsilon) for entry in last.values() if entry.epsilon is not None]
         return min(limits, default=None)
@@ -117,15 +129,19 @@ def account(rows: list[Entry], dataset: str | None, fingerprint: str | None) -> 
     the same records, and is refused.
     """
     names = {
-        e.dataset for e in rows if fingerprint and e.fingerprint == fingerprint and e.dataset is not None
+        match_name(e.dataset): e.dataset
+        for e in rows
+        if fingerprint and e.fingerprint == fingerprint and e.dataset is not None
     }
-    if dataset is not None and names - {dataset}:
+    name = match_name(dataset) if dataset is not None else min(names, default=None)
+    if dataset is not None and (other := names.keys() - {name}):
         raise LedgerError(
-            f"this data is already recorded as dataset {min(names - {dataset})!r}, not {dataset!r}. One "
+            f"this data is already recorded as dataset {names[min(other)]!r}, not {dataset!r}. One "
             "dataset has one budget: use the recorded name."
         )
-    name = dataset if dataset is not None else min(names, default=None)
-    prints = {e.fingerprint for e in rows if name is not None and e.dataset == name and e.fingerprint}
-    prints |= {fingerprint} if fingerprint else set()
-    mine = tuple(e for e in rows if (name is not None and e.dataset == name) or e.fingerprint in prints)
-    return Account(name or fingerprint or "", mine)
+    of_name = [e for e in rows if e.dataset is not None and match_name(e.dataset) == name]
+    prints = {e.fingerprint for e in of_name if e.fingerprint} | ({fingerprint} if fingerprint else set())
+    ids = {e.id for e in of_name}
+    mine = tuple(e for e in rows if e.id in ids or e.fingerprint in prints)
+    shown = next((e.dataset for e in of_name), dataset)
+    return Account(shown or fingerprint or "", mine)

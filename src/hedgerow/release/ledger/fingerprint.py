@@ -12,7 +12,7 @@ which is why the key is as confidential as the data.
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from hedgerow.tables.files.columns import EXACT, is_text, join_chunks, to_arrow
 
 Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 
-_MISSING = np.uint64(0x7FF8_0000_0000_0001)  # a NaN, and NaN is never a value
+MISSING = np.uint64(0x7FF8_0000_0000_0001)  # a NaN, and NaN is never a value
 _DAY = 86_400_000_000
 _REAL = (pa.types.is_null, pa.types.is_boolean, pa.types.is_floating, pa.types.is_decimal)
 
@@ -40,7 +40,7 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
         )
     if table.num_rows == 0:
         raise DataError("a table of 0 rows cannot be fingerprinted. At least one row is needed.")
-    cells = [_words(name, table.column(name), key) for name in names]
+    cells = [cell_words(name, table.column(name), lambda texts: _hash_all(texts, key)) for name in names]
     # Columns are ordered by what they hold, not by name: renaming one must not open a new account. Only
     # columns with the very same values in another order need their names to tell them apart.
     inner = [hmac.digest(key, np.sort(column).tobytes(), "sha256") for column in cells]
@@ -52,7 +52,7 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
     return mac.hexdigest()
 
 
-def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
+def cell_words(name: str, column: pa.ChunkedArray, hash_texts: Callable[[Any], Words]) -> Words:
     """Each cell as 64 bits: equal values, equal bits. Text is hashed, so a collision has odds of 2⁻⁶⁴."""
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -62,18 +62,17 @@ def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
     words: Words
     if is_text(kind):
         # SPSS pads text with blanks and knows no empty text: neither may make a difference.
-        trimmed = pc.utf8_rtrim(column, " ").cast(pa.large_string()).fill_null("")
+        trimmed = pc.utf8_rtrim(column.cast(pa.large_string()), " ").fill_null("")
         gone = gone | pc.equal(trimmed, "").to_numpy()
         coded = join_chunks(trimmed).dictionary_encode()
-        hashes = [_hash(word, key) for word in coded.dictionary.to_pylist()]
-        words = np.array(hashes, dtype=np.uint64)[coded.indices.to_numpy()]
+        words = hash_texts(coded.dictionary)[coded.indices.to_numpy()]
     elif pa.types.is_integer(kind):
-        words = _whole(column.fill_null(0).to_numpy(), key)
+        words = _whole(column.fill_null(0).to_numpy(), hash_texts)
     elif any(of(kind) for of in _REAL):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
         words = (numbers + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
     elif pa.types.is_date(kind):
-        days = column.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy()
+        days = column.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0).to_numpy()
         words = (days * np.int64(_DAY)).view(np.uint64)
     elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         words = _ticks(column).view(np.uint64)
@@ -81,15 +80,16 @@ def _words(name: str, column: pa.ChunkedArray, key: bytes) -> Words:
         raise DataError(
             f"column {name!r} of type {kind} cannot be fingerprinted. Convert it to numbers or text."
         )
-    return np.where(gone, _MISSING, words)
+    return np.where(gone, MISSING, words)
 
 
-def _whole(exact: Any, key: bytes) -> Words:
+def _whole(exact: Any, hash_texts: Callable[[Any], Words]) -> Words:
     words: Words = exact.astype(np.float64).view(np.uint64)
     # Beyond 2^53 neighbours share a float; those that are no float get bits of their own.
-    for i in np.flatnonzero((exact > EXACT) | (exact < -EXACT)) if exact.dtype.itemsize == 8 else ():
-        if int(exact[i]) != int(float(exact[i])):
-            words[i] = _hash(str(int(exact[i])), key)
+    large = np.flatnonzero((exact > EXACT) | (exact < -EXACT)) if exact.dtype.itemsize == 8 else ()
+    between = [i for i in large if int(exact[i]) != int(float(exact[i]))]
+    if between:
+        words[between] = hash_texts(pa.array([str(int(exact[i])) for i in between]))
     return words
 
 
@@ -105,5 +105,6 @@ def _ticks(column: pa.ChunkedArray) -> Any:
     return micro ^ (below << np.int64(53))
 
 
-def _hash(word: str, key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(word.encode(), key=key[:64], digest_size=8).digest(), "little")
+def _hash_all(texts: pa.Array, key: bytes) -> Words:
+    digests = (hashlib.blake2b(text.encode(), key=key[:64], digest_size=8) for text in texts.to_pylist())
+    return np.array([int.from_bytes(each.digest(), "little") for each in digests], dtype=np.uint64)

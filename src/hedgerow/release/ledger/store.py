@@ -50,7 +50,7 @@ class Entry:
     plan: str | None = None  # digest
     release: str | None = None
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
-    sketch: str | None = None  # blinded fingerprints of the data, as JSON
+    sketch: str | None = None  # samples of the data's cells, blinded, as JSON (see `sketch`)
     place: str | None = None  # absolute path of the release folder
     note: str = ""
     previous: str = _FIRST
