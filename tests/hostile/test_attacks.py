@@ -49,7 +49,7 @@ def test_signals_at_random_moments(tmp_path):
 
 @pytest.mark.slow
 def test_360_signals_at_every_phase(tmp_path):
-    """Before the spend 54, after it 36, in the draft 90, between rename and confirm 90, after 18, by clock 72."""
+    """54 before the spend, 36 after it, 90 in the draft, 90 from rename to confirm, 18 later, 72 by clock."""
     found = attack("signals", tmp_path, 360, 2)
     assert sum(found["phases"].values()) >= 330  # a few by the clock come too late
     assert found["phases"]["visible"] >= 50
