@@ -6,6 +6,7 @@
     python attacks.py limited FOLDER LEVELS          no file may grow beyond a limit (EFBIG)
     python attacks.py refused FOLDER LEVELS          from some moment on no file can be made (ENOSPC)
     python attacks.py full FOLDER LEVELS             a file system of a given size; needs to mount one
+    python attacks.py plans FOLDER COUNT SEED        mutated plans, priced and released
     python attacks.py writers FOLDER ROUNDS SEED     16 processes at once, a budget for some of them
     python attacks.py fresh-writers FOLDER           the same, started anew
 
@@ -29,6 +30,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from hostile.corpus import quick_plans
+from hostile.mutations import mutate_plan
 from hostile.scene import (
     HANG,
     PRICE,
@@ -39,11 +42,13 @@ from hostile.scene import (
     Moments,
     Scene,
     fork,
+    list_disclosures,
     list_violations,
     run,
 )
 
 import hedgerow as hr
+from hedgerow.errors import SettingError
 from hedgerow.release.folder import drafts
 from hedgerow.release.ledger import Ledger
 
@@ -281,6 +286,38 @@ def fill(attempts: Iterator[tuple[Scene, Done]]) -> dict:
     return {"codes": codes, "violations": wrong}
 
 
+def plans(folder: Path, count: int, seed: int) -> dict:
+    """Plans that load and do not ask for long work, and as many that do not load, each given to a command."""
+    choose, template = random.Random(seed), Scene.make(folder / "template", budget=None).warm()
+    texts = [plan.text() for plan in quick_plans()]
+    wanted, codes, wrong = {"runs": count // 2, "refused": count - count // 2}, Counter(), []
+    while sum(wanted.values()):
+        raw = mutate_plan(choose.choice(texts), choose)
+        try:
+            asked = hr.Plan.loads(raw).settings
+            kind = "runs" if asked.draws <= 1000 and asked.copies <= 10 else "long"
+        except SettingError:
+            kind = "refused"
+        if not wanted.get(kind):
+            continue
+        wanted[kind] -= 1
+        scene = template.copy(folder / "scene")
+        (scene.folder / "plan.yaml").write_bytes(raw)
+        command = choose.choice((("cost",), ("synthesize", "--out", "release")))
+        done = run(scene, *command, "--plan", "plan.yaml")
+        codes[done.code] += 1
+        found = list_disclosures(scene, done, allowed=(0, 2, 3, 4) if kind == "runs" else (2,))
+        if scene.out.exists() != (done.code == 0 and command[0] == "synthesize"):
+            found.append(f"a folder is there, or none, after exit code {done.code}")
+        if scene.ledger.exists():
+            with Ledger.open(scene.ledger) as ledger:
+                found += [f"ledger: {problem}" for problem in ledger.verify()]
+                found += ["something is pending"] if ledger.pending() else []
+        wrong += [f"{command[0]} {raw!r}: {each}" for each in found]
+        shutil.rmtree(scene.folder)
+    return {"codes": codes, "violations": wrong}
+
+
 WRITERS = 16
 
 
@@ -351,7 +388,7 @@ def contest_problems(scene: Scene, done: list[Done], covered: int) -> list[str]:
 
 COMMANDS = {
     "signals": signals, "fresh": fresh, "settled": settled, "limited": limited, "refused": refused,
-    "full": full, "writers": writers, "fresh-writers": fresh_writers,
+    "full": full, "plans": plans, "writers": writers, "fresh-writers": fresh_writers,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -112,6 +112,13 @@ def as_yaml(document: Any) -> bytes:
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=False).encode()
 
 
+def mutate_plan(text: str, choose: random.Random) -> bytes:
+    """The text of a plan with something wrong in it: two of three by structure, one of three by bytes."""
+    if choose.random() < 1 / 3:
+        return mutate_bytes(text.encode(), choose)
+    return as_yaml(mutate_document(yaml.safe_load(text), choose))
+
+
 def as_json(document: Any) -> bytes:
     """As hedgerow lays a certificate out, so that nothing but the mutation gives it away."""
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -14,9 +14,10 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 import hedgerow as hr
 from hedgerow.cli import main
@@ -157,20 +158,26 @@ def fork(scene: Scene, arguments: Iterable[object], before: Callable[[], object]
         os.umask(0)  # what must be closed to others is closed by hedgerow, not by the umask
         os.environ["HEDGEROW_LEDGER"] = str(scene.ledger)
         sys.argv = ["hedgerow", *map(str, arguments)]
+        signal.signal(signal.SIGINT, _interrupt_main)
         before()
         code = 0
         main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
-        code = 130  # outside of main: before it began, or after it was done
+        code = 130
     finally:
-        for _ in range(3):  # one more than any attack interrupts it
-            with suppress(KeyboardInterrupt):
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                sys.settrace(None)
-                sys.stdout.flush()
-                os._exit(code)
+        sys.settrace(None)
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _interrupt_main(number: int, frame: FrameType | None) -> None:
+    """Interrupts the command, and nothing of what runs before and after it here."""
+    while frame is not None:
+        if frame.f_code is main.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
 
 
 def run(scene: Scene, *arguments: object, before: Callable[[], object] = lambda: None) -> Done:
@@ -239,12 +246,7 @@ class Moments:
 
 def list_violations(scene: Scene, done: Done, *, allowed: Iterable[int]) -> list[str]:
     """What must never be, and is; then closes what is open as docs/release.md says, and looks again."""
-    wrong = []
-    if done.code not in allowed:
-        wrong.append(f"exit code {done.code}: {done.shown[-300:]}")
-    if "Traceback" in done.shown or "internal error" in done.shown:
-        wrong.append(f"traceback: {done.shown[-500:]}")
-    wrong += _leaks(scene, done) + _open_files(scene)
+    wrong = list_disclosures(scene, done, allowed=allowed)
     left, visible = drafts(scene.out), os.path.lexists(scene.out)
     with Ledger.open(scene.ledger) as ledger:
         wrong += [f"ledger: {problem}" for problem in ledger.verify()]
@@ -267,6 +269,14 @@ def list_violations(scene: Scene, done: Done, *, allowed: Iterable[int]) -> list
     if not wrong:
         wrong += _settle(scene, pending, visible)
     return wrong
+
+
+def list_disclosures(scene: Scene, done: Done, *, allowed: Iterable[int]) -> list[str]:
+    """What a command, however it ended, must not show or leave open."""
+    wrong = [] if done.code in allowed else [f"exit code {done.code}: {done.shown[-300:]}"]
+    if "Traceback" in done.shown or "internal error" in done.shown:
+        wrong.append(f"traceback: {done.shown[-500:]}")
+    return wrong + _leaks(scene, done) + _open_files(scene)
 
 
 def _leaks(scene: Scene, done: Done) -> list[str]:

@@ -8,11 +8,14 @@ the 400 to processes started anew; a disk that is full at 17 levels, in two ways
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hedgerow import cli
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
@@ -45,6 +48,23 @@ def test_signals_at_random_moments(tmp_path):
     found = attack("signals", tmp_path, 24, 1, timeout=170)
     assert found["phases"]["visible"] >= 1
     assert found["phases"]["draft"] >= 3
+
+
+def test_who_interrupts_twice_sees_no_traceback(monkeypatch):
+    """The second interrupt comes while the first is being told."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(cli, "app", interrupt)
+    monkeypatch.setattr(cli, "show_error", interrupt)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == 130
 
 
 @pytest.mark.slow
@@ -105,3 +125,9 @@ def test_sixteen_writers_in_12_rounds(tmp_path):
 @pytest.mark.slow
 def test_sixteen_writers_started_anew(tmp_path):
     assert attack("fresh-writers", tmp_path)["granted"] == 5
+
+
+@pytest.mark.slow
+def test_120_mutated_plans_given_to_the_command(tmp_path):
+    """Half of them load: priced or released, they end with a documented code; the others with 2."""
+    assert sum(attack("plans", tmp_path, 120, 7)["codes"].values()) == 120

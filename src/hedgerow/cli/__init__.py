@@ -10,6 +10,7 @@ or a release that cannot be used as it is; 4 not converged: the target cannot be
 checks; 5 the budget does not cover it.
 """
 
+import signal
 import sys
 import traceback
 from typing import Annotated
@@ -63,6 +64,7 @@ def main() -> None:
     try:
         app(prog_name="hedgerow")
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
         show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
         sys.exit(130)
     except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked
