@@ -22,7 +22,7 @@ SOURCE = HERE.parents[1] / "src"
 
 
 def attack(
-    name: str, folder: Path, *numbers: int, timeout: float = 900, within: tuple[str, ...] = ()
+    name: str, folder: Path, *numbers: int, timeout: float = 1800, within: tuple[str, ...] = ()
 ) -> dict:
     """Runs an attack in a process that may fork; no violation is ever allowed."""
     done = subprocess.run(

@@ -57,6 +57,16 @@ def attack(count: int, seed: int) -> None:
     assert not problems, "\n\n".join(f"{raw[-1500:]!r}\n{why}" for raw, why in list(problems.items())[:5])
 
 
+@pytest.mark.parametrize(
+    "raw", [b'"\\ud800": 1', b'version: "\\ud800"', b'"\\e[31m": 1', b'"a\\nb": 1', b"x" * 300 + b": 1"]
+)
+def test_whatever_a_key_is_called_the_refusal_is_one_short_line(raw):
+    assert problem(raw) is None
+    with pytest.raises(PlanError) as caught:
+        Plan.loads(raw)
+    assert len(str(caught.value)) < 350
+
+
 def test_100_mutated_plans():
     attack(100, seed=1)
 
