@@ -259,7 +259,7 @@ def list_violations(scene: Scene, done: Done, *, allowed: Iterable[int]) -> list
     if done.code == 0 and not (visible and ("released" in last.values() or (pending and told))):
         wrong.append("said to be done, but not released")
     for draft in left:
-        release = draft.name.split("hedgerow-")[1].removesuffix(".partial")
+        release = draft.name.split("hedgerow-")[1].partition(".")[0]
         if release not in pending:
             wrong.append(f"a draft whose entry is {last.get(release)}")
     if visible:
@@ -318,12 +318,12 @@ def _folder_problems(scene: Scene, last: dict[str, str]) -> list[str]:
 def _settle(scene: Scene, pending: set[str], visible: bool) -> list[str]:
     """Does by hand what the attack kept hedgerow from doing; then the books must be closed."""
     wrong = []
-    for draft in drafts(scene.out):
-        shutil.rmtree(draft)
     for release in pending:
         how = ("released", "--release", "release") if visible else ("void", "--note", "the attack: no copy")
         settled = run(scene, "ledger", "settle", release, *how)
         wrong += [f"cannot be settled: {settled.shown[-300:]}"] if settled.code else []
+    for draft in drafts(scene.out):
+        shutil.rmtree(draft)
     with Ledger.open(scene.ledger) as ledger:
         wrong += [f"ledger, settled: {problem}" for problem in ledger.verify()]
         wrong += ["still pending"] if ledger.pending() else []
