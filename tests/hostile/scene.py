@@ -5,6 +5,7 @@ process, in which everything is loaded already, so that an attack meets the mome
 of starting Python. `list_violations` says what an attack broke: an empty list, or a fault of hedgerow.
 """
 
+import math
 import os
 import re
 import selectors
@@ -25,7 +26,7 @@ from hedgerow.errors import BudgetError
 from hedgerow.release.folder import drafts
 from hedgerow.release.ledger import Ledger
 
-HANG = 10.0  # seconds after which a command counts as hanging
+HANG = 10.0  # seconds after which a command counts as hanging, not counting those it waits for a processor
 PRICE = 20.0
 SYNTHESIZE = (
     "synthesize", "table.csv", "--formula", "x ~ z", "--epsilon", str(PRICE), "--copies", "2", "--draws",
@@ -107,39 +108,47 @@ class Forked:
     pid: int
     pipe: int
     shown: bytes = b""
-    status: int | None = None
-    limit: float = field(default_factory=lambda: time.monotonic() + HANG)
+    code: int | None = None  # when it has ended; 1000 for one that hung and was killed
+    start: float = field(default_factory=time.monotonic)
 
-    def wait(self, until: float | None = None) -> str:
-        """Waits for the end, for a stop, or until a moment: "ended", "stopped", "running" or "hangs"."""
+    def wait(self, until: float = math.inf) -> str:
+        """Waits for the end, for a stop, or until a moment: "ended", "stopped" or "running"."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.pipe, selectors.EVENT_READ)
-            while True:
+            while self.code is None:
                 pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
                 if selector.select(0):
                     self.shown += os.read(self.pipe, 1 << 16)
+                now = time.monotonic()
                 if pid and os.WIFSTOPPED(status):
                     return "stopped"
                 if pid:
-                    self.status = status
-                    return "ended"
-                now = time.monotonic()
-                if until is not None and now >= until:
+                    self.code = os.waitstatus_to_exitcode(status)
+                elif now >= until:
                     return "running"
-                if now >= self.limit:
+                elif now - self.start >= HANG and now - self.start - _queued(self.pid) >= HANG:
                     os.kill(self.pid, signal.SIGKILL)
                     os.waitpid(self.pid, 0)
-                    return "hangs"
-                time.sleep(0.001)
+                    self.code = 1000
+                else:
+                    time.sleep(0.001)
+        return "ended"
 
     def done(self) -> Done:
-        """How it ended; a process that hangs is ended and has the code 1000."""
-        how = "ended" if self.status is not None else self.wait()
+        """How it ended, with everything that it showed."""
+        self.wait()
         while chunk := os.read(self.pipe, 1 << 16):
             self.shown += chunk
         os.close(self.pipe)
-        code = 1000 if self.status is None else os.waitstatus_to_exitcode(self.status)
-        return Done(code if how == "ended" else 1000, self.shown.decode(errors="replace"))
+        return Done(self.code or 0, self.shown.decode(errors="replace"))
+
+
+def _queued(pid: int) -> float:
+    """For how many seconds a process was ready to run and others had the processors; 0 if nobody counts."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def fork(scene: Scene, arguments: Iterable[object], before: Callable[[], object] = lambda: None) -> Forked:
