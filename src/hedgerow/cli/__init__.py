@@ -11,6 +11,7 @@ checks; 5 the budget does not cover it.
 """
 
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated
@@ -76,6 +77,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
         show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
         sys.exit(130)
     except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked

@@ -165,7 +165,10 @@ def _place(error: Any, given: Any) -> tuple[int | str, ...]:
 
 
 def _join(place: Iterable[int | str]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    """The place in one short line, whatever somebody called a key."""
+    steps = ("." + (step if step.isprintable() and len(step) <= 60 else format_value(step))
+             if isinstance(step, str) else f"[{step}]" for step in place)  # fmt: skip
+    return "".join(steps).removeprefix(".")
 
 
 _MAPPING = "must be a mapping of keys to values, got {got}."

@@ -80,6 +80,13 @@ class _Loader(yaml.SafeLoader):
             return _PLAIN
         return str(super().resolve(kind, value, (False, True)))  # type: ignore[no-untyped-call]
 
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        if not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value):
+            why = "half of a character (\\ud800 to \\udfff), which no file can hold. Write the whole one"
+            raise _Refusal(problem=why, problem_mark=node.start_mark)
+        return value
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[Any] = set()
         for place, _ in node.value:

@@ -1,0 +1,83 @@
+"""Valid plans that between them have every key, range, standard, kind of weights and family setting."""
+
+import math
+
+import hedgerow as hr
+from hedgerow.release.plan import Outputs, Plan, Read
+
+_SMALL = {"formula": "x ~ z", "epsilon": 40.0, "draws": 100, "dataset": "table"}
+_TAIL = hr.Tail(0.05, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8))
+_BOX = {"Intercept": (0, 40), "z": (-5, 5), "sigma": (0.4, 2.5)}
+_WEIGHTS = (
+    hr.LinearWeights(0.9, 0.01, "oscillation"),
+    hr.SoftmaxWeights(),
+    hr.LogisticWeights(scale=2),
+    hr.InverseWeights(),
+    hr.CapWeights(2.5, risk="oscillation"),
+    hr.ScalarWeights(0.25),
+    hr.Reweighted(hr.Reweighted(hr.CapWeights(2.0)), k=0.9),
+)
+_RANGES = (
+    hr.Radius(0.4, 1.8),
+    hr.Brackets([0, 1000.5, math.inf], outside="public"),
+    hr.Bounds(0, 1e15),
+    _TAIL,
+    hr.Where("big", hr.Bounds("low", "high"), hr.Tail(0.1, hr.Everywhere(), hr.Radius(0.5, 2))),
+)
+
+
+def quick_plans() -> list[Plan]:
+    """Plans of exact models, which a release takes a moment for; the data is table.csv beside the plan."""
+    plans = [Plan(**_SMALL, data="table.csv", weights=weights) for weights in _WEIGHTS]
+    for number, known in enumerate(_RANGES[:4]):
+        standard = (hr.RangeAveraged, hr.RangeTruncated)[number % 2](known)
+        plans.append(Plan(**_SMALL, data="table.csv", standard=standard, reasons={"": "printed yearly"}))
+    return [
+        *plans,
+        Plan(**_SMALL, data="table.csv", standard=hr.Unweighted(), family="normal"),
+        Plan(**_SMALL | {"epsilon": 2.0}, data="table.csv", standard=hr.Strict(_BOX, "published"), copies=2),
+        Plan(**_SMALL | {"epsilon": None}, data="table.csv", seed=3, outputs=Outputs(format="parquet")),
+    ]
+
+
+def all_plans() -> list[Plan]:
+    """Those, and what takes longer or other data than a quick release has."""
+    everything = Plan(
+        formula="`pay roll` ~ log(employees) + C(region)",
+        epsilon=5.7,
+        data="folder with blanks/payroll.csv",
+        read=Read("csv", "cp1252", ";", ",", ("NA", "-9"), ("zip", "1e-3")),
+        missing="drop",
+        family="normal",
+        prior=hr.Prior(2.0, 3.0, (1.0, 10.0), (0.5, 7.0), {"log(employees)": (1.0, 0.5)}),
+        standard=hr.RangeTruncated(_TAIL, public_weight="one"),
+        reasons={"": 'a "quoted" reason: yes', "wider": "another", "otherwise": None},
+        weights=_WEIGHTS[-1],
+        bound="oscillation",
+        copies=3,
+        draws=500,
+        known="simulated",
+        debias=True,
+        sampling="stratified",
+        dataset="no",
+        ledger="ledger.sqlite",
+        outputs=Outputs("parquet", ("null", "12"), "escape"),
+        seed=7,
+    )
+    pairwise = hr.IdentificationWeights(0.2, known=("region",), pairwise=True)
+    censored = hr.Censored(keep=0.8, reason="published")
+    families = (
+        hr.Family("beta", lower=0, upper=100),
+        hr.Family("ordinal", levels=("low", "middle", "high")),
+        hr.Family("lognormal_mixture", components=3),
+        hr.Family("log_student", df=4),
+        hr.Family("zero_gamma", spike=0),
+    )
+    return [
+        *quick_plans(),
+        everything,
+        Plan(**_SMALL, weights=pairwise),
+        Plan(**_SMALL, standard=hr.RangeTruncated(_RANGES[4]), reasons={"then": "a register"}),
+        Plan(**_SMALL, standard=censored, family="gamma", prior=hr.Prior(intercept=(0.0, 1.0))),
+        *(Plan(**_SMALL, family=family) for family in families),
+    ]
