@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
@@ -113,6 +114,15 @@ def test_other_outcomes_are_told_from_what_is_around_them(kind, n):
         assert worst[0].refused or kind == "rare", name
 
 
+def test_an_outcome_that_hardly_anybody_has_is_found_in_a_large_table():
+    rng = np.random.default_rng(6)
+    case = np.isin(np.arange(30_000), rng.choice(30_000, 12, replace=False)).astype(float)
+    columns = {"ill": np.where(case == 1, "yes", "no"), "age": rng.integers(0, 90, 30_000)}
+    frame = pd.DataFrame(columns | {f"dummy{k}": rng.uniform(size=30_000) < 0.001 for k in range(5)})
+    (finding,) = find_giveaways(Table.of(frame), case, frame.columns)
+    assert (finding.columns, finding.refused) == (("ill",), True)
+
+
 def test_members_of_a_household_with_one_income_are_noted_and_not_refused():
     rng = np.random.default_rng(5)
     household = np.repeat(np.arange(200), rng.integers(1, 5, 200))
@@ -207,5 +217,18 @@ def test_any_kind_of_column_can_be_looked_at():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert find_giveaways(Table.of(odd), payroll, odd.columns) == []
+        day = pd.date_range("2020-01-01", periods=59, tz="Europe/Paris")
+        more = pd.DataFrame(
+            {
+                "whole": pd.array([None, *range(59)], dtype="Int64"),
+                "real": pd.array([None, *np.sin(range(59))], dtype="Float64"),
+                "flag": pd.array([None, *[True, False] * 29, True], dtype="boolean"),
+                "kind": pd.Categorical([None, *"abcabcabc" * 6, *"abcde"]),
+                "zone": [pd.NaT, *day],
+                "month": [pd.NaT, *day.tz_localize(None).to_period("M")],
+            }
+        )
+        for table in (more, pa.Table.from_pandas(more.drop(columns="month"))):
+            assert find_giveaways(Table.of(table), payroll, Table.of(table).columns) == []
         one = odd.with_columns(list=pl.Series(payroll.reshape(-1, 1).tolist()))
         assert [f.columns for f in find_giveaways(Table.of(one), payroll, one.columns)] == [("list",)]

@@ -33,6 +33,7 @@ ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
 COMBINED = 400  # number columns that are combined with each other; more would take minutes
 
 _JUDGED, _ORDERED, _TRIED = 2000, 500, 24  # rows looked at: by value, by order, by pairs at first
+_SCARCE = 100  # of those, at least so many with another outcome than the commonest, if there are
 _FEW = 20  # so few rows may be in the order of a good predictor by chance: no reason to refuse
 _EXACT, _NEAR = 1e-6, 0.01  # relative difference that still counts as equal, and as near
 _RARE = 0.05  # an outcome that this share of records has or less is one of many values
@@ -222,8 +223,12 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
     """
     if np.ptp(values) == 0:
         return []
-    rows = np.random.default_rng(0).permutation(table.rows)[:_JUDGED]
     whole = _Outcome(values, float(np.log(len(released) + 1)))
+    rows = np.random.default_rng(0).permutation(table.rows)
+    common = whole.codes[rows] == whole.counts.argmax()
+    # Of an outcome that hardly anybody has, a plain sample would hold nobody who has it.
+    scarce = table.rows > _JUDGED and np.count_nonzero(~common[:_JUDGED]) < _SCARCE
+    rows = np.concatenate([rows[~common][:_SCARCE], rows[common]] if scarce else [rows])[:_JUDGED]
     outcome = whole.at(rows)
     findings: list[Finding] = []
     numbers: dict[str, PerRecord] = {}
