@@ -10,9 +10,8 @@ import json
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
-
-from crasher import fork, plan
 
 import hedgerow as hr
 from hedgerow.release import ledger
@@ -40,6 +39,24 @@ MEETINGS = {
     "blind void, interrupt": ("void", True, signal.SIGINT),
     "kill": (None, False, signal.SIGKILL),
 }
+
+
+def plan(folder: Path) -> hr.Plan:
+    files = {"data": folder / "table.csv", "ledger": folder / "ledger.sqlite"}
+    return hr.Plan(formula="x ~ z", epsilon=20.0, copies=2, draws=100, dataset="table", **files)
+
+
+def fork(work) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        code = work()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 def stop_at(moment: str) -> None:
