@@ -122,9 +122,13 @@ def test_versions_are_recognised(kind: str) -> None:
 
 @pytest.mark.slow
 def test_how_often_versions_are_missed_and_other_data_is_asked_about() -> None:
-    """7 kinds of tables, 60 to 4000 rows, 11 versions of each, and 4 unrelated tables of other sizes.
+    """7 kinds of tables, 60 to 4000 rows, 11 versions of each, and 3 unrelated tables of the same kind.
 
-    Figures are to come.
+    Measured: of 616 versions 0 were missed, and of 168 unrelated tables 0 were taken for one. With eight
+    seeds, 25 to 2000 rows and tables of classes as well, 0 of 5952 unrelated pairs. Missed there, from 300
+    rows up and classes apart: versions that had lost what singles out their records (one column dropped, 2
+    of 112; two dropped, 14 of 112; the outcome rescaled where no other column does, 16 of 112). The limits
+    were chosen on these kinds of tables with other seeds: other kinds may do worse.
     """
     missed, alarms, asked, compared = [], [], 0, 0
     for kind, make in KINDS.items():
@@ -141,8 +145,8 @@ def test_how_often_versions_are_missed_and_other_data_is_asked_about() -> None:
                     compared += 1
                     if share_rows(known, of(make(size, random))):
                         alarms.append((kind, n, size))
-    assert len(missed) < 0.02 * asked, missed
-    assert len(alarms) < 0.002 * compared, alarms
+    assert (asked, missed) == (616, [])
+    assert (compared, alarms) == (168, [])
 
 
 def test_other_formats_are_recognised(tmp_path: Path) -> None:
@@ -206,7 +210,7 @@ def test_a_million_rows_of_twenty_columns_take_seconds() -> None:
     import time
 
     random = np.random.default_rng(5)
-    frame = register(1_000_000, random).join(survey(1_000_000, random), rsuffix="_")
+    frame = register(1_000_000, random).join(survey(1_000_000, random).add_prefix("s_"))
     frame = frame.join(pd.DataFrame(random.normal(size=(1_000_000, 7))).add_prefix("z"))
     assert frame.shape[1] == 20
     start = time.process_time()
