@@ -41,7 +41,7 @@ class Entry:
 
     id: int
     time: str  # UTC, ISO 8601
-    event: str  # budget, reserved, publishing, released, spent, void or resealed
+    event: str  # budget, reserved, publishing, released, spent, void, resealed, named, names required …
     dataset: str | None = None
     fingerprint: str | None = None
     relation: str | None = None  # neighbour relation: the account that pays
