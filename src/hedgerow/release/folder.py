@@ -168,8 +168,8 @@ class Draft:
                     shutil.rmtree(place)
             except OSError as error:
                 raise FileError(
-                    f"{place.name}: cannot be removed ({reason_of(error)}). Remove it: it holds copies and "
-                    "confidential files of a release that is void."
+                    f"{place.name}: cannot be removed ({reason_of(error)}). It holds copies and confidential "
+                    "files that nobody may see: mend that, and settle its entry as void."
                 ) from None
 
 

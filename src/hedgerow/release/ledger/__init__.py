@@ -223,11 +223,10 @@ class Ledger(Store):
                     )
             if outcome == "void":
                 _check_unseen(states, rows, draft)
+                if draft is not None:
+                    draft.remove()  # first: whoever dies in between leaves a pending entry, not a void draft
             digest = states[-1].certificate if outcome == "spent" else None
-            entry = self._add(rows, outcome, **_carried(states), certificate=digest, note=note)
-        if outcome == "void" and draft is not None:
-            draft.remove()
-        return entry
+            return self._add(rows, outcome, **_carried(states), certificate=digest, note=note)
 
     def state(self, release: str) -> str | None:
         """The last event of a release; None where the ledger does not know it."""
