@@ -199,7 +199,9 @@ class _Outcome:
         # From the other records of the level: the most common outcome without the record's own.
         given = int(first[first - 1 > second].sum())
         share = (given / records - base) / (1 - base)
-        if share < _ALL or not self._is_no_chance(given, base * records):
+        # Chernoff's bound says little of a rare outcome: where every record agrees, count the ways it could.
+        certain = given == len(codes) and self.surprise > 12 + self.tests
+        if share < _ALL or not (certain or self._is_no_chance(given, base * records)):
             return None
         recoded = len(self.levels) <= _CLASSES and len(size) <= 2 * len(self.levels)
         refused = bool(recoded or records / repeated.sum() >= _GROUP)
