@@ -123,6 +123,24 @@ def test_an_outcome_that_hardly_anybody_has_is_found_in_a_large_table():
     assert (finding.columns, finding.refused) == (("ill",), True)
 
 
+def test_a_rare_outcome_under_another_code_is_refused():
+    rare = (np.arange(900) % 31 == 7).astype(float)
+    frame = pd.DataFrame({"code": 7 - 2 * rare, "age": np.random.default_rng(8).integers(0, 90, 900)})
+    (finding,) = find_giveaways(Table.of(frame), rare, frame.columns)
+    assert (finding.columns, finding.refused) == (("code",), True)
+
+
+@pytest.mark.parametrize("edges", [[0.0], [1.9], [-1.0, -0.3, 0.3, 1.0]], ids=["binary", "rare", "ordinal"])
+def test_a_good_predictor_of_classes_in_a_small_table_is_not_refused(edges):
+    """It parts the classes without an error in many of these tables, and is another variable all the same."""
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 7])
+        latent = rng.normal(size=40)
+        classes = np.searchsorted(edges, latent).astype(float)
+        frame = pd.DataFrame({"score": 0.97 * latent + 0.243 * rng.normal(size=40)})
+        assert not [str(f) for f in find_giveaways(Table.of(frame), classes, frame.columns) if f.refused]
+
+
 def test_members_of_a_household_with_one_income_are_noted_and_not_refused():
     rng = np.random.default_rng(5)
     household = np.repeat(np.arange(200), rng.integers(1, 5, 200))

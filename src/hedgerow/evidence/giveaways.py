@@ -35,6 +35,7 @@ COMBINED = 400  # number columns that are combined with each other; more would t
 _JUDGED, _ORDERED, _TRIED = 2000, 500, 24  # rows looked at: by value, by order, by pairs at first
 _SCARCE = 100  # of those, at least so many with another outcome than the commonest, if there are
 _FEW = 20  # so few rows may be in the order of a good predictor by chance: no reason to refuse
+_OTHERS = 50  # fewer records outside the commonest class may be parted from it by a good predictor
 _EXACT, _NEAR = 1e-6, 0.01  # relative difference that still counts as equal, and as near
 _RARE = 0.05  # an outcome that this share of records has or less is one of many values
 _MOST, _SOME = 0.5, 0.2  # share of such outcomes recovered from which a column is refused, warned of
@@ -166,7 +167,9 @@ class _Outcome:
         given = _longest_rise(few.values[np.lexsort((-few.values, along))]) / len(along)
         needed = 1.0 if len(along) < 30 else _ORDER if base <= _RARE else _STEPS
         if (given - base) / (1 - base) >= needed and few.surprise > 12 + self.tests:
-            refused, nearly = len(along) >= _FEW, "" if given == 1 else "nearly "
+            others = len(along) - few.counts.max()
+            refused = len(along) >= _FEW and bool(few.varied or others >= _OTHERS)
+            nearly = "" if given == 1 else "nearly "
             return _Verdict(f"puts the records in {nearly}the same order", refused, 0.9 + 2 * refused)
         _, counts = np.unique(along, return_counts=True)
         in_order = _longest_rise(along[np.lexsort((along, few.values))]) / len(along)
@@ -196,7 +199,9 @@ class _Outcome:
         # From the other records of the level: the most common outcome without the record's own.
         given = int(first[first - 1 > second].sum())
         share = (given / records - base) / (1 - base)
-        if share < _ALL or not self._is_no_chance(given, base * records):
+        # Chernoff's bound says little of a rare outcome: where every record agrees, count the ways it could.
+        certain = given == len(codes) and self.surprise > 12 + self.tests
+        if share < _ALL or not (certain or self._is_no_chance(given, base * records)):
             return None
         recoded = len(self.levels) <= _CLASSES and len(size) <= 2 * len(self.levels)
         refused = bool(recoded or records / repeated.sum() >= _GROUP)
