@@ -169,8 +169,8 @@ def fork(scene: Scene, arguments: Iterable[object], before: Callable[[], object]
         sys.argv = ["hedgerow", *map(str, arguments)]
         signal.signal(signal.SIGINT, _interrupt_main)
         before()
-        code = 0
         main()
+        code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:

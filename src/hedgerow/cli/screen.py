@@ -108,7 +108,8 @@ def open_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            with suppress(OSError):  # a file that somebody turned into a pipe meanwhile
+                stream.reconfigure(errors="backslashreplace")
 
 
 def format_figure(value: Any) -> str:
