@@ -102,7 +102,7 @@ def test_everything_at_once():
         ledger="ledger.sqlite",
         outputs=Outputs(
             "parquet", ("null", "12"), "escape",
-            DictionaryEntry("Pay", {1: "low", 2.5: "no", "a": "1"}, "F8.2"), ("region", "null"),
+            ("region",), DictionaryEntry("Pay", {1: "low", 2.5: "no", "a": "1"}, "F8.2"), ("region", "null"),
         ),
         seed=7,
     )  # fmt: skip

@@ -24,7 +24,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def draft(ledger: Ledger, tmp_path: Path) -> Draft:
     """Left by a release that died: its entry is open, nobody holds the folder."""
     with Draft(tmp_path / "release", "1" * 16) as begun:
-        reserve(ledger, str(begun.out), begun.release)
+        reserve(ledger, begun.place, begun.release)
         begun.begin()
         begun.write(PUBLIC, CERTIFICATE, json.dumps({"release": begun.release}))
     return begun
@@ -139,7 +139,7 @@ def test_without_a_place_void_rests_on_the_note_until_it_is_announced(ledger: Le
 
 def test_a_draft_that_is_held_is_settled_by_its_holder_alone(ledger: Ledger, tmp_path: Path) -> None:
     with Draft(tmp_path / "release", "1" * 16) as draft:
-        reserve(ledger, str(draft.out))
+        reserve(ledger, draft.place)
         draft.begin()
         for outcome in ("void", "spent"):
             with pytest.raises(LedgerError, match="is under way"):

@@ -120,7 +120,7 @@ def test_the_plan_keeps_levels(make, tmp_path):
     assert copy.dictionary.to_pylist() == table["region"].combine_chunks().dictionary.to_pylist()
     assert copy.to_pylist() == [word for place, word in enumerate(table["region"].to_pylist()) if place != 5]
     write_spss(tmp_path / "in.sav", payroll())
-    made = make("spss", data=tmp_path / "in.sav", outputs=Outputs(keep_levels=("code",)))
+    made = make("spss", data=tmp_path / "in.sav", dataset="spss", outputs=Outputs(keep_levels=("code",)))
     told = formats.read(made.folder / "public" / "copy-1.sav").dictionary
     assert set(told.value_labels["code"]) == {1, 2, 3, 4, TOP}
     assert [entry["lo"] for entry in told.missing_ranges["code"]] == [-99, 4]

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
+from urllib.parse import unquote_to_bytes
 
 from hedgerow.errors import FileError, reason_of
 
@@ -88,6 +89,16 @@ class Draft:
         self.path = self.out.with_name(f".{out.name}.hedgerow-{release}.partial")
         self._aside = self.out.with_name(f".{out.name}.hedgerow-{release}.void.partial")
         self._handle: int | None = None
+
+    @classmethod
+    def at(cls, place: str, release: str) -> Self:
+        """The draft of a release whose `place` is known."""
+        return cls(Path(os.fsdecode(unquote_to_bytes(place.removeprefix("file://")))), release)
+
+    @property
+    def place(self) -> str:
+        """Where the release folder will be, in plain characters: a path may be any bytes."""
+        return self.out.as_uri()
 
     def __enter__(self) -> Self:
         return self

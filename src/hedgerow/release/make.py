@@ -91,7 +91,7 @@ def make_release(
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
         with Draft(out, release) as draft:
             try:
-                ledger.reserve(**account, release=release, place=str(draft.out))
+                ledger.reserve(**account, release=release, place=draft.place)
                 draft.begin()
                 certificate = _write_public(draft, prepared, sample, release, tell)
                 tell("writing confidential files")

@@ -210,12 +210,12 @@ class Ledger(Store):
         with self._transaction() as rows:
             states = _open_states(rows, release)
             place = states[0].place
-            if draft is not None and (draft.release, str(draft.out)) != (release, place):
+            if draft is not None and (draft.release, draft.place) != (release, place):
                 raise SettingError(
                     f"draft {draft.path.name} is not the one of release {release!r}. Leave it out."
                 )
             if draft is None and place is not None:
-                draft = Draft(Path(place), release)
+                draft = Draft.at(place, release)
                 if draft.is_under_way():
                     raise LedgerError(
                         f"release {release!r} is under way: the process that makes it has not ended. Wait "

@@ -51,7 +51,7 @@ class Entry:
     release: str | None = None
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
     sketch: str | None = None  # samples of the data's cells, blinded, as JSON (see `sketch`)
-    place: str | None = None  # absolute path of the release folder
+    place: str | None = None  # of the release folder, as a file: address
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
