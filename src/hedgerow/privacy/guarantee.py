@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.bounds import Figures, Statement
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
@@ -81,8 +81,14 @@ class Guarantee:
 
     @property
     def epsilon_per_copy(self) -> float | None:
-        """The target for one copy."""
-        return None if self.terms.epsilon is None else self.terms.epsilon / self.terms.copies
+        """The target for one copy; None where copies are priced together."""
+        figures = self.figures()
+        return None if figures is None else figures.epsilon[0]
+
+    def figures(self) -> Figures | None:
+        """ε and δ in numbers; None where none may be claimed."""
+        epsilon = None if self.uncertified else self.terms.epsilon
+        return None if epsilon is None else self.terms.bound.figures(self, epsilon)
 
     def claim(self) -> str:
         """The sentence that may be copied into a release note."""
@@ -100,7 +106,7 @@ class Guarantee:
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        if self.known and self.terms.bound.over_draws:
+        if self.known and self.terms.bound.local:
             return (
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."
