@@ -111,6 +111,13 @@ class Fitted(Confidential):
         return flagged
 
     @property
+    def leverage(self) -> PerRecord:
+        """How much of its own fitted value each record decides in the plain posterior; 0 where not known."""
+        fit = self.start.fit
+        known = fit is not None and fit.influence is not None
+        return fit.influence().leverage if known else np.zeros(self.start.design.records)
+
+    @property
     def edge_mass(self) -> float:
         """The share of draws at the edge of a box of parameters; 0 without a box."""
         model, parameters = self.settings.model, self.outcome.fit.parameters
@@ -135,6 +142,17 @@ class Fitted(Confidential):
                 f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
                 "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
                 "risk='oscillation', which does not depend on units."
+            )
+        if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
+            doubts.append(
+                "delta is not below 1/n, which would allow one record in n to be published. Choose one well "
+                "below."
+            )
+        if settings.bound == RENYI and (self.leverage > _HIGH_LEVERAGE).any():
+            doubts.append(
+                "Some records decide their own fitted value, such as the only one of a category: without it "
+                "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
+                "little of all records. Merge rare categories, or give a prior that is less vague."
             )
         if self.untrusted.any():
             doubts.append(

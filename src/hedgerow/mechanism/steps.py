@@ -128,7 +128,7 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
         raise SettingError(
             f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
-            "the normal and lognormal models withheld_epsilon_['exact'] is the exact price with x_i withheld."
+            f"the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i withheld."
         )
     certified = bound.certified(
         pricing,
