@@ -114,8 +114,9 @@ class Fitted(Confidential):
     def leverage(self) -> PerRecord:
         """How much of its own fitted value each record decides in the plain posterior; 0 where not known."""
         fit = self.start.fit
-        known = fit is not None and fit.influence is not None
-        return fit.influence().leverage if known else np.zeros(self.start.design.records)
+        if fit is None or fit.influence is None:
+            return np.zeros(self.start.design.records)
+        return fit.influence().leverage
 
     @property
     def edge_mass(self) -> float:
@@ -153,6 +154,12 @@ class Fitted(Confidential):
                 "Some records decide their own fitted value, such as the only one of a category: without it "
                 "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
                 "little of all records. Merge rare categories, or give a prior that is less vague."
+            )
+        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
+        if left < len(self.start.design.columns):
+            doubts.append(
+                "The target left all records together less weight than there are coefficients: the prior "
+                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
             )
         if self.untrusted.any():
             doubts.append(

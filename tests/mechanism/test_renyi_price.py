@@ -126,11 +126,14 @@ def test_a_lone_record_has_an_infinite_price_under_a_vague_prior_and_a_finite_on
         hr.Synthesizer("x ~ group", bound="renyi", epsilon=1e-3, copies=20, **settings).fit(data)
 
 
-def test_a_lone_record_and_a_large_delta_are_told():
+def test_a_lone_record_a_large_delta_and_a_target_that_leaves_nothing_are_told():
     with pytest.warns(hr.HedgerowWarning, match="the only one of a category"):
         hr.Synthesizer("x ~ group", weights=0.5 * np.ones(200), bound="renyi", draws=100).fit(rare(200, 4))
+    table = hr.datasets.lognormal(n=200, seed=1)
     with pytest.warns(hr.HedgerowWarning, match="delta is not below 1/n"):
-        fitted(hr.datasets.lognormal(n=200, seed=1), bound="renyi", delta=0.005)
+        fitted(table, bound="renyi", delta=0.005)
+    with pytest.warns(hr.HedgerowWarning, match="the prior decides the copies"):
+        fitted(table, bound="renyi", epsilon=0.5)
 
 
 def test_a_certificate_states_epsilon_and_delta_of_all_copies(payroll):

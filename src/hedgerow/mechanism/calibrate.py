@@ -103,8 +103,11 @@ def scale_near(
         cost = price_at(scale)
         if cost <= target and (scale == 1.0 or cost >= (1 - _TOLERANCE) * target):
             return scale
-        aim = (1 - _TOLERANCE / 2) * target
-        scale = min(1.0, scale * (aim / cost) ** (1 / bound.growth)) if cost > 0 else 1.0
+        if cost > 0:
+            moved = scale * (1 - _TOLERANCE / 2) * target / cost
+            scale = min(1.0, moved * (target / cost) ** (1 / bound.growth - 1))
+        else:
+            scale = 1.0
     return largest_scale(price_at, target, bound=bound)
 
 

@@ -13,7 +13,7 @@ from hedgerow.errors import CalibrationError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
+from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL, RENYI
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
@@ -73,11 +73,13 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
     """One row per target: the scale it needs, what one copy costs then, what is lost."""
-    prepared = _read(plan, progress)
+    prepared, copies = _read(plan, progress), plan.settings.copies
+    together = copies > 1 and plan.settings.bound == RENYI  # then there is no share for one copy
     rows = []
     for target in sorted(set(targets)):
         progress(f"calibrating to {target:g}")
-        row: Row = {"epsilon": float(target), "per_copy": target / plan.settings.copies, "met": "no"}
+        share = np.nan if together else target / copies
+        row: Row = {"epsilon": float(target), "per_copy": share, "met": "no"}
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
         with suppress(CalibrationError):
             synth = prepared.fit(epsilon=float(target))
