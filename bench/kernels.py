@@ -4,11 +4,13 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from bench import plain
 from bench.measure import measure
 from bench.result import Options, Result
 from hedgerow.numerics import scoring, triangular
+from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws
 
 DRAWS = 1000
@@ -25,6 +27,8 @@ CASES = {
     "combined": ("conditional", "record-draws"),
     "mean mass": (None, "record-draws"),
     "factor": (None, "records"),
+    "renyi": (None, "records"),
+    "renyi, largest alone": (None, "records"),
 }
 
 
@@ -60,12 +64,24 @@ def prepare(case: str, records: int, draws: int) -> Callable[[], object]:
         ),
         "mean mass": lambda n: scoring.mean_mass(Z[:n], y[:n], lower[:n], upper[:n], theta),
         "factor": lambda n: triangular.weighted_factor(Z[:n], y[:n], alpha[:n]),
+        "renyi": lambda n: neighbours(Z[:n], y[:n]).by_record(delta=1e-6),
+        "renyi, largest alone": lambda n: neighbours(Z[:n], y[:n]).epsilon(delta=1e-6),
         "plain density": lambda n: plain.density_extremes(Z[:n], y[:n], theta),
         "plain conditional": lambda n: plain.conditional_extremes(Z[:n], y[:n], lower[:n], upper[:n], theta),
     }
     call = calls[case]
     call(_WARM)
     return lambda: call(records)
+
+
+def neighbours(Z, y) -> Neighbours:
+    """Every record against the fit without it, unweighted: leverages and residuals included."""
+    R = triangular.weighted_factor(Z, y)
+    spread = triangular.leverages(Z, R)
+    squared = (y - Z @ solve_triangular(R[:-1, :-1], R[:-1, -1])) ** 2
+    left, shape, rate = 1 - spread, y.size / 2, R[-1, -1] ** 2 / 2
+    one = np.ones(y.size)
+    return Neighbours(one, spread / left, squared / left**2, (shape - 0.5) * one, rate - squared / left / 2)
 
 
 def _fresh(draws: Draws) -> Draws:

@@ -26,7 +26,7 @@ def test_the_names_scripts_rely_on(small):
         assert isinstance(getattr(fitted, name), float), name
     for name in ("risk_", "alpha_", "power_", "known_"):
         assert getattr(fitted, name).shape == (60,), name
-    assert set(fitted.withheld_epsilon_) == {"lipschitz", "oscillation", "exact"}
+    assert set(fitted.withheld_epsilon_) == {"lipschitz", "oscillation", "exact", "renyi"}
     assert list(fitted.records_.columns) == ["record", "risk", "alpha", "power", "known", "price", "share"]
     assert fitted.records_["share"].max() == 1.0
     assert fitted.total_epsilon_ == 2 * fitted.epsilon_ <= 6.0

@@ -12,7 +12,7 @@ from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
-from hedgerow.privacy.bounds import BY_DRAWS, prices
+from hedgerow.privacy.bounds import LOCAL, prices
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
@@ -39,8 +39,8 @@ class Comparison:
             own, withheld = prices(synth._need().outcome.pricing), synth.withheld_epsilon_
             rows.append(
                 {"standard": label, "epsilon": synth.epsilon_}
-                | {bound.name: own.get(bound.name, np.nan) for bound in BY_DRAWS}
-                | {f"withheld_{bound}": withheld.get(bound.name, np.nan) for bound in BY_DRAWS}
+                | {bound.name: own.get(bound.name, np.nan) for bound in LOCAL}
+                | {f"withheld_{bound}": withheld.get(bound.name, np.nan) for bound in LOCAL}
                 | {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
                 | {"mean_power": float(synth.power_.mean())}
             )
@@ -113,11 +113,11 @@ def compare(
     shared: Start | None = None
     for synth in synthesizers.values():
         asked = synth.settings
-        # The risk of a bound over all parameters is that of its own restricted model, and needs no fit.
-        start = shared if shared is not None and asked.bound.over_draws else None
+        # The risk of a bound for every table is that of its own restricted model, and needs no fit.
+        start = shared if shared is not None and asked.bound.local else None
         if start is None:
             start = begin(asked.model, table, design, draws=asked.draws, key=key)
-            shared = start if asked.bound.over_draws else shared
+            shared = start if asked.bound.local else shared
         done = synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out, keep=keep)
         notes |= dict.fromkeys(done.doubts())
     for note in notes:

@@ -22,7 +22,7 @@ from hedgerow.mechanism.copies import predict_copies, released_draws
 from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health
-from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, OSCILLATION, per_copy, prices
+from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
@@ -113,6 +113,14 @@ class Fitted(Confidential):
         return flagged
 
     @property
+    def leverage(self) -> PerRecord:
+        """How much of its own fitted value each record decides in the plain posterior; 0 where not known."""
+        fit = self.start.fit
+        if fit is None or fit.influence is None:
+            return np.zeros(self.start.design.records)
+        return fit.influence().leverage
+
+    @property
     def edge_mass(self) -> float:
         """The share of draws at the edge of a box of parameters; 0 without a box."""
         model, parameters = self.settings.model, self.outcome.fit.parameters
@@ -137,6 +145,23 @@ class Fitted(Confidential):
                 f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
                 "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
                 "risk='oscillation', which does not depend on units."
+            )
+        if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
+            doubts.append(
+                "delta is not below 1/n, which would allow one record in n to be published. Choose one well "
+                "below."
+            )
+        if settings.bound == RENYI and (self.leverage > _HIGH_LEVERAGE).any():
+            doubts.append(
+                "Some records decide their own fitted value, such as the only one of a category: without it "
+                "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
+                "little of all records. Merge rare categories, or give a prior that is less vague."
+            )
+        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
+        if left < len(self.start.design.columns):
+            doubts.append(
+                "The target left all records together less weight than there are coefficients: the prior "
+                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
             )
         if self.untrusted.any():
             doubts.append(
@@ -214,17 +239,18 @@ class Results:
         """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
 
         `record` is the one of the largest oscillation by default. The table without its outcome is put
-        through the whole procedure, calibration included. ε is held against the target of one copy or,
-        without a target and for range standards, against the price with the outcome withheld.
+        through the whole procedure, calibration included. ε is held against the target of one copy (under
+        the Rényi bound that of all) or, without a target and for range standards, against the price with
+        the outcome withheld.
         """
         done = self._need()
         settings, withheld = done.settings, done.outcome.pricing.withheld
         chosen = int(np.argmax(OSCILLATION.by_record(withheld))) if record is None else record
         if not is_count(chosen) or not 0 <= chosen < done.start.design.records:
             raise SettingError(f"record must be a row between 0 and {done.start.design.records - 1}.")
-        claimed = (settings.bound if settings.bound.over_draws else LIPSCHITZ).epsilon(withheld)
+        claimed = (settings.bound if settings.bound.local else LIPSCHITZ).epsilon(withheld)
         if settings.epsilon is not None and settings.standard.neighbour == WITHHELD:
-            claimed = per_copy(settings.epsilon, settings.copies)
+            claimed = settings.bound.target(settings.epsilon, settings.copies)
         alone = done.start.fit is None  # each weight depends on its own record: the others stay
         return attack(
             settings.model,
@@ -255,7 +281,8 @@ class Results:
     @property
     def total_epsilon_(self) -> float:
         """Price of all copies under the chosen bound."""
-        return self._need().settings.copies * self.epsilon_
+        fitted = self._need()
+        return fitted.settings.bound.total(fitted.outcome.pricing, fitted.settings.copies)
 
     @property
     def lipschitz_epsilon_(self) -> float:
@@ -279,13 +306,22 @@ class Results:
         return EXACT.epsilon(pricing)
 
     @property
+    def renyi_epsilon_(self) -> float | None:
+        """Price of one copy by Rényi divergence, at the settings' δ; None where that has no closed form."""
+        pricing = self._need().outcome.pricing
+        return RENYI.epsilon(pricing) if RENYI.has(pricing) else None
+
+    @property
     def withheld_epsilon_(self) -> dict[str, float]:
         """By bound: the price of one copy when x_i is withheld altogether."""
         return prices(self._need().outcome.pricing.withheld)
 
     @property
     def certified_epsilon_(self) -> float:
-        """The number the draw-based statement holds for: at least `epsilon_`, at most the target per copy."""
+        """The number the statement holds for: at least `epsilon_`, at most the target.
+
+        Of one copy; under the Rényi bound of all copies together.
+        """
         return self._need().outcome.certified
 
     @property
@@ -326,8 +362,8 @@ class Results:
     def prices_(self) -> dict[str, PerRecord]:
         """By record and bound, then with x_i withheld (names that start with `withheld_`)."""
         own, withheld = self._need().outcome.pricing, self._need().outcome.pricing.withheld
-        named = {bound.name: bound.by_record(own) for bound in BY_DRAWS if bound.has(own)}
-        return named | {f"withheld_{b}": b.by_record(withheld) for b in BY_DRAWS if b.has(withheld)}
+        named = {bound.name: bound.by_record(own) for bound in LOCAL if bound.has(own)}
+        return named | {f"withheld_{b}": b.by_record(withheld) for b in LOCAL if b.has(withheld)}
 
     @property
     def scale_(self) -> float:

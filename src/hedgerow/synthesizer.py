@@ -43,11 +43,13 @@ class Synthesizer(Results):
     weights
         From risk to weight; an object, a function of the risks, or one number per record.
     bound
-        "lipschitz", "oscillation" or "exact": how the privacy loss is bounded (`privacy.bounds`).
+        "lipschitz", "oscillation", "exact" or "renyi": how the privacy loss is bounded (`privacy.bounds`).
     epsilon
         Target over all copies. The weights are scaled down until a fresh fit meets it; None: no calibration.
+    delta
+        With bound="renyi": the δ at which ε holds, over all copies. Well below 1/n.
     copies
-        Number of synthetic tables; each costs the price of one draw.
+        Number of synthetic tables; each costs the price of one draw, and under bound="renyi" less.
     draws
         Posterior draws kept, over all chains.
     known
@@ -69,7 +71,8 @@ class Synthesizer(Results):
     Formal guarantees
     -----------------
     With a target, the fit that `sample` releases was priced on its own draws, after calibration, at no more
-    than epsilon/copies. What that price does and does not mean is printed by `sample().guarantee`.
+    than epsilon/copies; under bound="renyi" without draws, all copies together at no more than epsilon. What
+    that price does and does not mean is printed by `sample().guarantee`.
     Attributes with a trailing underscore are computed from the confidential data and are confidential.
     """
 
@@ -80,8 +83,9 @@ class Synthesizer(Results):
         *,
         standard: Standard | None = None,
         weights: Any = UNSET,
-        bound: Literal["lipschitz", "oscillation", "exact"] = UNSET,  # lipschitz
+        bound: Literal["lipschitz", "oscillation", "exact", "renyi"] = UNSET,  # lipschitz
         epsilon: float | None = None,
+        delta: float = UNSET,  # 1e-6
         copies: int = 1,
         draws: int = UNSET,  # 1000
         known: Known = UNSET,  # exact
@@ -98,6 +102,7 @@ class Synthesizer(Results):
             weights=weights,
             bound=bound,
             epsilon=epsilon,
+            delta=delta,
             copies=copies,
             draws=draws,
             known=known,

@@ -8,6 +8,7 @@ Reading order: `work` (processes), then any study on its own:
 - `bias`, `real_tables`: what undoing the bias is worth, on simulated and on published tables
 - `coverage`: how often intervals cover the truth
 - `breaches`, `strict_utility`: where prices are exceeded, and what strict mode costs
+- `renyi`: the price without draws beside the others
 - `pages`: the pages of the documentation that are written from all this
 """
 

@@ -39,7 +39,7 @@ def test_pictures(small):
     columns = contraction(
         lambda: hr.Synthesizer("x ~ z", seed=1, draws=100), small[["x", "z"]], sizes=[30, 60]
     )
-    assert len(hr.plot.contraction(columns).axes[0].get_lines()) == 3
+    assert len(hr.plot.contraction(columns).axes[0].get_lines()) == 4
 
 
 def test_a_known_tail_is_extrapolated():

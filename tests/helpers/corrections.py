@@ -76,9 +76,9 @@ def secrets(synth):
         "mean": float(found.start.design.values.mean()),
         "log mean": float(np.log(found.start.design.values).mean()),
         "mean risk": float(risk.lipschitz.mean()),
-        "price": float(outcome.epsilon) if found.settings.bound.over_draws else None,
+        "price": float(outcome.epsilon) if found.settings.bound.local else None,
     }
-    if found.settings.bound.over_draws:
+    if found.settings.bound.local:
         values["scale"] = float(found.scale) if found.scale != 1 else None
     by_record = {
         "risk": risk.lipschitz,

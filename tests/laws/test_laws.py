@@ -125,6 +125,7 @@ def test_units_move_the_lipschitz_price_and_not_the_oscillation(small):
         found[unit] = fitted(data, weights=alpha, prior=prior)
     assert found[1000].oscillation_epsilon_ == pytest.approx(found[1].oscillation_epsilon_, rel=1e-9)
     assert found[1000].exact_epsilon_ == pytest.approx(found[1].exact_epsilon_, rel=1e-9)
+    assert found[1000].renyi_epsilon_ == pytest.approx(found[1].renyi_epsilon_, rel=1e-9)
     assert found[1000].lipschitz_epsilon_ > 1.5 * found[1].lipschitz_epsilon_
 
 
@@ -140,7 +141,7 @@ def test_units_of_the_normal_model(small):
 def test_withholding_under_range_averaged_costs_nearly_what_unweighted_costs(payroll):
     unweighted = fitted(payroll, standard=hr.Unweighted())
     averaged = fitted(payroll, standard=hr.RangeAveraged(hr.Radius(0.6, 1.2)))
-    for bound in ("lipschitz", "oscillation", "exact"):
+    for bound in ("lipschitz", "oscillation", "exact", "renyi"):
         assert averaged.withheld_epsilon_[bound] == pytest.approx(
             unweighted.withheld_epsilon_[bound], rel=0.1
         )

@@ -10,12 +10,13 @@ from hedgerow_studies.pages import claims
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-# Whether draws are independent, that is, whether the model has a closed form. Two bounds need one, and
+# Whether draws are independent, that is, whether the model has a closed form. Three bounds need one, and
 # the censored likelihood is for models that have none.
 KINDS = {
     "lipschitz": (True, False),
     "oscillation": (True, False),
     "exact": (True,),
+    "renyi": (True,),
     "strict": (True,),
     "censored": (False,),
 }
@@ -38,7 +39,7 @@ def test_permitted_words(label, bound, independent):
     everything = f"{claim} {caveats}".lower()
     bound = bound.name
     strict, censored = bound == "strict", bound == "censored"
-    supremum = strict or censored
+    supremum, renyi = strict or censored, bound == "renyi"
     assert ("differentially private" in claim) == supremum
     assert ("pure differential privacy" in claim) == strict
     assert ("Each copy is ε-differentially private" in claim) == strict
@@ -50,7 +51,10 @@ def test_permitted_words(label, bound, independent):
     assert not re.search(r"\bstrict", everything)  # the word is in the name of its own standard alone
     assert ("not differential privacy" in caveats) == (not supremum)
     assert "asymptotic" not in everything
-    assert ("confidence" in claim) == (not supremum)
+    assert ("confidence" in claim) == (not supremum and not renyi)
+    assert ("given either of the two tables" in claim) == renyi
+    assert ("over all parameters and rests on no draws" in claim) == renyi
+    assert ("the table is the one at hand, and its weights and their scale are held fixed" in claim) == renyi
     assert ("replaced by any other value" in claim) == supremum
     assert ("Replacing an outcome" in caveats) == (not supremum)
     assert ("both restricted to that set" in claim) == (bound in ("lipschitz", "oscillation"))
@@ -61,10 +65,10 @@ def test_permitted_words(label, bound, independent):
     assert ("can lose more than the draws show" in caveats) == (bound in ("lipschitz", "oscillation"))
     assert ("held fixed" in caveats) == (not supremum)
     assert ("Recomputed without one record" in caveats) == (
-        bound in ("oscillation", "exact") and label != "Unweighted"
+        bound in ("oscillation", "exact", "renyi") and label != "Unweighted"
     )
     assert ("approximate" in everything) == (not independent)
-    assert ("repeated until it met the target" in caveats) == (not supremum)
+    assert ("repeated until it met the target" in caveats) == (not supremum and not renyi)
     assert ("does not bound what can be learned" in caveats) == (label == "RangeAveraged")
     assert ("whoever knew a record's range" in caveats) == label.startswith("Range")
     assert "number and order of the records" in caveats

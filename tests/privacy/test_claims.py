@@ -23,10 +23,13 @@ def test_every_bound_has_a_sentence_that_states_its_figures():
     figures = Figures(**FIGURES, delta=0.0149, confidence=0.95)
     for bound in BOUNDS:
         claim, stated = write_claim(bound.name, figures), SENTENCES[bound.name].states
-        assert ("δ = 0.015" in claim) == ("delta" in stated) == bound.over_draws
+        together = SENTENCES[bound.name].together
+        assert ("δ = 0.015" in claim) == ("delta" in stated) == (bound.over_draws or together)
         assert ("95%" in claim) == ("confidence" in stated) == bound.over_draws
-        assert "ε = 13.3334" in claim  # rounded up: a claim never says less than it must
+        # One copy's, rounded up: a claim never says less than it must.
+        assert ("ε = 13.3334" in claim) != together
         assert "40" in claim
+        assert (bound.shares(40.0, 3, stated=0.1, asked=1e-6).epsilon[0] is None) == together
 
 
 def test_every_standard_that_a_plan_knows_says_what_it_compares_with():

@@ -99,7 +99,8 @@ def test_a_nonlinear_standard_is_scored_in_blocks(small):
     plain = hr.Synthesizer("x ~ z", seed=1, draws=200).fit(small[["x", "z"]])
     np.testing.assert_allclose(clipped.lipschitz_, np.minimum(plain.lipschitz_, 2.0), rtol=1e-9)
     assert not hasattr(clipped, "exact_epsilon_")
-    assert set(clipped.withheld_epsilon_) == {"lipschitz", "oscillation", "exact"}
+    assert clipped.renyi_epsilon_ is None
+    assert set(clipped.withheld_epsilon_) == {"lipschitz", "oscillation", "exact", "renyi"}
 
 
 @pytest.mark.parametrize(

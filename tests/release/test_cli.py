@@ -39,6 +39,37 @@ def test_from_a_file_to_a_verified_release(hedgerow, table):
     assert (broken.code, "was changed" in broken.text) == (3, True)
 
 
+def test_a_price_without_draws_from_cost_to_a_verified_release(hedgerow, table):
+    renyi = (
+        *QUICK,
+        "--bound",
+        "renyi",
+        "--delta",
+        1e-7,
+        "--copies",
+        3,
+        "--weights",
+        "{kind: scalar, alpha: 1}",
+    )
+    shown = json.loads(hedgerow("cost", table, *renyi, "--epsilon", 4, "--json").out)
+    prices = {row["bound"]: row for row in shown["prices"]}
+    assert 3.99 < prices["renyi"]["total"] <= 4 < 3 * prices["renyi"]["epsilon"]
+    assert prices["exact"]["total"] == pytest.approx(3 * prices["exact"]["epsilon"])
+    assert shown["advice"] == "The price does not depend on draws."
+    tried = json.loads(hedgerow("calibrate", table, *renyi, "--at", 4, "--json").out)["targets"]
+    assert [row["met"] for row in tried] == ["yes"]
+    assert hedgerow("synthesize", table, *renyi, "--epsilon", 4, "--out", "release").code == 0
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    certificate = json.loads(Path("release/public/certificate.json").read_text())
+    assert certificate["epsilon"] == {"per_copy": None, "total": 4.0}
+    assert certificate["delta"] == {"per_copy": None, "total": 1e-7}
+    summary = json.loads(Path("release/confidential/summary.json").read_text())
+    assert summary["total_epsilon"] == pytest.approx(prices["renyi"]["total"])
+    assert summary["epsilon_by_bound"]["renyi"] == summary["epsilon"]
+    mixed = hedgerow("synthesize", table, *GOOD, "--delta", 1e-7, "--out", "mixed")
+    assert (mixed.code, "delta belongs to bound='renyi'" in mixed.text) == (2, True)
+
+
 def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
     made = json.loads(hedgerow("synthesize", table, *GOOD, "--out", "release", "--json").out)
     assert made["epsilon"] == 40.0

@@ -118,7 +118,7 @@ def test_the_confidential_part_is_for_its_owner_alone(make):
     assert {stat.S_IMODE(path.stat().st_mode) for path in inside.iterdir()} == {0o600}
     summary = json.loads((inside / "summary.json").read_text())
     assert 0 < summary["epsilon"] <= 40
-    assert {"lipschitz", "oscillation", "exact"} == set(summary["withheld_epsilon"])
+    assert {"lipschitz", "oscillation", "exact", "renyi"} == set(summary["withheld_epsilon"])
     assert summary["seed"] is None
     assert made.folder.stat().st_mode & 0o777 == (made.folder / "public").stat().st_mode & 0o777
 

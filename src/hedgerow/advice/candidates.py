@@ -46,7 +46,7 @@ class Candidate:
 
     def settings(self) -> dict[str, Any]:
         """As `Synthesizer` takes it."""
-        own = {"weights": self.weights, "bound": self.bound.name} if self.bound.over_draws else {}
+        own = {"weights": self.weights, "bound": self.bound.name} if self.bound.local else {}
         return {"standard": self.standard, **own}
 
 
@@ -108,7 +108,7 @@ def trial(
     except (CalibrationError, DataError):  # the second: a box too far from the table to draw from
         return []
     losses: dict[str, Any] = {}
-    if audited is not None and candidate.bound.over_draws:  # else each weight is its own record's
+    if audited is not None and candidate.bound.local:  # else each weight is its own record's
         audit = synth.audit(riskiest=audited[0], sample=audited[1])
         again, there = float(audit.recomputed.max()), float(audit.reverse.max())
         losses = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}

@@ -25,11 +25,12 @@ _HELP: dict[str | None, dict[str, str]] = {
         "family": 'lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".',
         "standard": "unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
         "epsilon": "Target ε over all copies.",
+        "delta": "δ over all copies, with --bound renyi (1e-6).",
         "no_target": "Claim no ε at all.",
         "copies": "Number of synthetic tables (1).",
         "draws": "Posterior draws kept (1000).",
         "weights": 'linear (default), or "{kind: cap, cap: 2}".',
-        "bound": "lipschitz (default), oscillation or exact.",
+        "bound": "lipschitz (default), oscillation, exact or renyi.",
         "known": "How λ is found: exact (default) or simulated.",
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
         "sampling": "independent (default), or stratified: smoother copies.",
@@ -70,7 +71,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan", "ledger"), Path),
     **dict.fromkeys(("copies", "draws", "seed"), int),
     **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
-    **{"epsilon": float, "debias": bool},
+    **{"epsilon": float, "delta": float, "debias": bool},
 }
 _SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header"}
 PLAN_FLAGS: dict[str, Any] = {

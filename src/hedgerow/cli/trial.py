@@ -15,7 +15,17 @@ from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
 
-_SHOWN = ("standard", "lipschitz", "oscillation", "exact", "withheld", "scale", "mean_alpha", "ecdf_max")
+_SHOWN = (
+    "standard",
+    "lipschitz",
+    "oscillation",
+    "exact",
+    "renyi",
+    "withheld",
+    "scale",
+    "mean_alpha",
+    "ecdf_max",
+)
 _CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import SettingError
-from hedgerow.privacy.bounds import BY_DRAWS
+from hedgerow.privacy.bounds import LOCAL, prices
 from hedgerow.randomness import Key
 from hedgerow.tables.table import Table
 
@@ -35,8 +35,9 @@ def contraction(
         chosen_rows[order[:size]] = True
         synth = make().fit(table.rows_where(chosen_rows).native, left_out=left_out, keep=keep)
         row = {"n": float(size), "epsilon": synth.epsilon_, "mean_alpha": float(synth.alpha_.mean())}
-        for bound in (bound.name for bound in BY_DRAWS):
-            row[bound] = float(getattr(synth, f"{bound}_epsilon_", np.nan))
-            row[f"withheld_{bound}"] = synth.withheld_epsilon_.get(bound, np.nan)
+        own, withheld = prices(synth._need().outcome.pricing), synth.withheld_epsilon_
+        for bound in LOCAL:
+            row[bound.name] = own.get(bound.name, np.nan)
+            row[f"withheld_{bound}"] = withheld.get(bound.name, np.nan)
         rows.append(row)
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}

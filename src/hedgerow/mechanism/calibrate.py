@@ -6,18 +6,25 @@ attack and a correction all go through them.
 Search freely, then certify: the search looks for the largest scale whose price meets the target, on draws
 that are thrown away. The fit that is released is drawn afresh and priced afresh; if it exceeds the target
 the scale shrinks and the draws are new again. Nothing above the target is ever returned.
+
+A price that rests on no draws (`RENYI`) is a function of the weights and the scale: the search aims at the
+target itself, and which scale it finds depends on the weights alone.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from hedgerow.arrays import Confidential
 from hedgerow.errors import CalibrationError, UnscoredError
 from hedgerow.mechanism.steps import Outcome, Start, Weighted, run, weigh
+from hedgerow.privacy.bounds import LIPSCHITZ, Bound
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 
 _TOLERANCE = 0.002  # relative width at which the search for the scale stops
+_SURE = 1e-4  # the same for a price without draws
 _QUICK_STEPS = 6  # prices tried around a guess before the search starts over
 _SMALLEST = 1e-6  # scales below this leave nothing of the data
 _AIM = 0.985  # search for a little less than the target: fresh draws differ, and a miss costs another fit
@@ -52,8 +59,8 @@ def finish(settings: Settings, start: Start, *, key: Key) -> tuple[Outcome, floa
     return run(settings, start, settled.weighted, key=key.child("certify").child(1)), settled.scale
 
 
-def largest_scale(price_at: Callable[[float], float], target: float) -> float:
-    """The largest scale in (0, 1] whose price is at most the target, to 0.2 % and from below.
+def largest_scale(price_at: Callable[[float], float], target: float, *, bound: Bound = LIPSCHITZ) -> float:
+    """The largest scale in (0, 1] whose price is at most the target, to 0.2 % (0.01 %) and from below.
 
     The price falls with the scale until so little of the data is left that the prior takes over; below
     that point it may rise again. The search walks down from 1 and stops at the first success.
@@ -63,18 +70,18 @@ def largest_scale(price_at: Callable[[float], float], target: float) -> float:
         return 1.0
     smallest, rising = cost, 0
     while True:
-        # The price is close to proportional to the scale; never step by more than a factor of four.
-        scale = failed * min(0.97, max(0.25, target / cost))
+        # Never step by more than a factor of four.
+        scale = failed * min(0.97, max(0.25, (target / cost) ** (1 / bound.growth)))
         if scale < _SMALLEST or rising >= 3:
-            raise CalibrationError(_unreachable(target, smallest))
+            raise CalibrationError(_unreachable(bound, target, smallest))
         cost = price_at(scale)
         if cost <= target:
             met = scale
             break
-        rising = rising + 1 if cost >= smallest else 0
+        rising = rising + 1 if cost >= smallest < np.inf else 0
         smallest = min(smallest, cost)
         failed = scale
-    while failed / met > 1 + _TOLERANCE:
+    while failed / met > 1 + (_TOLERANCE if bound.over_draws else _SURE):
         middle = (failed * met) ** 0.5
         if price_at(middle) <= target:
             met = middle
@@ -83,19 +90,25 @@ def largest_scale(price_at: Callable[[float], float], target: float) -> float:
     return met
 
 
-def scale_near(price_at: Callable[[float], float], target: float, guess: float) -> float:
+def scale_near(
+    price_at: Callable[[float], float], target: float, guess: float, *, bound: Bound = LIPSCHITZ
+) -> float:
     """What `largest_scale` looks for, from a guess: a price at most the target and within 0.2 % of it.
 
-    The price is close to proportional to the scale, so that two or three prices do. Where they do not, the
-    search starts over from 1.
+    The price is close to a multiple of the scale, or of its root, so that two or three prices do. Where they
+    do not, the search starts over from 1.
     """
     scale = min(1.0, guess)
     for _ in range(_QUICK_STEPS):
         cost = price_at(scale)
         if cost <= target and (scale == 1.0 or cost >= (1 - _TOLERANCE) * target):
             return scale
-        scale = min(1.0, scale * (1 - _TOLERANCE / 2) * target / cost) if cost > 0 else 1.0
-    return largest_scale(price_at, target)
+        if cost > 0:
+            moved = scale * (1 - _TOLERANCE / 2) * target / cost
+            scale = min(1.0, moved * (target / cost) ** (1 / bound.growth - 1))
+        else:
+            scale = 1.0
+    return largest_scale(price_at, target, bound=bound)
 
 
 def calibrate(
@@ -107,11 +120,12 @@ def calibrate(
     key: Key,
     near: float | None = None,
 ) -> Settled:
-    """A certified fit whose price for one copy is at most the target; `near` is a guess at the scale."""
+    """A certified fit that the bound prices at the target at most; `near` is a guess at the scale."""
+    bound = settings.bound
     if not settings.standard.weighted:
         outcome = run(settings, start, weighted, key=key.child("certify").child(1), tries=TRIES)
         if outcome.certified > target:
-            raise CalibrationError(_unreachable(target, outcome.certified, scalable=False))
+            raise CalibrationError(_unreachable(bound, target, outcome.certified, scalable=False))
         return Settled(weighted, 1.0, outcome)
 
     def price_at(scale: float) -> float:
@@ -121,26 +135,30 @@ def calibrate(
         except UnscoredError:  # so little of the data is left that draws follow a vague prior
             return float("inf")
 
-    aim = _AIM * target
-    found = largest_scale(price_at, aim) if near is None else scale_near(price_at, aim, near)
+    aim = _AIM * target if bound.over_draws else target
+    if near is None:
+        found = largest_scale(price_at, aim, bound=bound)
+    else:
+        found = scale_near(price_at, aim, near, bound=bound)
     for attempt, share in enumerate(LADDER, 1):
         fresh, scale = key.child("certify").child(attempt), share * found
         outcome = run(settings, start, weighted.scaled(scale), key=fresh, tries=TRIES)
         if outcome.certified <= target:
             return Settled(outcome.weighted, scale, outcome)
     raise CalibrationError(
-        f"No fit met ε = {target:g} per copy in {TRIES} certifications: the price moves too much from one "
-        "set of draws to the next. Use more draws, or weights that cap the riskiest records."
+        f"No fit met ε = {target:g} {bound.priced_for} in {TRIES} certifications: the price moves too much "
+        "from one set of draws to the next. Use more draws, or weights that cap the riskiest records."
     )
 
 
-def _unreachable(target: float, smallest: float, *, scalable: bool = True) -> str:
+def _unreachable(bound: Bound, target: float, smallest: float, *, scalable: bool = True) -> str:
     remedy = (
-        "Use more records, a shorter formula, a less vague prior, another range or fewer copies."
+        "Use more records, a shorter formula, fewer rare categories, a less vague prior, another range or "
+        "fewer copies."
         if scalable
         else "Unweighted has no weights to scale down: use ADP() or a range standard."
     )
     return (
-        f"The target ε = {target:g} per copy cannot be met; the smallest ε reached is {smallest:.3g} "
-        f"(computed from the data: confidential). {remedy}"
+        f"The target ε = {target:g} {bound.priced_for} cannot be met; the smallest ε reached is "
+        f"{smallest:.3g} (computed from the data: confidential). {remedy}"
     )

@@ -3,7 +3,7 @@
 Which number a bound makes of them, and what may be said of it, is the bound's own affair (`privacy.bounds`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,7 +13,9 @@ from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.models.wrapped import Restricted
+from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.sensitive import withheld_part
 
 
@@ -23,6 +25,8 @@ class Price(Confidential):
 
     extremes: Extremes
     constant: PerRecord | None = None  # c_i, where the neighbour has a closed form
+    neighbours: Neighbours | None = None  # likewise
+    delta: float = DELTA  # of the Rényi price
 
     @property
     def sensitivity(self) -> PerRecord:
@@ -36,7 +40,7 @@ class Price(Confidential):
 
     def join(self, other: "Price") -> "Price":
         """The price over the draws of both."""
-        return Price(self.extremes.merge(other.extremes), self.constant)
+        return replace(self, extremes=self.extremes.merge(other.extremes))
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +53,7 @@ class Pricing(Confidential):
     fit: Fit
     part: Sensitive
     interval: Interval
+    delta: float = DELTA  # of the Rényi price
 
     @cached_property
     def sensitivity(self) -> PerRecord:
@@ -63,10 +68,25 @@ class Pricing(Confidential):
     @cached_property
     def constant(self) -> PerRecord | None:
         """c_i of the exact loss, where a record's likelihood is taken away in part and γ(θ) plays no role."""
-        part = self.part
-        if not isinstance(part, Linear) or part.mass.any() or self.influence is None:
+        if self._closed is None:
             return None
-        return self.influence.loss_constant(part.density) + part.constant
+        influence, part = self._closed
+        return influence.loss_constant(part.density) + part.constant
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """The posterior beside each record's neighbour, under the same conditions."""
+        if self._closed is None:
+            return None
+        influence, part = self._closed
+        return influence.neighbours(part.density)
+
+    @property
+    def _closed(self) -> tuple[Influence, Linear] | None:
+        """What the records do and which part of it is sensitive, where the neighbour has a closed form."""
+        if not isinstance(self.part, Linear) or self.part.mass.any() or self.influence is None:
+            return None
+        return self.influence, self.part
 
     @cached_property
     def supremum(self) -> PerRecord | None:
@@ -91,7 +111,9 @@ class Pricing(Confidential):
         """The price when x_i is withheld altogether."""
         power, influence = self.fit.power, self.influence
         extremes = self.fit.extremes(withheld_part(power), self.interval)
-        return Price(extremes, influence.loss_constant(power) if influence else None)
+        if influence is None:
+            return Price(extremes)
+        return Price(extremes, influence.loss_constant(power), influence.neighbours(power), self.delta)
 
     @cached_property
     def influence(self) -> Influence | None:

@@ -63,7 +63,7 @@ class Outcome(Confidential):
     pricing: Pricing
     statement: Statement
     epsilon: float  # of one copy under the chosen bound
-    certified: float  # the number the statement holds for; at least epsilon
+    certified: float  # what the target is compared with, and the statement holds for; at least epsilon
 
 
 def begin(
@@ -88,7 +88,7 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
 
     An outcome that is not there takes no part: it has no weight, no range and no say in the others' weights.
     """
-    if not settings.bound.over_draws and start.fit is not None:
+    if not settings.bound.local and start.fit is not None:
         raise SettingError(
             f"{settings.standard.label}: its weights rest on the risk that its restricted model makes "
             "public, and these risks come from the draws of a fit. Begin with the settings' own model."
@@ -123,15 +123,16 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
 def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
     """Refit with the powers and price the fresh draws: steps 5 and 6."""
     second, part = _refit(settings, start, weighted, key)
-    pricing, bound = Pricing(second, part, weighted.interval), settings.bound
+    pricing, bound = Pricing(second, part, weighted.interval, settings.delta), settings.bound
     if not bound.has(pricing):
         raise SettingError(
             f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
-            "the normal and lognormal models withheld_epsilon_['exact'] is the exact price with x_i withheld."
+            f"the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i withheld."
         )
     certified = bound.certified(
         pricing,
+        settings.copies,
         lambda: _refit(settings, start, weighted, key.child("pilot"))[0].extremes(part, weighted.interval),
     )
     stated = bound.statement(second.draws, second.health, tries=tries)

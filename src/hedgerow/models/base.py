@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.models.scored import Interval
+from hedgerow.numerics.renyi import Neighbours
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -81,6 +82,10 @@ class Influence(ABC):
         The loss is log ξ(θ | x) − log ξ(θ | neighbour), where the neighbour's power on record i is
         power_i − share_i and everything else, weights included, is held fixed.
         """
+
+    @abstractmethod
+    def neighbours(self, share: PerRecord) -> Neighbours:
+        """The same pairs of posteriors, for their Rényi divergence."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,10 +4,13 @@ The conjugate pseudo posterior with one power per record has a closed form; its 
 exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, ndtri, polygamma, psi
 
@@ -20,6 +23,7 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
 from hedgerow.randomness import Key
@@ -28,6 +32,7 @@ from hedgerow.tables.values import Support
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
+_REFIT = 1e-3  # where less is left, the fit without a record is made anew
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +69,10 @@ class Posterior:
         )
 
 
+Places = NDArray[np.intp]
+Left = tuple[float, float, float]  # h, r² and b where a record's neighbour is fitted without it
+
+
 @dataclass(frozen=True, repr=False)
 class RegressionInfluence(Influence):
     """docs/maths.md, "Exact loss"."""
@@ -75,6 +84,7 @@ class RegressionInfluence(Influence):
     jacobian: PerRecord
     shape: float
     rate: float
+    refit: Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
 
     def loss_constant(self, share: PerRecord) -> PerRecord:
         taken = share * self.spread
@@ -91,6 +101,16 @@ class RegressionInfluence(Influence):
         # its loss is not bounded by anything known.
         lost = (1 - taken < _DIGITS) | (1 - removed < _DIGITS) | ~np.isfinite(constant)
         return np.where(lost, -np.inf, constant + share * self.jacobian)
+
+    def neighbours(self, share: PerRecord) -> Neighbours:
+        left = 1 - share * self.spread
+        with np.errstate(all="ignore"):
+            rest = 1 - share * self.squared / (2 * left * self.rate)
+            spread, squared, rate = self.spread / left, self.squared / left**2, self.rate * rest
+        rows = np.flatnonzero(~((left > _REFIT) & (rest > _REFIT)))
+        if rows.size:
+            spread[rows], squared[rows], rate[rows] = np.transpose(self.refit(share, rows))
+        return Neighbours(share, spread, squared, self.shape - share / 2, rate)
 
 
 @dataclass(frozen=True)
@@ -114,18 +134,24 @@ class Regression(StandIn):
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
+        return self._posterior(self._factor(design, power), float(power.sum()))
+
+    def _factor(self, design: Design, power: PerRecord) -> Array:
         mean, deviation = self.prior.moments(design)
         width = len(mean)
         # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
         start[np.arange(width), np.arange(width)] = 1 / deviation
         start[:width, width] = mean / deviation
-        merged = weighted_factor(design.matrix, self.response(design.values), power, start=start)
+        return weighted_factor(design.matrix, self.response(design.values), power, start=start)
+
+    def _posterior(self, merged: Array, power: float) -> Posterior:
+        width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
             factor=factor,
             mean=solve_triangular(factor, merged[:width, width]),
-            shape=self.prior.shape + float(power.sum()) / 2,
+            shape=self.prior.shape + power / 2,
             rate=self.prior.rate + float(merged[width, width]) ** 2 / 2,
         )
 
@@ -222,9 +248,28 @@ class Regression(StandIn):
         squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
         with np.errstate(all="ignore"):
             pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
+        jacobian, refit = self.jacobian(design), partial(self._leave_out, design, power)
         return RegressionInfluence(
-            power * spread, pull, spread, squared, self.jacobian(design), posterior.shape, posterior.rate
+            power * spread, pull, spread, squared, jacobian, posterior.shape, posterior.rate, refit
         )
+
+    def _leave_out(self, design: Design, power: PerRecord, share: PerRecord, rows: Places) -> list[Left]:
+        """h, r² and b of these records' neighbours: all of them are left out once, the others put back."""
+        Z, y = design.matrix[rows], self.response(design.values[rows])
+        others = power.copy()
+        others[rows] = 0.0
+        base, left = self._factor(design, others), []
+        for place, row in enumerate(rows):
+            own = power[rows]
+            own[place] -= share[row]
+            if own[place] < -_DIGITS:  # a standard of one's own may take away more than there is
+                left.append((np.inf, np.inf, np.inf))
+                continue
+            own[place] = max(own[place], 0.0)
+            fitted = self._posterior(weighted_factor(Z, y, own, start=base), float(others.sum() + own.sum()))
+            spread = leverages(Z[[place]], fitted.factor)[0]
+            left.append((float(spread), float(y[place] - Z[place] @ fitted.mean) ** 2, fitted.rate))
+        return left
 
     def _end(self, values: PerRecord) -> PerRecord:
         """A range's end on the scale of the response."""

@@ -9,6 +9,7 @@ passes through the same instructions (the last block is padded), fused multiply-
 explicitly rather than left to the optimiser, and no reassociation is allowed.
 """
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -456,6 +457,84 @@ def _mass_sum(first, last, Z, y, slopes, lower, upper, widest, total):  # type: 
         total[start : start + count] = block_total[:count]
 
 
+@_inline
+def _gamma_rest(a):  # type: ignore[no-untyped-def]
+    """lnΓ(a) less Stirling's (a − ½) log a − a + ½ log 2π."""
+    if a > 20.0:
+        q = 1.0 / (a * a)
+        return (1.0 / 12.0 - q * (1.0 / 360.0 - q * (1.0 / 1260.0))) / a
+    return math.lgamma(a) - (a - 0.5) * math.log(a) + a - _HALF_LOG_TWO_PI
+
+
+@_inline
+def _log_normaliser(t, h, r2, a, b, rest):  # type: ignore[no-untyped-def]
+    """log Z(t)/Z(0) when a record enters at power t, less terms linear in t; infinite where there is none.
+
+    Nothing of order n is subtracted: written out plainly this loses 33 % of a divergence at n = 10⁸.
+    """
+    half = 0.5 * t
+    grown = 1.0 + t * h
+    if not (h >= 0.0 and a > 0.0 and b > 0.0 and grown > 0.0 and a + half > 0.0):
+        return np.inf
+    u = t * r2 / (2.0 * b * grown)
+    if not u > -1.0:
+        return np.inf
+    stirling = (a + half - 0.5) * math.log1p(half / a) - half + _gamma_rest(a + half) - rest
+    return stirling - 0.5 * math.log1p(t * h) - (a + half) * math.log1p(u)
+
+
+@_inline
+def _divergence(o, reverse, w, h, r2, a, b, rest, single):  # type: ignore[no-untyped-def]
+    """D_o of the posterior with the record from the one without it, or in reverse; `single` is F(w)."""
+    if reverse:
+        found = _log_normaliser(-(o - 1.0) * w, h, r2, a, b, rest) / (o - 1.0) + single
+    else:
+        found = (_log_normaliser(o * w, h, r2, a, b, rest) - o * single) / (o - 1.0)
+    return found if found > -0.5 else np.inf  # what is no number, or far below 0, is not known
+
+
+@_kernel
+def _renyi_least(first, last, w, h, orders, r2, a, b, conversion, copies, epsilon, place, reverse_place):  # type: ignore[no-untyped-def]
+    """The least ε over the orders and its places, by bisection: copies·D_o + conversion falls, then rises."""
+    for i in range(first, last):
+        epsilon[i] = 0.0
+        place[i] = reverse_place[i] = 0.0
+        if w[i] == 0.0:
+            continue
+        rest = _gamma_rest(a[i])
+        single = _log_normaliser(w[i], h[i], r2[i], a[i], b[i], rest)
+        for reverse in range(2):
+            low, high = 0, orders.size - 1
+            while low < high:
+                k = (low + high) // 2
+                here = _divergence(orders[k], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
+                there = _divergence(orders[k + 1], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
+                if copies * here + conversion[k] > copies * there + conversion[k + 1]:
+                    low = k + 1
+                else:
+                    high = k
+            least = _divergence(orders[low], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
+            least = copies * least + conversion[low]
+            epsilon[i] = max(epsilon[i], least)
+            if reverse:
+                reverse_place[i] = low
+            else:
+                place[i] = low
+
+
+@_kernel
+def _renyi_at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: ignore[no-untyped-def]
+    """D_o at the two orders given, one for each direction."""
+    for i in range(first, last):
+        forward[i] = backward[i] = 0.0
+        if w[i] == 0.0:
+            continue
+        rest = _gamma_rest(a[i])
+        single = _log_normaliser(w[i], h[i], r2[i], a[i], b[i], rest)
+        forward[i] = _divergence(orders[0], 0, w[i], h[i], r2[i], a[i], b[i], rest, single)
+        backward[i] = _divergence(orders[1], 1, w[i], h[i], r2[i], a[i], b[i], rest, single)
+
+
 def threads() -> int:
     """HEDGEROW_THREADS, or the processors this process may use."""
     asked = os.environ.get("HEDGEROW_THREADS")
@@ -547,3 +626,27 @@ def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma
     slopes, _ = _slopes(beta, sigma)
     _spread(_mass_sum, (Z, y, slopes, lower, upper, sigma.max()), (total,))
     return np.clip(total / (_SQRT_TWO_PI * sigma.size), 0.0, 1.0)
+
+
+def renyi_divergences(
+    share: Array, spread: Array, squared: Array, shape: Array, rate: Array, orders: tuple[float, float]
+) -> tuple[Array, Array]:
+    forward, backward = np.empty(share.size), np.empty(share.size)
+    _spread(_renyi_at, (share, spread, np.array(orders), squared, shape, rate), (forward, backward))
+    return forward, backward
+
+
+def renyi_least(
+    share: Array,
+    spread: Array,
+    squared: Array,
+    shape: Array,
+    rate: Array,
+    orders: Array,
+    conversion: Array,
+    copies: int,
+) -> tuple[Array, Array, Array]:
+    epsilon, place, reverse = np.empty(share.size), np.empty(share.size), np.empty(share.size)
+    inputs = (share, spread, orders, squared, shape, rate, conversion, copies)
+    _spread(_renyi_least, inputs, (epsilon, place, reverse))
+    return epsilon, place, reverse

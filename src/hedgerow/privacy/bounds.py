@@ -6,15 +6,17 @@ one fit:
 - `LIPSCHITZ`: 2 max_s |d|, the paper's ε;
 - `OSCILLATION`: max_s d − min_s d, never larger;
 - `EXACT`: max_s |d − c|, the privacy loss itself, where c has a closed form;
+- `RENYI`: ε at a given δ by Rényi divergence, over all parameters and without draws, in closed form;
 - `STRICT` and `CENSORED`: the supremum over all parameters, which comes with its standard.
 
 The price is the largest over records. A maximum over draws is not a supremum over parameters: for these
-models that supremum is infinite, and none of the first three is differential privacy.
+models that supremum is infinite, and none of the first three is differential privacy. Nor is the fourth: it
+speaks of the table at hand, with its weights held fixed.
 
     >>> bound_named("oscillation").name
     'oscillation'
 
-To add a bound, subclass `Bound`, say how it prices a record, list it in `BY_DRAWS`, and write its sentence in
+To add a bound, subclass `Bound`, say how it prices a record, list it in `LOCAL`, and write its sentence in
 `privacy.claims`.
 """
 
@@ -28,9 +30,11 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
+from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
 
 CONFIDENCE = 0.95
+DELTA = 1e-6  # of the Rényi price over all copies, unless said otherwise
 
 
 class Priced(Protocol):
@@ -47,6 +51,14 @@ class Priced(Protocol):
     @property
     def constant(self) -> PerRecord | None:
         """c_i of the exact loss, where it has a closed form."""
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The posterior beside that of each record's neighbour, where both have a closed form."""
+
+    @property
+    def delta(self) -> float:
+        """The δ of the Rényi price."""
 
     @property
     def supremum(self) -> PerRecord | None:
@@ -66,12 +78,23 @@ class Statement:
     independent: bool
 
 
+@dataclass(frozen=True)
+class Shares:
+    """ε and δ, each for one copy and for all together; None for one where copies do not simply add up."""
+
+    epsilon: tuple[float | None, float]
+    delta: tuple[float | None, float] | None
+
+
 class Bound(ABC):
     """How the privacy loss about a record is bounded. Stateless: one object per bound."""
 
     name: ClassVar[str]
     brief: ClassVar[str]  # what an ε under this bound says, in one line
+    local: ClassVar[bool] = True  # of the table at hand, met by scaling its weights; False: of every table
     over_draws: ClassVar[bool] = True  # False: over all parameters, with nothing left to chance
+    priced_for: ClassVar[str] = "per copy"  # what a target is compared with
+    growth: ClassVar[float] = 1.0  # a price grows about like this power of the weights' scale
     sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
     proven: ClassVar[str]  # what of the claim is mathematics
     estimated: ClassVar[str]  # what of it rests on draws
@@ -89,12 +112,24 @@ class Bound(ABC):
         """The price of one copy: the largest over records."""
         return float(self.by_record(priced).max())
 
-    def certified(self, priced: Priced, pilot: Callable[[], Extremes]) -> float:
-        """The number a target is held against, and which the statement holds for; at least `epsilon`.
+    def total(self, priced: Priced, copies: int) -> float:
+        """The price of all copies together."""
+        return copies * self.epsilon(priced)
+
+    def certified(self, priced: Priced, copies: int, pilot: Callable[[], Extremes]) -> float:
+        """The number that `target` is compared with, and which the statement holds for; at least `epsilon`.
 
         `pilot` gives the extremes of d over draws of an independent fit at the same powers.
         """
         return self.epsilon(priced)
+
+    def target(self, epsilon: float, copies: int) -> float:
+        """What `certified` may be at most for copies that cost ε together: the share of one of them."""
+        return per_copy(epsilon, copies)
+
+    def shares(self, epsilon: float, copies: int, *, stated: float, asked: float) -> Shares:
+        """ε and δ of a claim, in numbers, from the δ that draws support and the one that was asked for."""
+        return Shares((epsilon / copies, epsilon), (stated, copies * stated) if self.over_draws else None)
 
     def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
         """What S independent draws support: δ = 1 − error^{1/S} with an error of 0.05/tries.
@@ -172,7 +207,7 @@ class Oscillation(_OverDraws):
     def by_record(self, priced: Priced) -> PerRecord:
         return priced.extremes.oscillation
 
-    def certified(self, priced: Priced, pilot: Callable[[], Extremes]) -> float:
+    def certified(self, priced: Priced, copies: int, pilot: Callable[[], Extremes]) -> float:
         # max − min is two numbers per draw; about centres fixed beforehand it is one, and can be certified.
         seen = pilot()
         return float(2 * distance(priced.extremes, (seen.low + seen.high) / 2).max())
@@ -196,9 +231,65 @@ class Exact(Bound):
         return distance(priced.extremes, priced.constant)
 
 
+class Renyi(Bound):
+    """ε at a given δ, over all parameters and in both directions, by Rényi divergence in closed form.
+
+    Formal guarantee: with weights, their scale, the shares taken as public and the ranges held fixed, the
+    copies together satisfy P(S) ≤ e^ε P'(S) + δ and P'(S) ≤ e^ε P(S) + δ for every event S, between the table
+    at hand and the one in which any one record is its neighbour.
+    """
+
+    name = "renyi"
+    brief = "local, ε at a given δ over all parameters, weights held fixed"
+    over_draws = False
+    priced_for = "over all copies"
+    growth = 0.5
+    proven = (
+        "The Rényi divergence between the two posteriors is known in closed form at every order, in both "
+        "directions and over all parameters; independent draws add theirs, and an order makes ε and δ of it."
+    )
+    estimated = "Nothing."
+    not_covered = (
+        "It is not differential privacy: it speaks of the data at hand, not of every possible table.",
+        *_LOCAL[1:],
+    )
+
+    def has(self, priced: Priced) -> bool:
+        return priced.neighbours is not None
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        return self._neighbours(priced).by_record(delta=priced.delta)
+
+    def epsilon(self, priced: Priced) -> float:
+        return self.total(priced, 1)
+
+    def total(self, priced: Priced, copies: int) -> float:
+        return self._neighbours(priced).epsilon(delta=priced.delta, copies=copies)
+
+    def certified(self, priced: Priced, copies: int, pilot: Callable[[], Extremes]) -> float:
+        return self.total(priced, copies)
+
+    def target(self, epsilon: float, copies: int) -> float:
+        """All of it: copies cost less together than one by one, so that they are priced together."""
+        return epsilon
+
+    def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
+        return Statement(draws, 0.0, 1.0, health.independent)
+
+    def shares(self, epsilon: float, copies: int, *, stated: float, asked: float) -> Shares:
+        one = copies == 1
+        return Shares((epsilon if one else None, epsilon), (asked if one else None, asked))
+
+    def _neighbours(self, priced: Priced) -> Neighbours:
+        if priced.neighbours is None:
+            raise SettingError("This neighbour has no closed form, so there is no Rényi price.")
+        return priced.neighbours
+
+
 class Supremum(Bound):
     """The largest loss over all parameters: each factor of the posterior is bounded by ε beforehand."""
 
+    local = False
     over_draws = False
     sharper = False
 
@@ -250,23 +341,24 @@ class CensoredSupremum(Supremum):
     )
 
 
-LIPSCHITZ, OSCILLATION, EXACT = Lipschitz(), Oscillation(), Exact()
+LIPSCHITZ, OSCILLATION, EXACT, RENYI = Lipschitz(), Oscillation(), Exact(), Renyi()
 STRICT, CENSORED = StrictSupremum(), CensoredSupremum()
-BY_DRAWS: tuple[Bound, ...] = (LIPSCHITZ, OSCILLATION, EXACT)  # those a caller may choose
-BOUNDS: tuple[Bound, ...] = (*BY_DRAWS, STRICT, CENSORED)
+BY_DRAWS: tuple[Bound, ...] = (LIPSCHITZ, OSCILLATION, EXACT)
+LOCAL: tuple[Bound, ...] = (*BY_DRAWS, RENYI)  # those a caller may choose
+BOUNDS: tuple[Bound, ...] = (*LOCAL, STRICT, CENSORED)
 
 
 def bound_named(given: "str | Bound") -> Bound:
     """The bound that a setting names; those over all parameters come with their standard instead."""
-    for bound in BY_DRAWS:
+    for bound in LOCAL:
         if given == bound.name or given == bound:
             return bound
-    raise SettingError(f"bound must be one of {', '.join(bound.name for bound in BY_DRAWS)}, got {given!r}.")
+    raise SettingError(f"bound must be one of {', '.join(bound.name for bound in LOCAL)}, got {given!r}.")
 
 
 def prices(priced: Priced) -> dict[str, float]:
-    """ε of one copy under every bound over draws that this fit has, by the bound's name."""
-    return {bound.name: bound.epsilon(priced) for bound in BY_DRAWS if bound.has(priced)}
+    """ε of one copy under every local bound that this fit has, by the bound's name."""
+    return {bound.name: bound.epsilon(priced) for bound in LOCAL if bound.has(priced)}
 
 
 def per_copy(epsilon: float, copies: int) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import Figures, write_claim, write_refusal
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
@@ -80,24 +80,33 @@ class Guarantee:
 
     @property
     def epsilon_per_copy(self) -> float | None:
-        """The target for one copy."""
-        return None if self.terms.epsilon is None else self.terms.epsilon / self.terms.copies
+        """The target for one copy; None where copies are priced together."""
+        shares = self.shares()
+        return None if shares is None else shares.epsilon[0]
+
+    def shares(self) -> Shares | None:
+        """ε and δ in numbers; None where none may be claimed."""
+        terms = self.terms
+        if self.uncertified or terms.epsilon is None:
+            return None
+        return terms.bound.shares(terms.epsilon, terms.copies, stated=self.statement.delta, asked=terms.delta)
 
     def claim(self) -> str:
         """The sentence that may be copied into a release note."""
-        terms, stated = self.terms, self.statement
-        if self.uncertified or terms.epsilon is None:
+        shares, stated = self.shares(), self.statement
+        if shares is None:
             return write_refusal(self.uncertified)
+        one, whole = shares.delta or (0.0, 0.0)
         figures = Figures(
             neighbour=self.neighbour,
-            epsilon=terms.epsilon,
-            copies=terms.copies,
+            epsilon=shares.epsilon[1],
+            copies=self.terms.copies,
             draws=stated.draws,
             independent=stated.independent,
-            delta=stated.delta,
+            delta=whole if one is None else one,
             confidence=stated.confidence,
         )
-        return write_claim(terms.bound.name, figures)
+        return write_claim(self.terms.bound.name, figures)
 
     @property
     def left_open(self) -> str:
@@ -108,7 +117,7 @@ class Guarantee:
                 "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
                 "larger and is not covered by ε."
             )
-        if self.known and self.terms.bound.over_draws:
+        if self.known and self.terms.bound.local:
             return (
                 "The ε of a range standard compares with a public that knows the range. With the outcome "
                 "withheld altogether the loss may be larger and is not covered by ε."

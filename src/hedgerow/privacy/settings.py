@@ -19,7 +19,7 @@ from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.models.base import Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.privacy.bounds import LIPSCHITZ, Bound, bound_named, per_copy
+from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, StrictWeights
@@ -47,6 +47,7 @@ class Terms:
 
     bound: Bound = LIPSCHITZ
     epsilon: float | None = None  # target over all copies; None: no calibration, and no ε may be claimed
+    delta: float = DELTA  # what the Rényi price leaves open over all copies; other bounds have their own
     copies: int = 1
     draws: int = 1000
     known: Known = "exact"  # how λ is found: from distribution functions, or simulated as in the paper
@@ -62,6 +63,15 @@ class Terms:
             raise SettingError(f"debias must be True or False, got {self.debias!r}.")
         if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
             raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
+        if not is_real(self.delta) or not 0 < self.delta < 1:
+            raise SettingError(
+                f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
+            )
+        if self.delta != DELTA and self.bound != RENYI:
+            raise SettingError(
+                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
+                "follows from the draws or is 0. Leave it out, or use bound='renyi'."
+            )
         if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
@@ -82,10 +92,10 @@ class Terms:
 
     @property
     def target(self) -> float | None:
-        """What calibration holds one copy against; None without a target, and where weights carry it."""
-        if self.epsilon is None or not self.bound.over_draws:
+        """What calibration holds a fit against; None without a target, and where weights carry it."""
+        if self.epsilon is None or not self.bound.local:
             return None
-        return per_copy(self.epsilon, self.copies)
+        return self.bound.target(self.epsilon, self.copies)
 
 
 @dataclass(frozen=True, kw_only=True)

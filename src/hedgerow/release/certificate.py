@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a receiver verifies without the engine
 VERSION = 1
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 # The words of the format, not of the engine, which a receiver need not have.
-Bound = Literal["lipschitz", "oscillation", "exact", "strict", "censored"]
+Bound = Literal["lipschitz", "oscillation", "exact", "renyi", "strict", "censored"]
 Above0 = Annotated[Finite, Field(gt=0)]
 From1 = Annotated[Whole, Field(ge=1)]
 
@@ -55,9 +55,9 @@ class Copy(_Strict):
 
 @dataclass(frozen=True)
 class Price(_Strict):
-    """A figure for one copy, and for all of them together."""
+    """A figure for one copy, and for all of them together; none for one where copies do not simply add up."""
 
-    per_copy: Above0
+    per_copy: Above0 | None
     total: Above0
 
 
@@ -108,18 +108,16 @@ class Certificate(_Strict):
         **files: Any,
     ) -> Self:
         """The certificate of a guarantee, and of the `files` that it knows nothing of."""
-        terms, stated = guarantee.terms, guarantee.statement
-        over_draws = terms.bound.over_draws
-        claimed, m = None if guarantee.uncertified else terms.epsilon, terms.copies
+        terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
         parts = {name: version(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
         return cls(
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
             bound=terms.bound.name,  # type: ignore[arg-type]  # checked when the certificate is made
             family=guarantee.family,
-            epsilon=None if claimed is None else Price(claimed / m, claimed),
-            delta=Price(stated.delta, m * stated.delta) if claimed is not None and over_draws else None,
-            confidence=stated.confidence if over_draws else None,
+            epsilon=None if shares is None else Price(*shares.epsilon),
+            delta=None if shares is None or shares.delta is None else Price(*shares.delta),
+            confidence=stated.confidence if terms.bound.over_draws else None,
             draws=stated.draws,
             independent_draws=stated.independent,
             claim=guarantee.claim(),
@@ -194,7 +192,8 @@ class Certificate(_Strict):
         ]
         for name, price, digits in (("target ε", self.epsilon, 6), ("δ", self.delta, 2)):
             if price is not None:
-                facts += [(f"{name} for one copy", format_rounded_up(price.per_copy, digits))]
+                if price.per_copy is not None:
+                    facts += [(f"{name} for one copy", format_rounded_up(price.per_copy, digits))]
                 facts += [(f"{name} in total", format_rounded_up(price.total, digits))]
             elif name == "target ε":
                 facts += [(name, "none: nothing is claimed")]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hedgerow.privacy.bounds import BY_DRAWS
+from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
 from hedgerow.release.folder import CONFIDENTIAL, Draft
 from hedgerow.release.prepare import Prepared
@@ -41,7 +41,7 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
     boxed = isinstance(
         synth.settings.model, Boxed
     )  # then: how well the box of a strict release fits the data
-    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in BY_DRAWS}
+    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
     return {
         "confidential": True,
         "epsilon": synth.epsilon_,

@@ -13,7 +13,7 @@ from hedgerow.errors import CalibrationError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.privacy.bounds import BY_DRAWS, LIPSCHITZ
+from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL, RENYI
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
@@ -38,10 +38,10 @@ class Cost:
     wider: list[Row]  # what wider boxes would cost, for a strict plan
 
 
-def _draw_bound(plan: Plan) -> str:
-    """The bound over draws to show beside others: the plan's own, if it is one."""
+def _local_bound(plan: Plan) -> str:
+    """The local bound to show beside others: the plan's own, if it is one."""
     bound = plan.settings.bound
-    return bound.name if bound.over_draws else LIPSCHITZ.name
+    return bound.name if bound.local else LIPSCHITZ.name
 
 
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
@@ -66,18 +66,20 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
     return [
-        row | {"withheld": row[f"withheld_{_draw_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
+        row | {"withheld": row[f"withheld_{_local_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
         for row, synth in zip(rows, comparison.synthesizers.values(), strict=True)
     ]
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
     """One row per target: the scale it needs, what one copy costs then, what is lost."""
-    prepared = _read(plan, progress)
+    prepared, copies = _read(plan, progress), plan.settings.copies
+    together = copies > 1 and plan.settings.bound == RENYI  # then there is no share for one copy
     rows = []
     for target in sorted(set(targets)):
         progress(f"calibrating to {target:g}")
-        row: Row = {"epsilon": float(target), "per_copy": target / plan.settings.copies, "met": "no"}
+        share = np.nan if together else target / copies
+        row: Row = {"epsilon": float(target), "per_copy": share, "met": "no"}
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
         with suppress(CalibrationError):
             synth = prepared.fit(epsilon=float(target))
@@ -86,7 +88,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
                 "scale": synth.scale_,
                 "mean_alpha": float(synth.alpha_.mean()),
                 "achieved": synth.epsilon_,
-                "withheld": synth.withheld_epsilon_.get(_draw_bound(plan), np.nan),
+                "withheld": synth.withheld_epsilon_.get(_local_bound(plan), np.nan),
                 "ecdf_max": _largest_gap(synth),
             }
         rows.append(row)
@@ -136,15 +138,22 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     progress("fitting")
     synth = prepared.fit()
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound
-    achieved = {each.name: float(getattr(synth, f"{each}_epsilon_", np.nan)) for each in BY_DRAWS}
+    pricing = synth._need().outcome.pricing
     prices = [
-        {"bound": name, "epsilon": epsilon, "withheld": withheld.get(name, np.nan)}
-        for name, epsilon in achieved.items()
+        {
+            "bound": each.name,
+            "epsilon": each.epsilon(pricing) if each.has(pricing) else np.nan,
+            "total": each.total(pricing, asked.copies) if each.has(pricing) else np.nan,
+            "withheld": withheld.get(each.name, np.nan),
+        }
+        for each in LOCAL
     ]
-    if not bound.over_draws:  # what it is really charged for: a supremum over parameters, not over draws
-        prices.insert(0, {"bound": bound.name, "epsilon": synth.epsilon_, "withheld": synth.epsilon_})
+    if not bound.local:  # what it is really charged for: a supremum over parameters, not over draws
+        own = {"epsilon": synth.epsilon_, "total": synth.total_epsilon_, "withheld": synth.epsilon_}
+        prices.insert(0, {"bound": bound.name, **own})
     if not isinstance(synth.settings.model, Boxed):
-        return Cost(account, balance, prices, synth.outlook().advice(), [])
+        sure = "The price does not depend on draws."
+        return Cost(account, balance, prices, synth.outlook().advice() if bound.over_draws else sure, [])
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
     standard, family, target = asked.standard, asked.family, asked.epsilon

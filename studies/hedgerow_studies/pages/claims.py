@@ -10,7 +10,7 @@ from typing import Any
 import hedgerow as hr
 from hedgerow.mechanism.calibrate import TRIES
 from hedgerow.models.base import Health
-from hedgerow.privacy.bounds import BOUNDS, BY_DRAWS, LIPSCHITZ, OSCILLATION, Bound
+from hedgerow.privacy.bounds import BOUNDS, LIPSCHITZ, LOCAL, OSCILLATION, Bound
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import Standard
@@ -53,7 +53,7 @@ def bounds_of(label: str) -> tuple[Bound, ...]:
 def _bounds(standard: Standard) -> tuple[Bound, ...]:
     if isinstance(standard, Bounded):
         return (standard.bound,)
-    return (LIPSCHITZ, OSCILLATION) if isinstance(standard, hr.RangeTruncated) else BY_DRAWS
+    return (LIPSCHITZ, OSCILLATION) if isinstance(standard, hr.RangeTruncated) else LOCAL
 
 
 def guarantee(
@@ -127,8 +127,8 @@ def page() -> str:
         "",
         f"One copy at ε = 2 from {DRAWS} draws. For models sampled by Markov chains the number of draws is",
         f"the {EFFECTIVE} effective ones that the health gate demands of every fit, and the claim is called",
-        "approximate. The exact bound and Strict need a closed form, which such models do not have; what",
-        "their audit says is an estimate and can never certify.",
+        "approximate. The exact and Rényi bounds and Strict need a closed form, which such models do not",
+        "have; what their audit says is an estimate and can never certify.",
         "",
     ]
     for bound in BOUNDS:

@@ -51,7 +51,7 @@ class Figures:
     copies: int
     draws: int
     independent: bool
-    delta: float = 0.0  # of one copy
+    delta: float = 0.0  # of one copy; of all where they are priced together
     confidence: float = 1.0
 
     @property
@@ -65,7 +65,7 @@ class Figures:
 
     @property
     def chance(self) -> str:
-        """δ of one copy."""
+        """δ, of one copy or of all."""
         return f"δ = {format_rounded_up(self.delta, 2)}"
 
     @property
@@ -91,6 +91,7 @@ class Sentence:
 
     write: Callable[[Figures], str]
     states: tuple[str, ...] = ()
+    together: bool = False  # copies have one price, which is not the sum of theirs
 
 
 def write_claim(bound: str, figures: Figures) -> str:
@@ -129,6 +130,17 @@ def _write_exact(given: Figures) -> str:
     )
 
 
+def _write_renyi(given: Figures) -> str:
+    whole = "the released copy" if given.copies == 1 else f"the {given.copies} released copies together"
+    return (
+        f"The release is compared with the one from the table in which {given.neighbour}. Whatever is looked "
+        f"for in {whole} has, given either of the two tables, a probability of at most e^ε times the one "
+        f"given the other plus δ, with ε = {format_rounded_up(given.epsilon, 6)} and {given.chance}, for any "
+        "record. This holds over all parameters and rests on no draws; the table is the one at hand, and its "
+        "weights and their scale are held fixed."
+    )
+
+
 def _write_strict(given: Figures) -> str:
     return (
         f"Each copy is {given.write_private('copies')} This is pure differential privacy over the declared "
@@ -149,6 +161,7 @@ SENTENCES: Mapping[str, Sentence] = {
     "lipschitz": Sentence(_write_on_a_set, ("delta", "confidence")),
     "oscillation": Sentence(_write_on_a_set, ("delta", "confidence")),
     "exact": Sentence(_write_exact, ("delta", "confidence")),
+    "renyi": Sentence(_write_renyi, ("delta",), together=True),
     "strict": Sentence(_write_strict),
     "censored": Sentence(_write_censored),
 }

@@ -22,6 +22,7 @@ from typing import Any, Self
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
+from hedgerow.privacy.bounds import RENYI
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.standards import ADP
@@ -149,6 +150,8 @@ class Plan:
         }
         if not isinstance(asked.standard, Bounded):  # which brings its own
             plain |= {"weights": parts.write(asked.weights, "weights"), "bound": asked.bound.name}
+        if asked.bound != RENYI:  # others have a δ of their own
+            del plain["delta"]
         keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
         return keys.model_dump(exclude_unset=True)
 

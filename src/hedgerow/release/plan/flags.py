@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hedgerow.errors import FieldError, SettingError
-from hedgerow.privacy.bounds import LIPSCHITZ
+from hedgerow.privacy.bounds import LIPSCHITZ, RENYI
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.weights import Weights
@@ -18,8 +18,8 @@ from hedgerow.release import text
 from hedgerow.release.plan import Plan
 from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, write
 
-_PLAIN = ("data", "formula", "bound", "epsilon", "copies", "draws", "known", "sampling", "dataset", "ledger",
-          "seed")  # fmt: skip
+_PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
+          "ledger", "seed")  # fmt: skip
 _WRITTEN = ("family", "prior", "weights")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
@@ -47,6 +47,8 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     plain["standard"] = _standard(plain.get("standard", {"kind": "adp"}), flags)
     if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
         plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
+    if plain.get("bound") != RENYI.name and "delta" not in flags:  # nor its δ with its bound
+        plain.pop("delta", None)
     if "preset" in flags:
         _put_preset(plain, flags["preset"], base)
     if flags.get("no_target") and "epsilon" in flags:

@@ -18,7 +18,7 @@ from hedgerow.models.families import FAMILIES
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.privacy import ranges, weights
-from hedgerow.privacy.bounds import BY_DRAWS
+from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
@@ -291,12 +291,13 @@ class PlanKeys(Record):
     prior: _Prior = optional("chosen without looking at the protected column")
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
-    bound: Annotated[str, OneOf(tuple(bound.name for bound in BY_DRAWS))] = optional(
+    bound: Annotated[str, OneOf(tuple(bound.name for bound in LOCAL))] = optional(
         "how the privacy loss is bounded"
     )
     epsilon: Annotated[Finite, Field(gt=0)] | Literal["no-target"] = needed(
         f"the target over all copies, or {NO_TARGET} for a release that claims none."
     )
+    delta: Annotated[Finite, Field(gt=0)] = optional("what bound: renyi leaves open over all copies (1e-6)")
     copies: Whole = optional("number of synthetic tables", ge=1)
     draws: Whole = optional("posterior draws kept", ge=100)
     known: Literal["exact", "simulated"] = optional("how λ is found")

@@ -70,9 +70,10 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
 
 
 def _figures(given: Certificate) -> Iterator[str]:
-    copies, stated = len(given.copies), SENTENCES[given.bound].states
+    copies, sentence = len(given.copies), SENTENCES[given.bound]
+    stated = sentence.states
     for name, price in (("ε", given.epsilon), ("δ", given.delta)):
-        if price is not None and not _adds_up(price, copies):
+        if price is not None and not _adds_up(price, copies, together=sentence.together):
             yield f"{copies} copies at {name} = {price.per_copy!r} do not make {price.total!r} in total."
     for name, value, due in (
         ("δ", given.delta, "delta" in stated and given.epsilon is not None),
@@ -82,7 +83,7 @@ def _figures(given: Certificate) -> Iterator[str]:
             yield f"a claim of this kind {'needs' if due else 'has no'} {name} under the bound {given.bound}."
     if given.confidence is not None and given.confidence >= 1:
         yield f"a confidence must be below 1, got {given.confidence!r}."
-    elif given.confidence is not None and given.delta is not None:
+    elif given.confidence is not None and given.delta is not None and given.delta.per_copy is not None:
         # What so many draws support at best; one more than stated, since their number was rounded down.
         draws = min(given.draws + 1, 1 << 53)
         least = -math.expm1(math.log1p(-given.confidence) / draws)
@@ -106,13 +107,14 @@ def _words(given: Certificate) -> Iterator[str]:
         if not is_refusal(given.claim):
             yield "it states no ε, but claims something."
         return
+    one, whole = (0.0, 0.0) if given.delta is None else (given.delta.per_copy, given.delta.total)
     figures = Figures(
         neighbour=given.neighbour,
         epsilon=given.epsilon.total,
         copies=len(given.copies),
         draws=given.draws,
         independent=given.independent_draws,
-        delta=0.0 if given.delta is None else given.delta.per_copy,
+        delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
     )
     if given.claim != write_claim(given.bound, figures):
@@ -138,8 +140,10 @@ def _columns(given: Certificate) -> Iterator[str]:
         yield f"the column {min(both)!r} is both released and not released."
 
 
-def _adds_up(price: Price, copies: int) -> bool:
-    return math.isclose(price.per_copy * copies, price.total, rel_tol=1e-9)
+def _adds_up(price: Price, copies: int, *, together: bool) -> bool:
+    if price.per_copy is None:
+        return together and copies > 1
+    return not (together and copies > 1) and math.isclose(price.per_copy * copies, price.total, rel_tol=1e-9)
 
 
 def _kind(given: Any) -> Any:
