@@ -1,5 +1,6 @@
 """Named families as whole models: laws of weighting, recovery, refusals, labels, the doors."""
 
+import traceback
 from dataclasses import replace
 
 import numpy as np
@@ -237,6 +238,20 @@ def test_a_problem_in_a_thread_of_the_sampler_is_told_as_it_is(where, problem, k
     with pytest.raises(kind, match=words) as caught:
         nuts.sample(Broken(), nuts.SamplerSettings("nutpie", 2, 50, 0.8), draws=10, key=Key.from_seed(1))
     assert "confidential" not in str(caught.value)
+
+
+def test_what_a_potential_says_is_not_handed_to_the_sampler():
+    """nutpie prints it when it panics, which happens where two chains fail at once."""
+    from hedgerow.models.programs import nuts
+
+    def broken():
+        raise ZeroDivisionError("a confidential number")
+
+    problems = []
+    with pytest.raises(RuntimeError) as caught:
+        nuts._note_problems(broken, problems)()
+    assert "confidential" not in "".join(traceback.format_exception(caught.value))
+    assert isinstance(problems[0], ZeroDivisionError)
 
 
 @pytest.mark.parametrize("shift", [1e5, 1e8, 1e9, 1e10])
