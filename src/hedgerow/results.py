@@ -288,7 +288,7 @@ class Results:
 
     @property
     def acceptance_(self) -> float:
-        """Under `Strict`: the share of proposals that fell into the box."""
+        """Under `Strict`: the share of the posterior without a box that lies in it."""
         fitted, model = self._need(), self._boxed("acceptance_")
         power, key = fitted.outcome.fit.power, fitted.key.child("acceptance")
         return model.acceptance(fitted.start.design, power, key=key)
