@@ -72,7 +72,10 @@ class Fitted(Confidential):
         design, table = self.start.design, self.start.table
         name, domain = design.outcome, self.settings.model.domain
         tables = [
-            table.drop(self.left_out, table.with_column(name, values, design.levels, domain.support))
+            table.drop(
+                self.left_out,
+                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
+            )
             for values in self.predict()
         ]
         fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
@@ -82,7 +85,7 @@ class Fitted(Confidential):
             self.outcome.statement,
             protected=name,
             passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
-            declared=domain.describe(design),
+            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
             atoms=domain.atoms,
             seeded=self.seeded,
             uncertified=_OVERRODE.format(failed) if failed else "",
@@ -193,7 +196,8 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         fitted = self._need()
-        return compare_copies(fitted.start.design.values, fitted.copied_outcomes)
+        values, present = fitted.start.design.values, fitted.start.present
+        return compare_copies(values[present] if present.any() else values, fitted.copied_outcomes)
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""

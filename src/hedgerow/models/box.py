@@ -242,8 +242,8 @@ class BoxSampler:
         edges = np.array([target.sides[0], *_meetings(nodes), target.sides[1]])
         starts, widths = edges[:-1], np.diff(edges)
         place, own, rest, slope = np.array([[n.place, n.own, n.rest, n.slope] for n in nodes]).T
-        heights = [own + rest + slope * (edge - place) for edge in (starts, edges[1:])]
-        log_mass = _log_integral(*heights, widths) - target.leftover * np.log(starts)
+        left, right = (own + rest + slope * (edge - place) for edge in (starts, edges[1:]))
+        log_mass = _log_integral(left, right, widths) - target.leftover * np.log(starts)
         share = np.cumsum(np.exp(log_mass - log_mass.max()))
         stream = key.stream()
         cell = np.searchsorted(share, share[-1] * stream.uniform(count))

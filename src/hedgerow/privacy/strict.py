@@ -9,7 +9,7 @@ fixed weights in the argument.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import SettingError, is_real
-from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.models.base import Domain, Health, Model, Parameters, Sample
 from hedgerow.models.box import BoxSampler
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
@@ -68,8 +68,10 @@ class Strict(Bounded):
     -----------------
     One copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by any
     value, where ε is the target per copy, up to the floating-point arithmetic of the sampler. Predictors,
-    membership and the number of records are public. It rests on the box having been chosen without the
-    outcome, which only the owner can vouch for.
+    membership and the number of records are public. Neither whether there is a copy nor its type depends on
+    the outcome: one that is missing, or that the model does not describe (zero for the lognormal), counts as
+    withheld, and copies hold doubles unless something else is declared (`Declared`). It rests on the box
+    having been chosen without the outcome, which only the owner can vouch for.
     """
 
     box: Mapping[str, tuple[float, float]]
@@ -127,6 +129,11 @@ class Boxed(Restricted, StandIn):
     base: Regression
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
+
+    @property
+    def domain(self) -> Domain:
+        """That of the model, without refusals: an outcome that it does not describe counts as withheld."""
+        return replace(self.base.domain, usable=self.base.describes)
 
     def check(self, design: Design) -> None:
         low, high = self._ends(design)

@@ -55,11 +55,12 @@ def read(
     decimal: str = ".",
     missing: Collection[str] = MISSING_WORDS,
     text: Collection[str] = (),
+    numbers: Collection[str] = (),
 ) -> Source:
     """A table from a file, by its ending or the given format.
 
-    `delimiter`, `decimal`, `missing` and `text` (columns to keep as text) are for CSV; `encoding` is for CSV,
-    Stata, SPSS and SAS.
+    `delimiter`, `decimal`, `missing`, `text` (columns to keep as text) and `numbers` (columns of doubles,
+    where any other cell is missing) are for CSV; `encoding` is for CSV, Stata, SPSS and SAS.
     """
     path = Path(path)
     kind = as_format(format) if format is not None else format_of(path)
@@ -73,7 +74,7 @@ def read(
         with path.open("rb"):
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
-            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text)
+            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text, numbers)
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         from hedgerow.tables.files.statistical import read_statistical
