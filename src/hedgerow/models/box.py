@@ -144,14 +144,15 @@ class _Node:
             gain = -float(move @ slope)
             if gain <= _SMALL or (last < 1e-3 and gain > last / 2):
                 break
-            step, share = (unit @ move) * (curved + 1), 1.0
-            while True:
+            step = (unit @ move) * (curved + 1)
+            for share in 0.5 ** np.arange(40):
                 there = y + share * step
                 after, after_x, after_value = measure(there)
                 # Near the minimum the value's own rounding hides what a whole step gains.
-                if gain < 1e-3 or after_value <= value - 1e-4 * share * gain or share < 1e-12:
+                if gain < 1e-3 or after_value <= value - 1e-4 * share * gain:
                     break
-                share /= 2
+            else:
+                break  # as near as floating point allows
             y, moments, x, value, last = there, after, after_x, after_value, gain
         force = moments.mean
         tilt, x = target.mixing.T @ force, unit.T @ force
@@ -227,12 +228,12 @@ class BoxSampler:
         """Independent draws."""
         kept: list[tuple[Array, Array]] = []
         found, proposed = 0, 0
-        batch = draws
+        batch = min(draws, _BATCH)
         while found < draws:
-            some = self.propose(min(batch, _BATCH), key.child(proposed))
+            some = self.propose(batch, key.child(proposed))
             kept.append(some)
             found, proposed = found + len(some[1]), proposed + batch
-            batch = int(1.2 * (draws - found) * (proposed + 1) / (found + 1)) + 100
+            batch = min(int(1.2 * (draws - found) * (proposed + 1) / (found + 1)) + 100, _BATCH)
         beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
         return Draws(beta, sigma)
 
