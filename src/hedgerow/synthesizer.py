@@ -27,6 +27,7 @@ from hedgerow.randomness import Key
 from hedgerow.results import Fitted, Results
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
+from hedgerow.tables.values import Declared
 
 
 class Synthesizer(Results):
@@ -56,6 +57,9 @@ class Synthesizer(Results):
         How λ is found: "exact" from distribution functions, "simulated" as in the paper.
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
+    declared
+        `Declared(type, …)`: type, decimals and limits of the outcome in the copies, chosen without looking at
+        it. None: the type of the confidential column; under `Strict` doubles.
     sampling
         "independent", or "stratified" for smoother copies; rules that combine copies assume the first.
     debias
@@ -90,6 +94,7 @@ class Synthesizer(Results):
         draws: int = UNSET,  # 1000
         known: Known = UNSET,  # exact
         prior: Prior | None = None,
+        declared: Declared | None = None,
         sampling: Sampling = UNSET,  # independent
         debias: bool = UNSET,  # False
         preset: Literal["paper", "recommended"] | None = None,
@@ -107,6 +112,7 @@ class Synthesizer(Results):
             draws=draws,
             known=known,
             prior=prior,
+            declared=declared,
             sampling=sampling,
             debias=debias,
             preset=preset,
@@ -145,10 +151,27 @@ class Synthesizer(Results):
         """
         model = self.settings.model
         table = Table.of(data)
-        design = designs.build(self.settings.formula, table, model.columns, model.domain.classes)
+        domain = model.domain
+        design = designs.build(
+            self.settings.formula, table, model.columns, domain.classes, usable=domain.usable
+        )
+        if design.levels is not None and self.settings.declared is not None:
+            raise SettingError(
+                f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
+                "decimals or limits. Leave declared out."
+            )
         strict = isinstance(self.settings.standard, Bounded)
         for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
+        gaps = 0 if design.present is None else int((~design.present).sum())
+        if gaps:
+            warnings.warn(
+                f"{gaps} of {design.records} values of '{design.outcome}' are missing or none that the "
+                f"{model.name} family describes. They count as withheld, and their rows get synthetic values "
+                "like any other (confidential).",
+                HedgerowWarning,
+                stacklevel=2,
+            )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         with progress.shown():

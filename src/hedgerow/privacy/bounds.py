@@ -315,8 +315,9 @@ class StrictSupremum(Supremum):
     not_covered = (
         "It rests on the box of parameters having been chosen without the confidential outcome.",
         _UNPROTECTED,
-        "That a run ended without a release, because the model refused an outcome or too few draws fell into "
-        "the box, is not covered.",
+        "It is a statement about releases: that a run ended without one, because the file could not be read, "
+        "held no numbers in the protected column or the ledger refused, and how long a run took are not "
+        "covered.",
     )
 
 

@@ -22,8 +22,9 @@ from hedgerow.models.prior import Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
-from hedgerow.privacy.strict import Bounded, StrictWeights
+from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
 from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
+from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
 Sampling = Literal["independent", "stratified"]
@@ -110,6 +111,7 @@ class Settings(Terms):
     prior: Prior | None = None
     standard: Standard = field(default_factory=ADP)
     weights: Weights = field(default_factory=LinearWeights)
+    declared: Declared | None = None
     model: Model = UNSET  # made from family, prior and standard
 
     def __post_init__(self) -> None:
@@ -133,6 +135,22 @@ class Settings(Terms):
             made |= {"bound": standard.bound, "weights": StrictWeights(per_copy(self.epsilon, self.copies))}
         for name, value in made.items():
             object.__setattr__(self, name, value)
+        if self.declared is not None:
+            if not isinstance(self.declared, Declared):
+                raise SettingError(
+                    f"declared must be Declared(type, …), got {type(self.declared).__name__}. Use "
+                    'Declared("integer", range_min=0).'
+                )
+            self.declared.nearest(np.zeros(0), self.model.domain.support)  # refuses what cannot be kept
+
+    @property
+    def written_as(self) -> Declared | None:
+        """What copies are written as; None: in the confidential column's own type.
+
+        A standard whose copies may not depend on the outcome takes no type from it: plain doubles.
+        """
+        strict = self.declared is None and isinstance(self.standard, Strict)
+        return Declared("number") if strict else self.declared
 
     @property
     def terms(self) -> Terms:

@@ -186,7 +186,10 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     who = "who is in the table, in which order, how many records there are"
     pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
     kind = prepared.table.schema.field(outcome).type
-    pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
+    if plan.settings.declared is not None:
+        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.declared}", _DECLARED)]
+    elif plan.settings.written_as is None:
+        pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
     if plan.missing == "drop":
         what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"
         pairs += [(what, "The plan says missing: drop.")]

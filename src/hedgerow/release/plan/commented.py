@@ -10,6 +10,7 @@ _EXAMPLES = {
     "data": "payroll.csv",
     "read": "{encoding: cp1252, delimiter: ;}",
     "prior": "{intercept: [0, 1000], slope: [0, 100]}",
+    "declared": "{type: integer, range_min: 0}",
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
     "outputs": "{format: parquet, drop: [name]}",

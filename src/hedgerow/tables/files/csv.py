@@ -51,6 +51,7 @@ def read_csv(
     text: Collection[str],
     *,
     header: bool = False,
+    numbers: Collection[str] = (),
 ) -> Source:
     """A CSV file with a header as a `Source`."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
@@ -62,7 +63,7 @@ def read_csv(
         raise DataError(
             f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
         )
-    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text)
+    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text, numbers)
     columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
     spelled: dict[str, Any] = {
@@ -211,8 +212,10 @@ def _check_header(
 class _Types:
     """Gives each column its type and collects what was decided on the way."""
 
-    def __init__(self, file: str, decimal: str, words: pa.Array, text: Collection[str]) -> None:
-        self.file, self.decimal, self.words, self.text = file, decimal, words, text
+    def __init__(
+        self, file: str, decimal: str, words: pa.Array, text: Collection[str], numbers: Collection[str]
+    ) -> None:
+        self.file, self.decimal, self.words, self.text, self.numbers = file, decimal, words, text, numbers
         self.counts: dict[str, Missing] = {}
         self.missing: dict[str, str] = {}  # column: the one word that all its missing cells hold
         self.booleans: dict[str, tuple[str, str]] = {}
@@ -237,6 +240,10 @@ class _Types:
 
     def _to_type(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """The column in its type, or None if it is text."""
+        if name in self.numbers:
+            plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
+            number = pc.match_substring_regex(plain, _NUMBER)
+            return pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
         present = len(cells) - cells.null_count
         if not present:
             return pa.chunked_array([pa.nulls(len(cells))])
