@@ -115,3 +115,38 @@ def test_a_nodes_bound_holds_everywhere_in_the_box(away):
         ratio += target.exponent * np.log(t) - target.rate * t**2
         bound = node.own + node.rest + node.slope * (t - node.place)
         assert (ratio <= bound).all()
+
+
+def random_setting(random):
+    """A posterior and a box: any size and distance, collinear columns, sides of unequal length."""
+    width, records = int(random.choice([1, 2, 3, 5, 8, 25])), int(10 ** random.uniform(1.5, 4))
+    rows = random.normal(size=(200, width)) * np.sqrt(records / 200)
+    rows[:, 1:] = rows[:, :1] + rows[:, 1:] * 10 ** random.uniform(-3, 1)
+    rows = np.vstack([rows, np.diag(np.linalg.norm(rows, axis=0) * 10 ** random.uniform(-4, 0, width))])
+    factor = np.linalg.qr(rows, mode="r")
+    factor *= np.sign(np.diag(factor))[:, None]
+    shape, scale = float(random.choice([0.05, 0.5, 1.0, records / 2])), 10 ** random.uniform(-3, 3)
+    given = Posterior(factor, random.normal(size=width), shape, shape * scale**2)
+    spread = np.linalg.norm(np.linalg.inv(factor), axis=1) * scale
+    side, away = 10 ** random.uniform(-1, 1.5, width), random.choice([0, 1, 10, 100])
+    moved = np.where(random.random(width) < 0.5, (away + side / 2) * random.choice([-1, 1], width), 0.0)
+    sigma = scale * 10 ** (random.uniform(-1, 1) + np.array([-0.5, 0.5]) * random.uniform(0.01, 2))
+    middle = given.mean + moved * spread
+    low, high = middle - side / 2 * spread, middle + side / 2 * spread
+    return given, np.append(low, sigma[0]), np.append(high, sigma[1])
+
+
+@pytest.mark.slow
+def test_random_settings_are_sampled_quickly():
+    """Of 200 settings that the weights of Strict could lead to, nearly all keep more than half."""
+    random, shares = np.random.default_rng(12), []
+    while len(shares) < 200:
+        given, low, high = random_setting(random)
+        corners = random.choice([0, 1], (400, len(low) - 1)) * (high - low)[:-1] + low[:-1] - given.mean
+        energy = np.sum((corners @ given.factor.T) ** 2, axis=1) / (2 * low[-1] * high[-1])
+        if np.ptp(energy) > 1e6:
+            continue  # the log posterior over the box oscillates by no more than n ε, and the prior
+        sampler = BoxSampler.of(given, low=low, high=high)
+        shares.append(len(sampler.propose(2000, Key.from_seed(len(shares)))[1]) / 2000)
+    assert np.quantile(shares, 0.05) > 0.5
+    assert min(shares) > 0.02
