@@ -159,7 +159,7 @@ class Draft:
         certificate = self.out / PUBLIC / CERTIFICATE
         try:
             return certificate.is_file() and json.loads(certificate.read_bytes())["release"] == self.release
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
     def withdraw(self) -> bool:
