@@ -188,7 +188,8 @@ def _is_locked(folder: Path) -> bool:
     import fcntl
 
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        # A pipe in its place would be waited for, and the ledger is locked meanwhile.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
     except OSError:
         return False
     try:
