@@ -149,3 +149,10 @@ def test_a_declaration_keeps_to_the_models_support():
 def test_bad_declarations(given, message):
     with pytest.raises(SettingError, match=message):
         Declared(**given)
+
+
+def test_an_index_with_missing_labels_is_read():
+    for labels in (pd.array([0, None, 2], dtype="Int64"), pd.array([True, None, False], dtype="boolean")):
+        frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=pd.Index(labels))
+        assert len(Table.of(frame).index_levels()) == 1
+    assert Table.of(pd.DataFrame({"x": [1.0, 2.0]}, index=[0, 1])).index_levels() == []

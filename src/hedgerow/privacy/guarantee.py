@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.privacy.bounds import Shares, Statement
-from hedgerow.privacy.claims import Figures, write_claim, write_refusal
+from hedgerow.privacy.claims import Figures, write_claim, write_consent, write_refusal
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
@@ -165,8 +165,7 @@ class Guarantee:
             "statement.": self.follows_outcome,
             "Records whose outcome lies outside its range are taken as public: they are not protected at "
             "all, and which records these are is not protected either.": self.outside_public,
-            f"The owner keeps {', '.join(self.kept)} in the copies on purpose, whatever they say about "
-            f"'{self.protected}': what can be computed from them is published.": self.kept,
+            write_consent(self.kept, self.protected): self.kept,
             "The confidence holds if the run was made once, not repeated until it met the target.": (
                 self.terms.epsilon is not None and bound.over_draws
             ),

@@ -214,7 +214,8 @@ def _escape(text: str) -> str:
 
 def _escape_headings(text: str) -> str:
     """The owner's own words, which may have links and several lines, but no heading."""
-    return "\n".join(map(show_controls, re.sub(r"(\n\s*)(?=[#=-])", r"\1\\", text).split("\n")))
+    # Anchored at each line break, so that a text of nothing but line breaks is read once.
+    return "\n".join(map(show_controls, re.sub(r"(?<=\n)([^\S\n]*)(?=[#=-])", r"\1\\", text).split("\n")))
 
 
 def _list(texts: Iterable[str]) -> list[str]:

@@ -159,7 +159,7 @@ class Draft:
         certificate = self.out / PUBLIC / CERTIFICATE
         try:
             return certificate.is_file() and json.loads(certificate.read_bytes())["release"] == self.release
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
     def withdraw(self) -> bool:
@@ -188,7 +188,8 @@ def _is_locked(folder: Path) -> bool:
     import fcntl
 
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        # A pipe in its place would be waited for, and the ledger is locked meanwhile.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
     except OSError:
         return False
     try:

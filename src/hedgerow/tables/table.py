@@ -252,7 +252,10 @@ class Table:
     def index_levels(self) -> "list[PerRecord | NDArray[np.str_]]":
         """The index of a pandas table, which copies have too, as `cells`; none where it only counts rows."""
         index = getattr(self.native, "index", None) if is_pandas_like_dataframe(self.native) else None
-        if index is None or np.array_equal(np.asarray(index), np.arange(self.rows)):
+        if index is None:
+            return []
+        # A comparison with a missing label has no answer.
+        if index.nlevels == 1 and not index.hasnans and np.array_equal(index, np.arange(self.rows)):
             return []
         levels = {str(level): index.get_level_values(level) for level in range(index.nlevels)}
         table = Table(nw.from_native(type(self.native)(levels), eager_only=True))

@@ -13,7 +13,7 @@ to version 1 of certificates, which must be recognised as long as they are about
 raises that version and keeps the former sentence for the former version.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hedgerow.numerics.rounding import format_rounded_up
@@ -102,6 +102,14 @@ def write_claim(bound: str, figures: Figures) -> str:
 def write_refusal(uncertified: str = "") -> str:
     """What is said where nothing may be claimed: there was no target, or the owner overrode a check."""
     return f"{_NOT_CERTIFIED}{uncertified}." if uncertified else NO_TARGET
+
+
+def write_consent(kept: Iterable[str], protected: str) -> str:
+    """What is said of columns that are released although they may give the outcome away."""
+    return (
+        f"The owner keeps {', '.join(kept)} in the copies on purpose, whatever they say about "
+        f"'{protected}': what can be computed from them is published."
+    )
 
 
 def is_refusal(claim: str) -> bool:

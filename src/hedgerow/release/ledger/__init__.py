@@ -186,6 +186,11 @@ class Ledger(Store):
         with self._transaction() as rows:
             states = _open_states(rows, release)
             announced = states[-1].certificate
+            if len(states) == 1 and states[0].place is not None and not _was_resealed(rows, states):
+                raise LedgerError(
+                    f"release {release!r} was never about to be published, so that no folder is its release. "
+                    "Settle it as void, or as spent."
+                )
             if certificate and announced and certificate != announced:
                 raise LedgerError(
                     f"release {release!r} was to be published with another certificate than this one. Pass "
@@ -340,12 +345,17 @@ def _check_unseen(states: list[Entry], rows: list[Entry], draft: Draft | None) -
             f"release {release!r} is in place, in {draft.out.name}. Settle it as released: --release FOLDER."
         )
     withdrawn = draft is not None and draft.withdraw()
-    resealed = any(entry.event == "resealed" for entry in rows[states[0].id :])
-    if not withdrawn and (len(states) > 1 or (draft is not None and resealed)):
+    lost = draft is not None and _was_resealed(rows, states)
+    if not withdrawn and (len(states) > 1 or lost):
         raise LedgerError(
             f"release {release!r} was about to be published, or may have been, and its draft is not where it "
             "was: copies may be visible. Settle it as released with its folder, or as spent."
         )
+
+
+def _was_resealed(rows: list[Entry], states: list[Entry]) -> bool:
+    """Whether rows of a release may be missing: the ledger was restored since it was reserved."""
+    return any(entry.event == "resealed" for entry in rows[states[0].id :])
 
 
 def _amount(value: float, what: str) -> float:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # a receiver verifies without the engine, and most without a 
     from hedgerow.release.plan import Plan
 
 _LARGEST_SIGNATURE = 1 << 16  # bytes; one of RSA with 16384 bits has four thousand
+_ARMOURED = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----\r?\n?"
+)
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
@@ -96,7 +99,8 @@ def _compare(
     certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
-    problems = [f"{name} is missing." for name in sorted(expected - there)]
+    missing = sorted(expected - there)
+    problems = [f"missing: {list_some(missing)}."] if missing else []
     if added := sorted(map(_shown, there - expected - {SIGNATURE})):
         problems.append(f"added, and not known to the certificate: {list_some(added)}.")
     if beside:
@@ -115,7 +119,9 @@ def _compare(
     if told is not None and told.lower() != sha256:
         problems.append(f"{CERTIFICATE} has the SHA-256 {sha256}, not the one that was passed.")
     signature, signer = _read_signature(public) if SIGNATURE in there else None, None
-    if signers is not None and signature is None:
+    if signature is not None and not _ARMOURED.fullmatch(signature):  # OpenSSH reads past what surrounds one
+        problems.append(f"{SIGNATURE} holds something else than one signature.")
+    elif signers is not None and signature is None:
         problems.append(f"it is not signed: there is no {SIGNATURE}.")
     elif signers is not None and signature is not None:
         from hedgerow.release.verify.openssh import find_signer

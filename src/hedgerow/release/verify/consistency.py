@@ -10,7 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET, SENTENCES, Figures, is_refusal, write_claim
+from hedgerow.privacy.claims import (
+    NEIGHBOURS,
+    NO_TARGET,
+    SENTENCES,
+    Figures,
+    is_refusal,
+    write_claim,
+    write_consent,
+)
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
@@ -24,6 +32,7 @@ USUAL: dict[str, Any] = {
     "bound": "lipschitz",
     "copies": 1,
     "draws": 1000,
+    "delta": 1e-6,
 }
 
 
@@ -49,6 +58,8 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
     }
+    if certificate.bound == "renyi" and certificate.delta is not None:  # under other bounds draws make it
+        pairs["δ"] = (plan["delta"], certificate.delta.total)
     if claimed is None and certificate.claim != NO_TARGET:
         del pairs["target ε"]  # a target that the owner gave up by overriding a check
     problems = [
@@ -61,12 +72,19 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         problems.append(
             f"{CERTIFICATE} counts {format_value(certificate.draws)} draws, {PLAN} {format_value(draws)}."
         )
-    outputs = plan.get("outputs")
-    dropped = outputs.get("drop") if isinstance(outputs, Mapping) else None
-    names = {name for name in dropped if isinstance(name, str)} if isinstance(dropped, list) else set()
-    if both := names & set(certificate.unchanged):
+    dropped, kept = _names(plan, "drop"), _names(plan, "keep")
+    if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
+    if kept and write_consent(kept, certificate.protected) not in certificate.not_covered:
+        problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
     return problems
+
+
+def _names(plan: dict[str, Any], key: str) -> list[str]:
+    """The columns that the plan's outputs list under a key."""
+    outputs = plan.get("outputs")
+    names = outputs.get(key) if isinstance(outputs, Mapping) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _figures(given: Certificate) -> Iterator[str]:
