@@ -49,7 +49,7 @@ def refused(content: bytes, tmp_path: Path, **options: object) -> str:
         (b'a,b\n1,"s3cr3t\n3,4\n', "never closed"),
         (b"a,b\n1,s3cr3t\0\n", "1 NUL characters"),
         ("a,b\n1,Zürich s3cr3t\n".encode("latin-1"), "is not utf-8. Pass the encoding"),
-        ("a,b\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
+        ("a,b\n1,2\n".encode("utf-16"), "--encoding utf-16"),
         (b"a,b\n1,2\n2,3\n3,s3cr3t\n", "column 'b' mixes types: 2 of 3 cells are numbers, 1 are not"),
         (b"d\n2021-02-28\n2021-02-30\n", "not all 2 can be read"),
         (b"a\n1e400\n2\n", "1 numbers beyond 1.8e308"),

@@ -107,3 +107,8 @@ def test_repeated_names_are_refused():
     frame = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
     with pytest.raises(DataError, match="unique; 'x' occur more than once"):
         Table.of(frame)
+
+
+def test_text_where_numbers_are_needed_says_how_a_csv_file_may_spell_them():
+    with pytest.raises(DataError, match="--decimal , or --missing-word"):
+        Table.of(pd.DataFrame({"pay": ["1,5", "2,5"]})).numbers("pay")

@@ -12,7 +12,7 @@ _EXAMPLES = {
     "prior": "{intercept: [0, 1000], slope: [0, 100]}",
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
-    "outputs": "{format: parquet, drop: [name]}",
+    "outputs": "{format: parquet, drop: [name], keep: [size_class], keep_levels: [region]}",
     "seed": "1",
 }
 

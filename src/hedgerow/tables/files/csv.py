@@ -75,7 +75,7 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
     """The file as UTF-8 without a byte order mark, and how it was spelled."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
-        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass encoding='utf-16'.")
+        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass --encoding utf-16 (encoding=).")
     try:
         content = raw.decode(encoding)
     except LookupError:
@@ -84,14 +84,14 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
         ) from None
     except UnicodeError:
         raise FileError(
-            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: encoding='cp1252' "
-            "(Windows, Western Europe), 'cp1250' (Central Europe), 'latin-1', 'utf-16', 'shift_jis' or "
-            "another."
+            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: --encoding cp1252 "
+            "(encoding= in Python; Windows, Western Europe), cp1250 (Central Europe), latin-1, utf-16, "
+            "shift_jis or another."
         ) from None
     if "\0" in content:
         raise FileError(
             f"{path.name}: {content.count(chr(0))} NUL characters. This is not a text file, or it is UTF-16 "
-            "without its mark: pass encoding='utf-16-le', or export the file again."
+            "without its mark: pass --encoding utf-16-le (encoding=), or export the file again."
         )
     bom = content.startswith("\ufeff")
     content = content.removeprefix("\ufeff").lstrip("\r\n")
