@@ -16,6 +16,7 @@ quoted by every message. It is refused without a word of it, unless the caller s
 import csv
 import io
 import re
+import shlex
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -189,17 +190,26 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
 def _check_header(
     file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
 ) -> None:
-    """Refuses a first line that looks like a record: a number over numbers, a word that comes again."""
-    alike = 0
+    """Refuses a first line that looks like a record: a number over numbers, a word that comes again.
+
+    A word that comes again may still be a name ("other", "total") where another word stands over numbers.
+    """
+    alike, again, unlike = 0, 0, 0
     for name, column in zip(names, cells.columns, strict=True):
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
-        if pattern is None:
-            alike += name in missing or pc.index(column, name).as_py() >= 0
-            continue
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
         present = len(column) - column.null_count
-        alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        if pattern is not None:
+            alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        elif name in missing:
+            alike += 1
+        elif pc.index(column, name).as_py() >= 0:
+            again += 1
+        else:
+            unlike += present > 0 and _count_matches(plain, _NUMBER) == present
+    if not unlike:
+        alike += again
     if alike:
         raise DataError(
             f"{file}: the first line looks like a record, not like column names: {alike} of its {len(names)} "
@@ -247,8 +257,8 @@ class _Types:
         if 2 * numbers >= present:
             raise DataError(
                 f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
-                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
-                f"missing, or read the column as text with text=[{name!r}]."
+                f"{present - numbers} are not. Correct them, name the word they use for a missing value "
+                f"(--missing-word, missing=), or read the column as text (--text {shlex.quote(name)}, text=)."
             )
         for pair in _BOOLEANS:
             if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:
