@@ -221,13 +221,13 @@ def check_columns(
     ]
     telling = [finding for finding in findings if finding.refused]
     if telling and not strict:
-        raise DataError(_describe(telling, design.outcome))
-    notes = [_describe(telling, design.outcome)] if telling else []
+        raise DataError(_describe(telling, design))
+    notes = [_describe(telling, design)] if telling else []
     doubtful = [finding for finding in findings if not finding.refused]
     if doubtful:
         notes.append(
             f"Released unchanged, these say much about the outcome '{design.outcome}': "
-            f"{list_some(doubtful)}. Leave them out (--drop, left_out=) unless that is public."
+            f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
         )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
@@ -245,18 +245,28 @@ def check_columns(
     return notes
 
 
-def _describe(telling: Sequence[Finding], outcome: str) -> str:
+def _describe(telling: Sequence[Finding], design: designs.Design) -> str:
     """What gives the outcome away, the worst first, and what can be done about it."""
     named = list(dict.fromkeys(name for finding in telling for name in finding.columns))
-    remedies = []
-    if named:
-        remedies.append(
-            f"leave columns out (--drop {shlex.quote(named[0])}, left_out=), or insist on each that is named "
-            f"(--keep {shlex.quote(named[0])}, keep=), which the certificate will say"
-        )
-    remedies += ["reset the index"] if any(finding.what == INDEX for finding in telling) else []
-    remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in telling) else []
+    insist = f" Or insist on all of them ({_flags('--keep', named)}, keep=): the certificate will say so."
     return (
-        f"Released unchanged, these would publish the outcome '{outcome}' or nearly so: "
-        f"{list_some(telling)}. To mend that, {'; '.join(remedies)}."
+        f"Released unchanged, these would publish the outcome '{design.outcome}' or nearly so: "
+        f"{list_some(telling)}. To mend that, {_remedy(telling, design)}." + insist * bool(named)
     )
+
+
+def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
+    """What makes an end of all findings: of a pair one column is left out, a predictor last."""
+    left_out: list[str] = []
+    for finding in findings:
+        if finding.columns and not set(finding.columns).intersection(left_out):
+            left_out.append(min(finding.columns, key=lambda name: name in design.predictors))
+    remedies = [f"leave columns out ({_flags('--drop', left_out)}, left_out=)"] if left_out else []
+    remedies += ["reset the index"] if any(finding.what == INDEX for finding in findings) else []
+    remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in findings) else []
+    return "; ".join(remedies)
+
+
+def _flags(flag: str, names: Sequence[str]) -> str:
+    """A flag for each of the first few names, as a shell takes it."""
+    return " ".join(f"{flag} {shlex.quote(name)}" for name in names[:12]) + " …" * (len(names) > 12)

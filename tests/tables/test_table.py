@@ -156,3 +156,8 @@ def test_an_index_with_missing_labels_is_read():
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=pd.Index(labels))
         assert len(Table.of(frame).index_levels()) == 1
     assert Table.of(pd.DataFrame({"x": [1.0, 2.0]}, index=[0, 1])).index_levels() == []
+
+
+def test_text_where_numbers_are_needed_says_how_a_csv_file_may_spell_them():
+    with pytest.raises(DataError, match="--decimal , or --missing-word"):
+        Table.of(pd.DataFrame({"pay": ["1,5", "2,5"]})).numbers("pay")

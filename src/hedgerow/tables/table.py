@@ -112,9 +112,10 @@ class Table:
         self.require([name])
         dtype = self.frame[name].dtype
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
+            spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
             raise DataError(
                 f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
-                "type."
+                f"type.{spelled * (dtype == nw.String)}"
             )
 
     def numbers(self, name: str) -> PerRecord:

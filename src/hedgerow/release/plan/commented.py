@@ -13,7 +13,7 @@ _EXAMPLES = {
     "declared": "{type: integer, range_min: 0}",
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
-    "outputs": "{format: parquet, drop: [name]}",
+    "outputs": "{format: parquet, drop: [name], keep: [size_class], keep_levels: [region]}",
     "seed": "1",
 }
 

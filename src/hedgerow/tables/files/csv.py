@@ -16,6 +16,7 @@ quoted by every message. It is refused without a word of it, unless the caller s
 import csv
 import io
 import re
+import shlex
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -76,7 +77,7 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
     """The file as UTF-8 without a byte order mark, and how it was spelled."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
-        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass encoding='utf-16'.")
+        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass --encoding utf-16 (encoding=).")
     try:
         content = raw.decode(encoding)
     except LookupError:
@@ -85,14 +86,14 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
         ) from None
     except UnicodeError:
         raise FileError(
-            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: encoding='cp1252' "
-            "(Windows, Western Europe), 'cp1250' (Central Europe), 'latin-1', 'utf-16', 'shift_jis' or "
-            "another."
+            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: --encoding cp1252 "
+            "(encoding= in Python; Windows, Western Europe), cp1250 (Central Europe), latin-1, utf-16, "
+            "shift_jis or another."
         ) from None
     if "\0" in content:
         raise FileError(
             f"{path.name}: {content.count(chr(0))} NUL characters. This is not a text file, or it is UTF-16 "
-            "without its mark: pass encoding='utf-16-le', or export the file again."
+            "without its mark: pass --encoding utf-16-le (encoding=), or export the file again."
         )
     bom = content.startswith("\ufeff")
     content = content.removeprefix("\ufeff").lstrip("\r\n")
@@ -190,17 +191,26 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
 def _check_header(
     file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
 ) -> None:
-    """Refuses a first line that looks like a record: a number over numbers, a word that comes again."""
-    alike = 0
+    """Refuses a first line that looks like a record: a number over numbers, a word that comes again.
+
+    A word that comes again may still be a name ("other", "total") where another word stands over numbers.
+    """
+    alike, again, unlike = 0, 0, 0
     for name, column in zip(names, cells.columns, strict=True):
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
-        if pattern is None:
-            alike += name in missing or pc.index(column, name).as_py() >= 0
-            continue
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
         present = len(column) - column.null_count
-        alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        if pattern is not None:
+            alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        elif name in missing:
+            alike += 1
+        elif pc.index(column, name).as_py() >= 0:
+            again += 1
+        else:
+            unlike += present > 0 and _count_matches(plain, _NUMBER) == present
+    if not unlike:
+        alike += again
     if alike:
         raise DataError(
             f"{file}: the first line looks like a record, not like column names: {alike} of its {len(names)} "
@@ -254,8 +264,8 @@ class _Types:
         if 2 * numbers >= present:
             raise DataError(
                 f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
-                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
-                f"missing, or read the column as text with text=[{name!r}]."
+                f"{present - numbers} are not. Correct them, name the word they use for a missing value "
+                f"(--missing-word, missing=), or read the column as text (--text {shlex.quote(name)}, text=)."
             )
         for pair in _BOOLEANS:
             if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:
