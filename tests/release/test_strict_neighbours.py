@@ -138,3 +138,19 @@ def test_copies_of_neighbours_agree_as_claimed():
         assert not exceeds(counts[one], counts[other], np.exp(steps * epsilon)), (one, other)
     plain, huge = (count_large(tables[name], hr.Unweighted(), seed=7) for name in ("plain", "huge"))
     assert exceeds(huge, plain, np.exp(2 * epsilon))
+
+
+def test_a_value_that_orders_a_column_like_the_outcome_is_told_to_the_owner_alone(hedgerow, monkeypatch):
+    order = np.random.default_rng(1).permutation(60)
+    cells = [[str(900 + 37 * place + place**2), f"{place / 20:.3f}"] for place in order]
+    first = int(np.argmax(order == 30))
+    done = []
+    for file, value in (("plain", "950"), ("changed", cells[first][0])):
+        cells[first][0] = value
+        write(f"{file}.csv", cells)
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(Path(f"{file}.sqlite").resolve()))
+        asked = ("synthesize", f"{file}.csv", "--formula", "x ~ z", "--epsilon", "2", "--draws", "200")
+        made = hedgerow(*asked, "--standard", STRICT, "--out", file)
+        done.append((made.code, public(Path(file)), "would publish the outcome 'x'" in made.text))
+    assert done[0][:2] == done[1][:2]
+    assert (done[0][0], done[1][2]) == (0, True)
