@@ -113,15 +113,13 @@ def test_a_target_that_cannot_be_met_is_not_recommended():
         _ = found.recommended
 
 
-def test_a_box_far_from_the_guesses_is_not_met_and_the_others_go_on(monkeypatch):
-    monkeypatch.setattr("hedgerow.privacy.strict._PROPOSALS", 20_000)  # quicker to give up
+def test_a_box_far_from_the_guesses_is_scored_like_the_others_and_loses():
     far = hr.Strict({"Intercept": (40.0, 41.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "wrong")
     chosen = (FEW[1], Candidate("strict", STRICT, None, far))
     found = quick(public()[["z"]], parameters=GUESS, candidates=chosen)
     assert set(found.table["weights"]) == {"cap 1, oscillation", "strict"}
-    assert (found.table.query("weights == 'strict'")["met"] == 0).all()
+    assert (found.table.query("weights == 'strict'")["met"] > 0).all()
     assert found.recommended["weights"] == "cap 1, oscillation"
-    assert "Not scored" in str(found)
 
 
 def test_a_predictor_called_like_the_residual_deviation_is_refused():

@@ -318,7 +318,7 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
-        below = int((~self.describes(design.values)).sum())
+        below = int((design.values <= 0).sum())
         if below:
             raise DataError(
                 f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
