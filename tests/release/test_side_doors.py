@@ -145,7 +145,7 @@ def test_labels_that_the_plan_declares_may_be_those_of_other_columns(tmp_path):
     """A survey asks many questions that are answered by yes and no."""
     answers = {0: "no", 1: "yes", -9: "refused"}
     frame = pd.DataFrame({"car": [0.0, 1.0], "bike": [1.0, 1.0]})
-    pyreadstat.write_sav(frame, str(tmp_path / "in.sav"), variable_value_labels={n: answers for n in frame})
+    pyreadstat.write_sav(frame, str(tmp_path / "in.sav"), variable_value_labels=dict.fromkeys(frame, answers))
     source = formats.read(tmp_path / "in.sav")
     with pytest.raises(SettingError, match="declare them all"):
         formats.source_of_copies(source, frame.columns, "car", DictionaryEntry(), keep=["bike"])

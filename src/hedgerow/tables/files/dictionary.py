@@ -61,7 +61,7 @@ def source_of_copies(
         raise SettingError(
             f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
             f"'{protected}', and all of them would be published. Leave it out of keep_levels, or "
-            "declare them all (--dictionary \"{values: {…}}\")."
+            'declare them all (--dictionary "{values: {…}}").'
         )
     shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
     if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
