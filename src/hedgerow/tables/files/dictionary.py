@@ -55,7 +55,7 @@ def source_of_copies(
     format = format or source.format.written_as
     whole, others = source.dictionary, {*released} - {protected}
     own = whole.value_labels.get(protected)
-    told = bool(own) and own.items() <= entry.values.items()
+    told = own is not None and own.items() <= entry.values.items()
     shared = [name for name in keep if own and not told and whole.value_labels.get(name) == own]
     if shared:
         raise SettingError(
