@@ -68,11 +68,8 @@ class Terms:
             raise SettingError(
                 f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
             )
-        if self.delta != DELTA and self.bound != RENYI:
-            raise SettingError(
-                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
-                "follows from the draws or is 0. Leave it out, or use bound='renyi'."
-            )
+        if self.delta != DELTA:
+            self._require_renyi()
         if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
@@ -89,6 +86,14 @@ class Terms:
             raise SettingError(
                 f"epsilon must be at least {_LEAST_EPSILON:g} for each copy, got {self.epsilon!r} over "
                 f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
+            )
+
+    def _require_renyi(self) -> None:
+        """A δ that was asked for is kept or refused: other bounds would put their own in its place."""
+        if self.bound != RENYI:
+            raise SettingError(
+                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
+                "follows from the draws or is 0. Leave it out, or use bound='renyi' (--bound renyi)."
             )
 
     @property
@@ -184,7 +189,10 @@ class Settings(Terms):
             )
         if standard is not None:
             chosen["standard"] = standard
-        return cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
+        settings = cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
+        if "delta" in said:  # the default too, if somebody said it
+            settings._require_renyi()
+        return settings
 
     def __repr__(self) -> str:
         return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"

@@ -210,7 +210,8 @@ class Ledger(Store):
             raise SettingError(f"outcome {outcome!r} is not one of {', '.join(_OUTCOMES)}.")
         if outcome == "void" and not note.strip():
             raise SettingError(
-                "void needs a note that says who states that no copy became visible, and why. Pass note."
+                "void needs a note that says who states that no copy became visible, and why. Pass --note "
+                "(note=)."
             )
         with self._transaction() as rows:
             states = _open_states(rows, release)

@@ -196,7 +196,9 @@ class Store:
         without a head kept elsewhere nobody can tell whether there was anything.
         """
         if not note.strip():
-            raise SettingError("a ledger is resealed with a note that says who does it, and why. Pass note.")
+            raise SettingError(
+                "a ledger is resealed with a note that says who does it, and why. Pass --note (note=)."
+            )
         count, last = parse_head(kept) if kept is not None else (0, _FIRST)
         with self._transaction(resealing=True) as rows:
             if self._head_path.exists():

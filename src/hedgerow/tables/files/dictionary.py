@@ -55,11 +55,13 @@ def source_of_copies(
     format = format or source.format.written_as
     whole, others = source.dictionary, {*released} - {protected}
     own = whole.value_labels.get(protected)
-    shared = [name for name in keep if own and whole.value_labels.get(name) == own]
+    told = own is not None and own.items() <= entry.values.items()
+    shared = [name for name in keep if own and not told and whole.value_labels.get(name) == own]
     if shared:
         raise SettingError(
             f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
-            f"'{protected}', and all of them would be published. Leave it out of keep_levels."
+            f"'{protected}', and all of them would be published. Leave it out of keep_levels, or "
+            'declare them all (--dictionary "{values: {…}}").'
         )
     shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
     if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
