@@ -29,12 +29,18 @@ import numpy as np
 from hedgerow.arrays import Array, Confidential, PerRecord
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
+COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
 _ROUNDED_UP = 1 + 1e-8  # more than arithmetic loses, up to 10⁸ records
 
 
 def conversion(orders: Array, delta: float) -> Array:
     """What is added to a divergence of each order to make an ε of it, at this δ."""
     return np.asarray(np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1))
+
+
+def least_epsilon(divergences: Array, orders: Array, delta: float) -> float:
+    """ε at the best of a few orders."""
+    return max(0.0, float((divergences + conversion(orders, delta)).min())) * _ROUNDED_UP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +60,11 @@ class Neighbours(Confidential):
     def by_record(self, *, delta: float, copies: int = 1) -> PerRecord:
         """ε of so many copies at a total of δ, by record: the larger of both directions."""
         return self._least(delta, copies)[0] * _ROUNDED_UP
+
+    def curve(self, orders: Array, copies: int) -> Array:
+        """copies·D_o at each order, the larger of both directions and the largest of all records."""
+        largest = [max(float(side.max()) for side in self.divergences(float(order))) for order in orders]
+        return copies * _ROUNDED_UP * np.array(largest)
 
     def epsilon(self, *, delta: float, copies: int = 1) -> float:
         """The largest of `by_record`, without computing most of them.
