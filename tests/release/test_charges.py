@@ -45,6 +45,7 @@ def test_wide_ranges_do_not_lead_past_a_spent_budget(hedgerow, table):
         assert "0.0 of 20.0" in done.text
         assert not Path(f"more-{number}").exists()
     assert hedgerow("cost", table, *QUICK, *WIDE, "--epsilon", 20).code == 5
+    assert json.loads(hedgerow("ledger", "list", "--json").out)["looks"] == []  # nothing was fitted
 
 
 def test_what_remains_must_cover_the_price_that_only_the_fit_shows(hedgerow, table):

@@ -130,14 +130,15 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
 
 def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
-    prepared, asked = _look(plan, "cost", progress), plan.settings
+    prepared, asked = _read(plan, progress), plan.settings
     account = plan.dataset or "this data, without a name"
     with open_ledger(plan.ledger) as ledger:
-        request: dict[str, Any] = {"relation": plan.relation, "epsilon": asked.epsilon}
-        request |= {"dataset": plan.dataset, "new_dataset": new_dataset}
-        request |= {"fingerprint": ledger.fingerprint(prepared.table, [prepared.outcome])}
+        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        request: dict[str, Any] = {"fingerprint": fingerprint, "dataset": plan.dataset}
+        request |= {"relation": plan.relation, "epsilon": asked.epsilon, "new_dataset": new_dataset}
         request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         ledger.check(**request)
+        ledger.look("cost", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
         progress("fitting")
         synth = prepared.fit()
         charge = charge_of(synth, plan.relation)
@@ -176,12 +177,16 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
 
 def _look(plan: Plan, what: str, progress: Progress) -> Prepared:
     """The plan's data, once the ledger has counted that it is looked at."""
-    progress("reading")
-    prepared = prepare(plan)
+    prepared = _read(plan, progress)
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         ledger.look(what, fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
     return prepared
+
+
+def _read(plan: Plan, progress: Progress) -> Prepared:
+    progress("reading")
+    return prepare(plan)
 
 
 def _largest_gap(synth: Synthesizer) -> float:
