@@ -128,6 +128,12 @@ def test_bounds_are_told_apart_and_curves_compose(ledger: Ledger) -> None:
     assert compose([curve, other], "withheld", delta=1e-6) is None
 
 
+def test_an_export_has_no_infinity(ledger: Ledger) -> None:
+    reserve(ledger, None, curve=write_curve([2.0], {"withheld": [np.inf]}))
+    (account,) = json.loads(json.dumps(ledger.export(), allow_nan=False))["accounts"]
+    assert (account["spent"], account["composed"], account["by_bound"][0]["epsilon"]) == (None, None, None)
+
+
 @pytest.mark.parametrize("standard", [hr.ADP(), hr.RangeAveraged(hr.Radius(0.4, 1.8))])
 def test_a_composed_price_holds_and_costs_little_more_than_one_for_all_copies(standard):
     """Five releases of two copies against the price of ten copies of one fit, record by record."""

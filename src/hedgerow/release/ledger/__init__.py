@@ -280,7 +280,10 @@ class Ledger(Store):
     def export(self) -> dict[str, Any]:
         """Rows and accounts as JSON can hold them."""
         count, last = self.head()
-        balances = [asdict(b) | {"spent": None if math.isinf(b.spent) else b.spent} for b in self.balance()]
+        balances = [
+            {name: None if value == math.inf else value for name, value in asdict(balance).items()}
+            for balance in self.balance()
+        ]
         return {
             "version": 1,
             "head": {"count": count, "hash": last},
