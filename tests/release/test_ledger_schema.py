@@ -119,7 +119,7 @@ def test_every_version_becomes_the_same_file(path: Path, tmp_path: Path, version
     execute(path, NO_ROWS)
     with pytest.raises(LedgerError, match="not those of a ledger"):
         Ledger.open(path)
-    assert "sketch" not in definitions(path)[2][3]
+    assert "withheld" not in definitions(path)[2][3]
 
 
 @pytest.fixture

@@ -97,6 +97,7 @@ class Certificate(_Strict):
     software: dict[str, Text]
     plan: Digest  # of plan.yaml
     copies: Annotated[tuple[Copy, ...], Field(min_length=1)]
+    looks: Annotated[Whole, Field(ge=0)] | None = None  # at the data beforehand; None: they were not counted
 
     @classmethod
     def build(
@@ -133,7 +134,10 @@ class Certificate(_Strict):
 
     def json(self) -> str:
         """For machines."""
-        return json.dumps({"certificate": VERSION, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+        document = {"certificate": VERSION, **asdict(self)}
+        if self.looks is None:  # as it was written before looks were counted
+            del document["looks"]
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def loads(cls, content: bytes) -> Self:
@@ -204,6 +208,8 @@ class Certificate(_Strict):
         facts += [("columns passed through unchanged", ", ".join(self.unchanged) or "none")]
         if self.used_not_released:
             facts += [("columns used but not released", ", ".join(self.used_not_released))]
+        if self.looks is not None:
+            facts += [("looks at the data that were counted", str(self.looks))]
         return [*facts, ("randomness", "a seed set by hand" if self.seeded else "from the operating system")]
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
+from hedgerow.privacy.claims import write_looks
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
 from hedgerow.release.certificate import Assumption, Certificate, Copy
@@ -32,6 +33,7 @@ from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING
+from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
@@ -89,11 +91,13 @@ def make_release(
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
+        account |= charge_of(synth, plan.relation)
         with Draft(out, release) as draft:
             try:
-                ledger.reserve(**account, release=release, place=draft.place)
+                entry = ledger.reserve(**account, release=release, place=draft.place)
+                looks = len(ledger.looks(dataset=entry.dataset, fingerprint=fingerprint))
                 draft.begin()
-                certificate = _write_public(draft, prepared, sample, release, tell)
+                certificate = _write_public(draft, prepared, sample, release, looks, tell)
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
                 write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
@@ -115,7 +119,7 @@ def make_release(
 
 
 def _write_public(
-    draft: Draft, prepared: Prepared, sample: Release, release: str, tell: Progress
+    draft: Draft, prepared: Prepared, sample: Release, release: str, looks: int, tell: Progress
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
     plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.like.format.suffix}"
@@ -133,6 +137,7 @@ def _write_public(
     if prepared.withheld:
         names = ", ".join(prepared.withheld)
         not_covered.append(f"Columns that were used and not released ({names}) are not protected either.")
+    not_covered.append(write_looks(looks))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     certificate = Certificate.build(
         sample.guarantee,
@@ -145,6 +150,7 @@ def _write_public(
         also_not_covered=not_covered,
         plan=hashlib.sha256(public_plan).hexdigest(),
         copies=tuple(copies),
+        looks=looks,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
@@ -200,10 +206,11 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
     """Warns of what the owner should know before a fit is waited for."""
     plan = prepared.plan
     budgeted = [balance.relation for balance in balances if balance.budget is not None]
-    if budgeted and plan.relation not in budgeted:
+    if budgeted and not {plan.relation, WITHHELD} & {*budgeted}:
         _warn(
             f"This data has a budget under '{budgeted[0]}', but none under '{plan.relation}', from which "
-            "this release pays. Prices under different relations do not add up: set a budget for each in use."
+            "this release pays. Prices under different relations do not add up: set a budget under "
+            f"'{WITHHELD}', which every release pays from as well."
         )
     for note in prepared.source.notes:
         _warn(f"Reading the data: {note}")

@@ -112,6 +112,18 @@ def write_consent(kept: Iterable[str], protected: str) -> str:
     )
 
 
+def write_looks(looks: int) -> str:
+    """What a claim does not cover because of looks at the data beforehand."""
+    if looks == 0:
+        counted = "No look at the confidential data was counted before this release"
+        return f"{counted}; choices made by looks that nobody counted are not covered."
+    times = "once" if looks == 1 else f"{looks} times"
+    return (
+        f"The confidential data was looked at {times} before this release, as far as that was counted: "
+        "choices made by what was seen are not covered."
+    )
+
+
 def is_refusal(claim: str) -> bool:
     """Whether a text is what `write_refusal` writes: which checks were overridden, and no figure for ε."""
     return claim == NO_TARGET or (

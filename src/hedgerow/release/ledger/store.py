@@ -41,7 +41,7 @@ class Entry:
 
     id: int
     time: str  # UTC, ISO 8601
-    event: str  # budget, reserved, publishing, released, spent, void, resealed, named, names required …
+    event: str  # budget, reserved, publishing, released, spent, void, looked, resealed, named, …
     dataset: str | None = None
     fingerprint: str | None = None
     relation: str | None = None  # neighbour relation: the account that pays
@@ -52,6 +52,12 @@ class Entry:
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
     sketch: str | None = None  # samples of the data's cells, blinded, as JSON (see `sketch`)
     place: str | None = None  # of the release folder, as a file: address
+    bound: str | None = None  # what kind of ε this is; None: a row that says nothing but ε
+    delta: float | None = None  # that ε comes with, over all copies
+    curve: str | None = None  # Rényi divergences by order, as JSON (see `charges`)
+    withheld: float | None = None  # what the release costs with an outcome withheld, if that is not ε
+    look: str | None = None  # the command that showed something of the data
+    who: str | None = None  # the user that gave it
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
@@ -65,7 +71,7 @@ class Entry:
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 _PLACES = ", ".join("?" for _ in fields(Entry))
-_LATER = ("sketch", "place")
+_LATER = ("sketch", "place", "bound", "delta", "curve", "withheld", "look", "who")
 _HEADLESS = "the .head file beside the ledger is gone (a backup without one: see hedgerow ledger reseal)."
 
 
@@ -280,8 +286,8 @@ class Store:
             # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
             # so that a digest added to a row or taken from one changes its hash all the same.
             del values["certificate"]
-        # Likewise for version 3: a value that is there ends the list as a pair with its name, and no other
-        # item is a list.
+        # Likewise for what came later: a value that is there ends the list as a pair with its name, and no
+        # other item is a list.
         later = [[name, value] for name in _LATER if (value := values.pop(name)) is not None]
         content = json.dumps([*values.values(), *later], ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()

@@ -18,6 +18,7 @@ from hedgerow.privacy.claims import (
     is_refusal,
     write_claim,
     write_consent,
+    write_looks,
 )
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.document import format_value
@@ -38,7 +39,8 @@ USUAL: dict[str, Any] = {
 
 def certificate_problems(certificate: Certificate) -> list[str]:
     """Where the certificate contradicts itself."""
-    found = (*_figures(certificate), *_words(certificate), *_files(certificate), *_columns(certificate))
+    checks = (_figures, _words, _looks, _files, _columns)
+    found = [problem for check in checks for problem in check(certificate)]
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
 
@@ -137,6 +139,11 @@ def _words(given: Certificate) -> Iterator[str]:
     )
     if given.claim != write_claim(given.bound, figures):
         yield "the claim is not the one that its figures make."
+
+
+def _looks(given: Certificate) -> Iterator[str]:
+    if given.looks is not None and write_looks(given.looks) not in given.not_covered:
+        yield "what it says of looks at the data beforehand is not what their number makes."
 
 
 def _files(given: Certificate) -> Iterator[str]:
