@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +107,22 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(release, monkeypatch, na
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.parametrize("content", [None, "[" * 200_000])
+def test_inspecting_waits_for_no_pipe_and_falls_into_no_depth(release, hedgerow, content):
+    place = release / "confidential" / "summary.json"
+    place.unlink()
+    writer = threading.Timer(20, lambda: place.write_text(""))  # ends the wait, if any
+    if content is None:
+        os.mkfifo(place, 0o600)
+        writer.start()
+    else:
+        place.write_text(content)
+    done = hedgerow("inspect", release, "--confidential")
+    waited = content is None and not writer.is_alive()
+    writer.cancel()
+    assert (done.code, "is not here, or was changed" in done.text, waited) == (3, True, False)
+
+
 def test_what_was_opened_is_checked_not_what_lay_there_before(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("")
