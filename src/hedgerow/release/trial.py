@@ -64,7 +64,8 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     progress("fitting")
     asked = plan.settings
     own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
-    terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name != "bound"}
+    told = {"bound"} if asked.bound == RENYI else {"bound", "delta"}  # under other bounds nobody chose a δ
+    terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     comparison = compare(
         asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
         left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
