@@ -407,6 +407,7 @@ def program_fit(seed):
     ).fit(table(seed=seed)[["x", "z"]])
 
 
+@pytest.mark.slow
 def test_a_programs_correction_receives_public_things_too():
     synth = program_fit(5)
     (public,) = captured(synth)

@@ -84,6 +84,7 @@ def test_the_weighting_laws_hold_exactly_in_the_density(name):
     np.testing.assert_allclose(density(model, design, doubled, rest)[0], repeated, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUTS)
 def test_scores_and_predictions_agree_with_each_other(name):
     """A prediction's own mass below it reaches the uniform, and f is the density that has these masses."""
@@ -122,6 +123,7 @@ def prior_draws(model, design, draws):
     return potential.constrain(random.uniform(-0.5, 0.5, (draws, potential.dimensions)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["poisson", "negative_binomial", "bernoulli", "ordinal"])
 @settings(max_examples=25)
 @given(
@@ -291,6 +293,7 @@ def wages():
     return pd.DataFrame({"x": x, "z": z})
 
 
+@pytest.mark.slow
 def test_a_spiked_family_from_table_to_release(wages):
     """Zeros stay possible, other values stay positive, and a bracket with an edge at the spike works."""
     synth = hr.Synthesizer(
@@ -305,7 +308,9 @@ def test_a_spiked_family_from_table_to_release(wages):
     assert "Where a range holds a single value" in str(synth.sample().guarantee).replace("\n  ", " ")
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pytest.param(pl.DataFrame, marks=pytest.mark.slow)], ids=["pandas", "polars"]
+)
 def test_labels_come_back_as_they_were(make):
     random = np.random.default_rng(1)
     z = random.normal(size=120)
@@ -318,6 +323,7 @@ def test_labels_come_back_as_they_were(make):
     assert copy["x"].dtype == frame["x"].dtype
 
 
+@pytest.mark.slow
 def test_an_ordered_category_brings_its_own_classes():
     """Numbers, of which copies were once empty; and the guarantee says where the classes came from."""
     random = np.random.default_rng(1)

@@ -524,6 +524,7 @@ def test_group_means_agree_with_the_exact_model(small):
     assert np.abs(programs.scores(fitted, "variance", exact.sigma[:, None] ** 2)).max() < 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws(small):
     design, power = design_of(small[["x", "z"]]), np.ones(60)
     program = hr.Program(programs.lognormal)

@@ -256,6 +256,7 @@ def test_formula_cells_can_be_escaped(hedgerow, table, tmp_path):
     assert hedgerow("synthesize", bad, *GOOD, "--drop", "n", "--out", "dropped").code == 0
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(hedgerow, tmp_path):
     frame = hr.datasets.lognormal(n=40, seed=3)
     more = pd.DataFrame({f"column{i}": range(i, i + 40) for i in range(9_998)})
