@@ -118,6 +118,7 @@ def test_strict_weights_need_no_recomputing(small):
         synth.audit(riskiest=3)
 
 
+@pytest.mark.slow
 def test_heavy_weights_are_flagged_for_programs():
     """A group of one decides its own effect: powers_without it the draws are in the wrong place."""
     import pandas as pd

@@ -271,6 +271,7 @@ RESPONSES = {name: make for name, (make, _) in CONTINUOUS.items()} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESPONSES)
 def test_quantiles_invert_the_distribution_function(name):
     with x64(True):
@@ -340,6 +341,7 @@ FINITE_GRADIENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FINITE_GRADIENTS.values(), ids=FINITE_GRADIENTS)
 def test_gradients_of_restricted_densities_match_differences(make):
     value = 1200.0 if make is FINITE_GRADIENTS["gamma far away"] else 2.0

@@ -65,6 +65,7 @@ def density(model, design, power, rows=slice(None), position=None):
     return potential.value_and_grad(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUTS)
 def test_the_weighting_laws_hold_exactly_in_the_density(name):
     """Weight 0 is withholding, whatever the value; weight 2 is repetition; weights add up."""

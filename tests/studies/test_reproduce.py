@@ -49,6 +49,7 @@ def story3(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_figure_in_three_formats(story3):
     for number, slug in (
         (11, "Lbounds"),
