@@ -368,3 +368,9 @@ def test_a_certificate_told_by_another_channel(release, hedgerow):
     assert "anybody may have made them" in shown.text
     assert hedgerow("verify", release, "--certificate-sha256", "0" * 64).code == 3
     assert "anybody" not in hedgerow("verify", release, "--certificate-sha256", sha256).text
+
+
+def test_the_format_of_a_copy_is_shown_without_its_controls(release):
+    path = release / "public" / "certificate.json"
+    path.write_bytes(path.read_bytes().replace(b'"format": "csv"', b'"format": "csv\\u0007"', 1))
+    assert all(problem.isprintable() for problem in hr.verify_release(release).problems)

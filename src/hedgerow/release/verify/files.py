@@ -67,7 +67,7 @@ def count_records(file: BinaryIO, format: str) -> int:
     try:
         return _COUNTS[format](file)
     except Exception:  # whatever a parser stumbles over, the file is at fault
-        raise ReleaseError(f"cannot be read as {format}.") from None
+        raise ReleaseError(f"cannot be read as {ascii(format)[1:-1]}.") from None
 
 
 def _count_csv(file: BinaryIO) -> int:
