@@ -11,7 +11,8 @@ A process that dies leaves a draft or a release, never a part of one.
 Formal guarantee of `Draft.withdraw`: where it returns True, the draft was not published and never will be.
 Two renames cannot move one folder: a second process moves the draft out of the maker's reach, or finds it
 gone and learns nothing. The maker need only see the folder that it made still in its place, since nobody else
-publishes it. A power cut in the instant between rename and sync may bring a draft back: nothing finds that.
+publishes it. A power cut in the instant between rename and sync may bring a draft back, and whoever makes a
+folder of a withdrawn draft's name by hand has it taken for one: nothing finds either.
 """
 
 import glob

@@ -28,7 +28,7 @@ from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
 from hedgerow.release.verify.consistency import certificate_problems, plan_problems
-from hedgerow.release.verify.files import count_records, digest, open_file, read_file, size_of
+from hedgerow.release.verify.files import count_records, digest, open_file, read_file, show_name, size_of
 
 if TYPE_CHECKING:  # a receiver verifies without the engine, and most without a ledger
     from hedgerow.release.ledger import Ledger
@@ -101,10 +101,10 @@ def _compare(
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []
-    if added := sorted(map(_shown, there - expected - {SIGNATURE})):
+    if added := sorted(map(show_name, there - expected - {SIGNATURE})):
         problems.append(f"added, and not known to the certificate: {list_some(added)}.")
     if beside:
-        found = list_some(sorted(map(_shown, beside)))
+        found = list_some(sorted(map(show_name, beside)))
         problems.append(f"beside {PUBLIC}, and no part of a release: {found}.")
     for name in sorted(copies.keys() & there):
         problems += _copy_problems(public / name, copies[name], certificate.records)
@@ -164,12 +164,7 @@ def _list_files(folder: Path) -> tuple[Path, set[str], set[str]]:
 
 def _refuse_link(folder: Path, place: Path) -> None:
     if place.is_symlink():
-        raise ReleaseError(f"{folder.name}: {_shown(place.name)} is a link. Nothing was followed or read.")
-
-
-def _shown(name: str) -> str:
-    """A file's name, which its writer chose, in a message."""
-    return name if name.isprintable() else ascii(name)
+        raise ReleaseError(f"{folder.name}: {show_name(place.name)} is a link. Nothing was followed or read.")
 
 
 def _read(path: Path, largest: int) -> bytes:

@@ -61,13 +61,18 @@ def digest(file: BinaryIO, size: int) -> str:
     return found.hexdigest()
 
 
+def show_name(name: str) -> str:
+    """A word in somebody else's file, in a message: what cannot be printed is written out."""
+    return name if name.isprintable() else ascii(name)
+
+
 def count_records(file: BinaryIO, format: str) -> int:
     """How many records a copy has, from its header where the format has one."""
     file.seek(0)
     try:
         return _COUNTS[format](file)
     except Exception:  # whatever a parser stumbles over, the file is at fault
-        raise ReleaseError(f"cannot be read as {ascii(format)[1:-1]}.") from None
+        raise ReleaseError(f"cannot be read as {show_name(format)}.") from None
 
 
 def _count_csv(file: BinaryIO) -> int:
