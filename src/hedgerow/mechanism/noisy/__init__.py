@@ -1,0 +1,7 @@
+"""Strict privacy by noisy statistics: sums of clipped residuals with noise, and what follows from them alone.
+
+The second mechanism beside the pseudo posterior (docs/maths.md, "Strict by noisy statistics"). Read in this
+order: `recipe` (what is settled beforehand, from public things), `prices` (ε of a round), `rounds` (the only
+place that reads the outcome: integer sums and discrete noise), `estimate` (line and σ from a round),
+`posterior` (draws given the noisy statistics), `margin` (noisy counts for wrong models), `copies`.
+"""
