@@ -393,7 +393,9 @@ def test_certificates_and_the_engine_know_the_same_bounds():
         ({"copies": []}, "copies must have at least 1 entries, got 0."),
         ({"bound": "exakt"}, "Did you mean exact?"),
         ({"assumed_public": [{"what": "x"}]}, "assumed_public[0].because is missing."),
-        ({"certificate": 2}, "another version"),
+        ({"certificate": 3}, "another version"),
+        ({"certificate": 1}, "plain is not known in version 1"),
+        ({"certificate": True}, "another version"),
     ],
 )
 def test_a_certificate_is_refused_with_its_place(original, change, told):

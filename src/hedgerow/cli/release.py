@@ -147,13 +147,17 @@ def inspect(
     verified = verify_release(folder)
     certificate = verified.certificate
     result = json.loads(certificate.json()) | {"problems": list(verified.problems)}
-    screen.say(f"Release {certificate.release} of {certificate.date}", "", certificate.claim, "")
+    screen.say(f"Release {certificate.release} of {certificate.date}", "")
+    screen.say(*([] if certificate.plain is None else [certificate.plain, ""]), certificate.claim, "")
     screen.facts(certificate.facts())
+    if certificate.unit is not None:
+        screen.say("", certificate.unit.covered)
     for title, lines in (
+        ("About this release, in the owner's words", certificate.describe_about()),
         ("Not covered", certificate.not_covered),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
-        screen.say("", f"{title}:", *(f"- {line}" for line in lines))
+        screen.say(*(["", f"{title}:"] if lines else []), *(f"- {line}" for line in lines))
     screen.say("")
     if not verified.problems:
         copy = certificate.copies[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import Figures, write_claim, write_refusal
+from hedgerow.privacy.claims.plain import NOTHING, write_plain
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
@@ -91,13 +92,13 @@ class Guarantee:
             return None
         return terms.bound.shares(terms.epsilon, terms.copies, stated=self.statement.delta, asked=terms.delta)
 
-    def claim(self) -> str:
-        """The sentence that may be copied into a release note."""
+    def figures(self) -> Figures | None:
+        """What the words of the claim are made from; None where nothing may be claimed."""
         shares, stated = self.shares(), self.statement
         if shares is None:
-            return write_refusal(self.uncertified)
+            return None
         one, whole = shares.delta or (0.0, 0.0)
-        figures = Figures(
+        return Figures(
             neighbour=self.neighbour,
             epsilon=shares.epsilon[1],
             copies=self.terms.copies,
@@ -106,7 +107,18 @@ class Guarantee:
             delta=whole if one is None else one,
             confidence=stated.confidence,
         )
+
+    def claim(self) -> str:
+        """The sentence that may be copied into a release note."""
+        figures = self.figures()
+        if figures is None:
+            return write_refusal(self.uncertified)
         return write_claim(self.terms.bound.name, figures)
+
+    def plain(self, *, records: int | None = None) -> str:
+        """The claim for people, to stand before it; with the number of records it holds δ against 1/n."""
+        figures = self.figures()
+        return NOTHING if figures is None else write_plain(self.terms.bound.name, figures, records=records)
 
     @property
     def left_open(self) -> str:
@@ -193,7 +205,9 @@ class Guarantee:
             "declared": self.declared,
         }
         lines = [f"  {name + ':':16}{value}" for name, value in facts.items() if value]
-        claimed = [textwrap.fill(text, 100) for text in (f"Claim. {self.claim()}", *self.processing())]
+        claimed = [
+            textwrap.fill(text, 100) for text in (self.plain(), f"Claim. {self.claim()}", *self.processing())
+        ]
         caveats = [
             textwrap.fill(text, 100, initial_indent="- ", subsequent_indent="  ") for text in self.caveats()
         ]

@@ -15,7 +15,7 @@ import hashlib
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,11 +27,12 @@ from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
-from hedgerow.release.certificate import Assumption, Certificate, Copy
+from hedgerow.release.certificate import ABOUT, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING
+from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
@@ -84,6 +85,7 @@ def make_release(
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
         with _noting() as notes:
+            _warn_of_units(prepared)
             synth = prepared.fit()
         sample = synth.sample()
         tell("recording the spend")
@@ -93,7 +95,8 @@ def make_release(
             try:
                 ledger.reserve(**account, release=release, place=draft.place)
                 draft.begin()
-                certificate = _write_public(draft, prepared, sample, release, tell)
+                earlier = _count_released(ledger, account) if plan.about.earlier else None
+                certificate = _write_public(draft, prepared, sample, release, earlier, tell)
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
                 write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
@@ -115,7 +118,7 @@ def make_release(
 
 
 def _write_public(
-    draft: Draft, prepared: Prepared, sample: Release, release: str, tell: Progress
+    draft: Draft, prepared: Prepared, sample: Release, release: str, earlier: int | None, tell: Progress
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
     plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.like.format.suffix}"
@@ -145,10 +148,21 @@ def _write_public(
         also_not_covered=not_covered,
         plan=hashlib.sha256(public_plan).hexdigest(),
         copies=tuple(copies),
+        rows_per_unit=plan.rows,
+        unit=plan.public().unit,
+        about={name: text for name in ABOUT if (text := getattr(plan.about, name)) is not None},
+        earlier_releases=earlier,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
     return certificate
+
+
+def _count_released(ledger: Ledger, asked: Mapping[str, Any]) -> int:
+    """How many releases of the same dataset are out, or may be."""
+    rows = find_account(ledger.entries(), asked["dataset"], asked["fingerprint"]).rows
+    void = {entry.release for entry in rows if entry.event == "void"}
+    return len({entry.release for entry in rows if entry.event in ("publishing", "released")} - void)
 
 
 def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
@@ -220,6 +234,17 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         _warn(
             "No reason was given why the range is public, and the certificate says so. Give one: "
             '--because "…", or because: in the plan.'
+        )
+
+
+def _warn_of_units(prepared: Prepared) -> None:
+    """Tells the owner, and the confidential files alone, where the table contradicts what was declared."""
+    rows, most = prepared.plan.rows, prepared.most_rows
+    if rows is not None and most is not None and most > rows:
+        _warn(
+            f"Column '{prepared.plan.unit}' names a person or firm with {most} rows, and the plan declares "
+            f"at most {rows}. The price for one of them is that of all its rows: say rows_per_unit: {most}, "
+            "or combine its rows."
         )
 
 

@@ -13,6 +13,9 @@ _EXAMPLES = {
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
     "outputs": "{format: parquet, drop: [name]}",
+    "unit": "person",
+    "rows_per_unit": "3",
+    "about": "{purpose: teaching, contact: data@example.org, decided_by: the data board}",
     "seed": "1",
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET, SENTENCES, Figures, is_refusal, write_claim
+from hedgerow.privacy.claims.plain import NOTHING, write_plain, write_unit
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
@@ -49,6 +50,19 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
     }
+    if certificate.version >= 2 and certificate.unit is not None:
+        about = plan.get("about", {})
+        said = {k: v for k, v in about.items() if k != "earlier"} if isinstance(about, Mapping) else about
+        rows = plan.get("rows_per_unit", 1 if "unit" in plan else None)
+        pairs |= {
+            "words about the release": (said, certificate.about),
+            "rows of one unit": (rows, certificate.unit.rows),
+            "column that names a unit": (plan.get("unit"), certificate.unit.column),
+        }
+        if (certificate.earlier_releases is not None) != (
+            isinstance(about, Mapping) and about.get("earlier") is True
+        ):
+            pairs["word on earlier releases"] = (about, certificate.earlier_releases)
     if claimed is None and certificate.claim != NO_TARGET:
         del pairs["target ε"]  # a target that the owner gave up by overriding a check
     problems = [
@@ -103,12 +117,30 @@ def _words(given: Certificate) -> Iterator[str]:
         given.standard.lower() != given.bound
     ):
         yield f"the standard {format_value(given.standard)} does not go with the bound {given.bound}."
-    if given.epsilon is None:
+    figures = _make_figures(given)
+    if figures is None:
         if not is_refusal(given.claim):
             yield "it states no ε, but claims something."
+    elif given.claim != write_claim(given.bound, figures):
+        yield "the claim is not the one that its figures make."
+    if given.version == 1:
         return
+    plain = NOTHING if figures is None else write_plain(given.bound, figures, records=given.records)
+    if given.plain != plain:
+        yield "the plain paragraph is not the one that its figures make."
+    unit = given.unit
+    if unit is None or unit.covered != write_unit(given.bound, figures, rows=unit.rows, column=unit.column):
+        yield "what it says of the unit of privacy is not what its figures make."
+    elif unit.column is not None and unit.column not in given.unchanged:
+        yield f"the column {format_value(unit.column)} that names a unit is not among those released."
+
+
+def _make_figures(given: Certificate) -> Figures | None:
+    """What the words of its claim are made from; None where it states no ε."""
+    if given.epsilon is None:
+        return None
     one, whole = (0.0, 0.0) if given.delta is None else (given.delta.per_copy, given.delta.total)
-    figures = Figures(
+    return Figures(
         neighbour=given.neighbour,
         epsilon=given.epsilon.total,
         copies=len(given.copies),
@@ -117,8 +149,6 @@ def _words(given: Certificate) -> Iterator[str]:
         delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
     )
-    if given.claim != write_claim(given.bound, figures):
-        yield "the claim is not the one that its figures make."
 
 
 def _files(given: Certificate) -> Iterator[str]:

@@ -1,0 +1,158 @@
+"""Certificates of version 2: who answers for a release, whose data a row is, plain words first."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import jsonschema
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.errors import SettingError
+from hedgerow.release import certificate as certificates
+from hedgerow.release.certificate import Certificate, Unit
+from hedgerow.release.plan import About
+from hedgerow.release.verify.consistency import certificate_problems
+
+ABOUT = About(
+    purpose="teaching | <b>statistics</b>",
+    curator="the statistical office",
+    contact="data@example.org",
+    region="nowhere",
+    retention="two years",
+    decided_by="the data board",
+    epsilon_reason="as for last year's table",
+    earlier=True,
+)
+BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Three rows of each person."""
+    frame = hr.datasets.lognormal(n=150, seed=3).assign(person=[f"p{row // 3}" for row in range(150)])
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def content(made) -> dict:
+    return json.loads((made.folder / "public" / "certificate.json").read_text())
+
+
+def test_who_answers_for_a_release_is_in_its_certificate(make, hedgerow):
+    made = make(about=ABOUT)
+    written = content(made)
+    jsonschema.validate(written, certificates.schema())
+    assert written["certificate"] == 2
+    assert written["about"]["decided_by"] == "the data board"
+    assert set(written["about"]) == set(certificates.ABOUT)
+    assert written["earlier_releases"] == 0
+    text = (made.folder / "public" / "certificate.md").read_text()
+    assert "- ε decided by: the data board" in text
+    assert "<b>" not in text.replace("\\<b>", "")
+    assert "entropy of the operating system, expanded by SHAKE-256" in text
+    assert text.index(written["plain"][:40]) < text.index(written["claim"][:40])
+    assert hr.verify_release(made.folder).problems == ()
+    again = make("again", about=About(earlier=True))
+    assert (content(again)["earlier_releases"], content(again)["about"]) == (1, {})
+    assert content(make("silent"))["earlier_releases"] is None
+    shown = hedgerow("inspect", made.folder)
+    assert "decided by" in shown.text
+    assert shown.out.index("Suppose somebody") < shown.out.index("With 95% confidence")
+
+
+def test_a_persons_three_rows_are_priced_as_declared(make, people):
+    made = make(data=people, unit="person", rows_per_unit=3, epsilon=2.0, standard=hr.Strict(BOX, "printed"))
+    unit = content(made)["unit"]
+    assert (unit["rows"], unit["column"]) == (3, "person")
+    assert "For 3 rows together the price is 3ε = 6 over all copies" in unit["covered"]
+    assert unit["covered"] in (made.folder / "public" / "certificate.md").read_text()
+    assert hr.verify_release(made.folder).problems == ()
+
+
+@pytest.mark.parametrize("rows", [None, 2, 3])
+@pytest.mark.parametrize("standard", [hr.ADP(), hr.Strict(BOX, "printed")])
+def test_a_unit_with_more_rows_than_declared_is_told_to_the_owner_alone(tmp_path, people, standard, rows):
+    plan = hr.Plan(
+        formula="x ~ z", epsilon=60.0, draws=200, data=people, ledger=tmp_path / "l", standard=standard,
+        unit="person", rows_per_unit=rows,
+    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        made = hr.make_release(plan, tmp_path / "release")
+    summary = json.loads((made.folder / "confidential" / "summary.json").read_text())
+    for notes in ([str(note.message) for note in shown], summary["warnings"]):
+        assert any("'person' names a person or firm with 3 rows" in note for note in notes) == (rows != 3)
+    assert content(made)["unit"]["rows"] == (rows or 1)
+    assert "with 3 rows" not in (made.folder / "public" / "certificate.json").read_text()
+
+
+def test_a_unit_that_is_not_released_is_not_named(make, people):
+    made = make(data=people, unit="person", rows_per_unit=3, outputs=hr.Outputs(drop=("person",)))
+    public = "".join(path.read_text() for path in (made.folder / "public").iterdir())
+    assert "person'" not in public
+    assert "unit: person" not in public
+    assert content(made)["unit"]["rows"] == 3
+    assert hr.verify_release(made.folder).problems == ()
+
+
+def test_units_without_a_name_have_one_row(make, people):
+    frame = pd.read_csv(people)
+    frame.assign(person=pd.Series([None] * 150, dtype=object)).to_csv(people, index=False)
+    assert make(data=people, unit="person").certificate.unit.rows == 1
+
+
+@pytest.mark.parametrize("unit", ["x", "nobody"])
+def test_a_column_that_cannot_name_a_unit_is_refused(make, people, unit):
+    with pytest.raises(hr.HedgerowError, match=r"protected column|nobody"):
+        make(data=people, unit=unit)
+
+
+def test_a_number_of_rows_is_refused_with_its_bound():
+    for rows in (0, 10**10):
+        with pytest.raises(SettingError, match="rows_per_unit"):
+            hr.Plan(formula="x ~ z", epsilon=1.0, rows_per_unit=rows)
+
+
+def forged(certificate: Certificate, **changes) -> str:
+    assert certificate_problems(certificate) == []
+    return " ".join(certificate_problems(replace(certificate, **changes)))
+
+
+def test_words_that_its_figures_do_not_make_are_found(make, people):
+    told = make(data=people, unit="person", rows_per_unit=3).certificate
+    assert "plain paragraph" in forged(told, plain="Nobody can learn anything.")
+    assert "unit of privacy" in forged(told, unit=None)
+    assert "unit of privacy" in forged(told, unit=replace(told.unit, covered="Everybody is safe."))
+    assert "unit of privacy" in forged(told, unit=replace(told.unit, rows=1))
+    assert "plain paragraph" in forged(told, records=3)  # δ is then below 1/n
+    other = make("other", data=people, rows_per_unit=1).certificate
+    moved = Unit(1, "w", other.unit.covered.replace("firm has", "firm, as column 'w' names them, has"))
+    assert "not among those released" in forged(other, unit=moved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"about": {"purpose": "another"}}, "words about the release"),
+        ({"earlier_releases": 0}, "word on earlier releases"),
+    ],
+)
+def test_what_the_plan_does_not_say_is_found(make, changes, told):
+    made = make(about=About(purpose="teaching"))
+    public = made.folder / "public"
+    certificate = replace(made.certificate, **changes)
+    (public / "certificate.json").write_text(certificate.json())
+    (public / "certificate.md").write_text(certificate.markdown())
+    assert told in " ".join(hr.verify_release(public).problems)
+
+
+def test_version_1_is_written_as_it_was_read(make):
+    document = content(make())
+    kept = {k: v for k, v in document.items() if k not in ("plain", "unit", "about", "earlier_releases")}
+    text = json.dumps(kept | {"certificate": 1}, indent=1, ensure_ascii=False) + "\n"
+    first = Certificate.loads(text.encode())
+    assert (first.version, first.json()) == (1, text)
+    assert "Formally" not in first.markdown()
+    assert "SHAKE" not in first.markdown()
