@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hedgerow.privacy.bounds import BOUNDS
-from hedgerow.privacy.claims import NEIGHBOURS, SENTENCES, Figures
-from hedgerow.privacy.claims.plain import HARDLY, TUNED, write_plain, write_unit
+from hedgerow.privacy.claims import HARDLY, NEIGHBOURS, SENTENCES, TUNED, Figures, write_plain, write_unit
 
 COMMON = {"neighbour": NEIGHBOURS["ADP"], "draws": 1000, "independent": True, "confidence": 0.95}
 LOCAL = [bound.name for bound in BOUNDS if bound.local]

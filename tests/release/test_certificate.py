@@ -1,8 +1,12 @@
 """Certificates of version 2: who answers for a release, whose data a row is, plain words first."""
 
 import json
+import os
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import pandas as pd
@@ -156,3 +160,34 @@ def test_version_1_is_written_as_it_was_read(make):
     assert (first.version, first.json()) == (1, text)
     assert "Formally" not in first.markdown()
     assert "SHAKE" not in first.markdown()
+
+
+def test_why_a_sentence_stands_in_a_certificate(make, hedgerow):
+    made = make()
+    text = (made.folder / "public" / "certificate.md").read_text()
+    assert "not of every possible table. [C1]" in text
+    assert made.certificate.not_covered[0].endswith("not of every possible table.")
+    assert "it is public. [C28]" in hedgerow("inspect", made.folder).text
+    shown = hedgerow("verify", "--why", "c3")
+    assert shown.code == 0
+    assert "C3. Weights, their scale" in shown.text
+    assert "tests/evidence/test_audit.py::test_linear_weights_breach" in shown.text
+    assert json.loads(hedgerow("verify", "--why", "STRICT", "--json").out)["proof"] == (
+        "docs/maths.md, Strict mode"
+    )
+    refused = hedgerow("verify", "--why", "C99")
+    assert (refused.code, "C1 to C29" in refused.text) == (2, True)
+    nothing = hedgerow("verify")
+    assert (nothing.code, "is missing" in nothing.text) == (2, True)
+
+
+def test_why_needs_none_of_the_engine():
+    script = (
+        "import sys; sys.argv = ['hedgerow', 'verify', '--why', 'C3']\n"
+        "from hedgerow.cli import main; main(); sys.stderr.write(' '.join(sys.modules))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "docs/maths.md" in done.stdout
+    assert not {"numpy", "pandas", "pyarrow", "numba", "scipy", "pydantic"} & set(done.stderr.split())

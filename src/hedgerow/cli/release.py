@@ -10,7 +10,7 @@ import typer
 from hedgerow.cli.options import NewDataset, with_plan, with_screen
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import ReleaseError
+from hedgerow.errors import ReleaseError, SettingError
 
 Folder = Annotated[Path, typer.Argument(help="A release folder, or its public part.", show_default=False)]
 
@@ -79,14 +79,20 @@ def sign(
 
 @with_screen
 def verify(
-    folder: Folder,
     screen: Screen,
+    folder: Annotated[
+        Path | None, typer.Argument(help="A release folder, or its public part.", show_default=False)
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Also compare with what this ledger recorded.")] = None,
     signers: Annotated[
         Path | None, typer.Option(help="Demand a signature by one of these (OpenSSH's allowed signers).")
     ] = None,
     certificate_sha256: Annotated[
         str | None, typer.Option(help="SHA-256 of the certificate, as the owner told it.")
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(help="Print what a sentence of certificates rests on, by its id, and verify nothing."),
     ] = None,
 ) -> None:
     """Check that a release is what its certificate says: no file changed, added or missing.
@@ -96,7 +102,14 @@ def verify(
       hedgerow verify release
 
       hedgerow verify release --signers allowed_signers
+
+      hedgerow verify --why C3
     """
+    if why is not None:
+        _explain(why, screen)
+        return
+    if folder is None:
+        raise SettingError("RELEASE is missing: the folder to verify. For a sentence of it, say --why ID.")
     from hedgerow.cli.ledger import open_existing
     from hedgerow.release.verify import verify_release
 
@@ -128,6 +141,17 @@ def verify(
         screen.say("It is not signed: its files belong together, but anybody may have made them.")
 
 
+def _explain(id: str, screen: Screen) -> None:
+    from hedgerow.privacy.claims.caveats import find_reason
+
+    reason = find_reason(id)
+    measured = f"docs/{reason.measured}" if reason.measured else "nothing to measure"
+    screen.say(f"{reason.id}. {reason.text.replace('{}', '…')}", "")
+    facts = {"proof": f"docs/maths.md, {reason.proof}", "test": f"tests/{reason.test}", "measured": measured}
+    screen.facts(list(facts.items()))
+    screen.result({"id": reason.id, "sentence": reason.text, **facts})
+
+
 @with_screen
 def inspect(
     folder: Folder,
@@ -154,7 +178,7 @@ def inspect(
         screen.say("", certificate.unit.covered)
     for title, lines in (
         ("About this release, in the owner's words", certificate.describe_about()),
-        ("Not covered", certificate.not_covered),
+        ("Not covered", certificate.describe_caveats()),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
         screen.say(*(["", f"{title}:"] if lines else []), *(f"- {line}" for line in lines))

@@ -32,6 +32,7 @@ from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.claims.caveats import write_caveat
 
 CONFIDENCE = 0.95
 DELTA = 1e-6  # of the Rényi price over all copies, unless said otherwise
@@ -157,32 +158,14 @@ class Bound(ABC):
         return hash(self.name)
 
 
-_UNPROTECTED = (
-    "Who is in the table, the number and order of the records, the index and every other column are not "
-    "protected."
-)
-_ARITHMETIC = "Arithmetic is in floating point; what the last digits of a copy may tell is not covered."
-_LOCAL = (
-    "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
-    "the draws made for the data at hand, not of every possible table.",
-    "Weights, their scale, the shares taken as public and the ranges are held fixed, although they were "
-    "computed from all records, and so is the choice of the fit that met the target.",
-    _UNPROTECTED,
-    "Replacing an outcome by any other value is not covered.",
-    "That a run ended without a release, because the data, the model or the sampler refused, is not covered.",
-    _ARITHMETIC,
-)
-_LEVERAGE = (
-    "A record that decides much of its own fit, such as the only one of its category, can lose more than the "
-    "draws show."
-)
+_LOCAL = tuple(map(write_caveat, ("C1", "C3", "C4", "C5", "C6", "C7")))
 
 
 class _OverDraws(Bound):
     """Bounds that speak of the posterior's draws on both sides of a set of parameters."""
 
     estimated = "How much of the fitted posterior the set holds, with the stated confidence."
-    not_covered = (*_LOCAL, _LEVERAGE)
+    not_covered = (*_LOCAL, write_caveat("C8"))
 
 
 class Lipschitz(_OverDraws):
@@ -249,10 +232,7 @@ class Renyi(Bound):
         "directions and over all parameters; independent draws add theirs, and an order makes ε and δ of it."
     )
     estimated = "Nothing."
-    not_covered = (
-        "It is not differential privacy: it speaks of the data at hand, not of every possible table.",
-        *_LOCAL[1:],
-    )
+    not_covered = (write_caveat("C2"), *_LOCAL[1:])
 
     def has(self, priced: Priced) -> bool:
         return priced.neighbours is not None
@@ -312,12 +292,7 @@ class StrictSupremum(Supremum):
     brief = "ε-differential privacy over a public box"
     proven = "Every record's factor oscillates by at most ε over the whole box, whatever the data."
     estimated = "Nothing."
-    not_covered = (
-        "It rests on the box of parameters having been chosen without the confidential outcome.",
-        _UNPROTECTED,
-        "That a run ended without a release, because the model refused an outcome or too few draws fell into "
-        "the box, is not covered.",
-    )
+    not_covered = tuple(map(write_caveat, ("C9", "C4", "C10")))
 
 
 class CensoredSupremum(Supremum):
@@ -330,15 +305,7 @@ class CensoredSupremum(Supremum):
         "that the sampler aims at has the property. Not that the sampler hits it."
     )
     estimated = "Whether the chain has reached its posterior: by its health checks, which can miss a region."
-    not_covered = (
-        "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, "
-        "and nothing known bounds how far its draws are from the posterior the statement is about.",
-        "It rests on the model, its prior and with them the censoring having been chosen without the "
-        "confidential outcome.",
-        _UNPROTECTED,
-        "That a run ended without a release, because the model or the sampler refused, is not covered.",
-        _ARITHMETIC,
-    )
+    not_covered = tuple(map(write_caveat, ("C11", "C12", "C4", "C13", "C7")))
 
 
 LIPSCHITZ, OSCILLATION, EXACT, RENYI = Lipschitz(), Oscillation(), Exact(), Renyi()

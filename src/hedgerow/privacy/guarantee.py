@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hedgerow.privacy.bounds import Shares, Statement
-from hedgerow.privacy.claims import Figures, write_claim, write_refusal
-from hedgerow.privacy.claims.plain import NOTHING, write_plain
+from hedgerow.privacy.claims import NOTHING, Figures, write_claim, write_plain, write_refusal
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
@@ -124,17 +124,8 @@ class Guarantee:
     def left_open(self) -> str:
         """What a range standard says nothing about; empty for a standard without a range."""
         if self.averaged:
-            return (
-                "The range-averaged ε compares with a table that still uses the exact outcome in part. It "
-                "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
-                "larger and is not covered by ε."
-            )
-        if self.known and self.terms.bound.local:
-            return (
-                "The ε of a range standard compares with a public that knows the range. With the outcome "
-                "withheld altogether the loss may be larger and is not covered by ε."
-            )
-        return ""
+            return write_caveat("C17")
+        return write_caveat("C18") if self.known and self.terms.bound.local else ""
 
     def processing(self) -> tuple[str, ...]:
         """What was done to the released draws after the mechanism: none of it touches ε."""
@@ -168,28 +159,15 @@ class Guarantee:
         told = {
             self.if_recomputed: self.if_recomputed and bound.sharper,
             self.left_open: self.left_open,
-            "It rests on what was declared of the outcome (support, levels, spike) not having been read from "
-            "the confidential column.": self.declared,
-            "Where a range holds a single value, that value is taken as public and is not "
-            "protected.": self.single_values,
-            "The ranges are computed from the outcome itself: whoever knew a record's range would know its "
-            "outcome. ε does not cover that; classes with public edges support a plainer "
-            "statement.": self.follows_outcome,
-            "Records whose outcome lies outside its range are taken as public: they are not protected at "
-            "all, and which records these are is not protected either.": self.outside_public,
-            f"The owner keeps {', '.join(self.kept)} in the copies on purpose, whatever they say about "
-            f"'{self.protected}': what can be computed from them is published.": self.kept,
-            "The confidence holds if the run was made once, not repeated until it met the target.": (
-                self.terms.epsilon is not None and bound.over_draws
-            ),
-            "The correction is post-processing if it was decided on before looking at the confidential "
-            "data.": self.corrected is not None,
-            "The draws come from a Markov chain, so that δ and the confidence are approximate.": (
-                not self.statement.independent and bound.over_draws
-            ),
-            "The randomness comes from a seed set by hand. With that seed the copies are a function of the "
-            "data: it must stay secret, and a release for publication should be made without "
-            "one.": self.seeded,
+            write_caveat("C19"): self.declared,
+            write_caveat("C20"): self.single_values,
+            write_caveat("C21"): self.follows_outcome,
+            write_caveat("C22"): self.outside_public,
+            write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
+            write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
+            write_caveat("C25"): self.corrected is not None,
+            write_caveat("C26"): not self.statement.independent and bound.over_draws,
+            write_caveat("C27"): self.seeded,
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
 

@@ -24,7 +24,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
-from hedgerow.privacy.claims.plain import TUNED, write_unit
+from hedgerow.privacy.claims import TUNED, write_unit
+from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
@@ -124,7 +125,7 @@ class Certificate(_Strict):
     unit: Unit | None = None
     about: dict[AboutKey, Text] | None = None
     earlier_releases: From0 | None = None  # of the same data; None: the owner does not say
-    version: Literal[1, 2] = VERSION
+    version: Literal[1, 2] = 2
 
     @classmethod
     def build(
@@ -136,7 +137,7 @@ class Certificate(_Strict):
         records: int,
         rows_per_unit: int | None = None,
         unit: str | None = None,
-        about: Mapping[AboutKey, str] = MappingProxyType({}),
+        about: Mapping[str, str] = MappingProxyType({}),
         **files: Any,
     ) -> Self:
         """The certificate of a guarantee, and of the `files` that it knows nothing of.
@@ -170,7 +171,7 @@ class Certificate(_Strict):
                 unit,
                 write_unit(terms.bound.name, guarantee.figures(), rows=rows_per_unit, column=unit),
             ),
-            about=dict(about),
+            about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
 
@@ -227,7 +228,7 @@ class Certificate(_Strict):
             lines += ["", "## Processing after the draw", "", *_list(self.processing)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
-        lines += ["", "## Not covered", "", *_list(self.not_covered)]
+        lines += ["", "## Not covered", "", *_list(self.describe_caveats())]
         lines += ["", "## Assumed to be public", ""]
         lines += [
             f"- {_escape(item.what)}. *Why:* {_escape_headings(item.because)}" for item in self.assumed_public
@@ -239,6 +240,11 @@ class Certificate(_Strict):
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())
         return "\n".join([*lines, "", f"Made with {_escape(made_with)}.", ""])
+
+    def describe_caveats(self) -> list[str]:
+        """What is not covered, with the ids that lead to proofs: hedgerow verify --why ID."""
+        ids = [None if self.version == 1 else find_id(text) for text in self.not_covered]
+        return [f"{text} [{id}]" if id else text for id, text in zip(ids, self.not_covered, strict=True)]
 
     def describe_about(self) -> list[str]:
         """What the owner says of the release, a line each."""

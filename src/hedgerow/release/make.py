@@ -25,6 +25,7 @@ from typing import Any
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
 from hedgerow.release.certificate import ABOUT, Assumption, Certificate, Copy
@@ -130,12 +131,9 @@ def _write_public(
         )  # fmt: skip
         copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")
-    not_covered = [
-        "The rows are in the order of the input. If that order says anything about the outcome, it is public."
-    ]
+    not_covered = [write_caveat("C28")]
     if prepared.withheld:
-        names = ", ".join(prepared.withheld)
-        not_covered.append(f"Columns that were used and not released ({names}) are not protected either.")
+        not_covered.append(write_caveat("C29", ", ".join(prepared.withheld)))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     certificate = Certificate.build(
         sample.guarantee,

@@ -10,8 +10,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET, SENTENCES, Figures, is_refusal, write_claim
-from hedgerow.privacy.claims.plain import NOTHING, write_plain, write_unit
+from hedgerow.privacy.claims import (
+    NEIGHBOURS,
+    NO_TARGET,
+    NOTHING,
+    SENTENCES,
+    Figures,
+    is_refusal,
+    write_claim,
+    write_plain,
+    write_unit,
+)
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
