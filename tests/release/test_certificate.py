@@ -10,7 +10,11 @@ from pathlib import Path
 
 import jsonschema
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyreadstat
 import pytest
+import yaml
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
@@ -191,3 +195,91 @@ def test_why_needs_none_of_the_engine():
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "docs/maths.md" in done.stdout
     assert not {"numpy", "pandas", "pyarrow", "numba", "scipy", "pydantic"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "stata", "spss", "csv"])
+def test_every_file_says_that_it_is_synthetic(make, format):
+    made = make(outputs=hr.Outputs(format=format), copies=2)
+    label = f"Synthetic, not real records: hedgerow release {made.certificate.release}"
+    assert len(label.encode()) <= 64
+    for number, copy in enumerate(made.certificate.copies, 1):
+        path = made.folder / "public" / copy.file
+        assert path.stem == f"synthetic-copy-{number}"
+        if format == "parquet":
+            assert pq.read_schema(path).metadata[b"description"].decode() == label
+        elif format == "arrow":
+            assert pa.ipc.open_file(path).schema.metadata[b"description"].decode() == label
+        elif format == "stata":
+            assert pd.io.stata.StataReader(path).data_label == label
+        elif format == "spss":
+            assert pyreadstat.read_sav(str(path), metadataonly=True)[1].file_label == label
+    assert hr.verify_release(made.folder).problems == ()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_copy_has_the_name_of_its_version(make, version):
+    """Version 1 names copy-1.csv, version 2 synthetic-copy-1.csv, and neither the other."""
+    first = make().certificate
+    if version == 1:
+        first = replace(first, version=1, plain=None, unit=None, about=None)
+        first = replace(first, copies=(replace(first.copies[0], file="copy-1.csv"),))
+    assert certificate_problems(first) == []
+    other = {1: "synthetic-copy-1.csv", 2: "copy-1.csv"}[version]
+    found = forged(first, copies=(replace(first.copies[0], file=other),))
+    assert f"copy 1 of format csv is named {other}" in found
+
+
+# The registry's form: its objects take no other keys than these.
+FORM = {
+    "basic": "name data_curators description intended_use data_product_type data_product_region "
+    "data_product_sector publication_date",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters "
+    "privacy_parameters_details",
+    "deployment_model": "model_name trust_assumptions actors release_type data_source_type access_type",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing "
+    "justification utility additional_information",
+    "administrative": "evidence_sources status registry_authors tier",
+}
+
+
+def test_a_record_for_the_registry_says_what_the_certificate_says(make, hedgerow):
+    made = make(about=ABOUT, copies=2, bound="renyi", epsilon=3.0)
+    shown = hedgerow("certificate", made.folder, "--registry")
+    assert shown.code == 0
+    record = yaml.safe_load(shown.out)["deployment"]
+    assert {name: set(part) - set(FORM[name].split()) for name, part in record.items()} == {
+        name: set() for name in FORM
+    }
+    basic, loss = record["basic"], record["privacy_loss"]
+    assert basic["data_curators"] == [{"data_curator_name": "the statistical office"}]
+    assert basic["publication_date"] == made.certificate.date
+    assert isinstance(basic["publication_date"], str)
+    assert basic["data_product_type"] == "Synthetic data"
+    assert record["dp_variant"]["variant_name"] == "Custom"
+    assert loss["privacy_parameters"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert loss["privacy_parameters_details"] == made.certificate.claim
+    assert loss["number_of_privacy_units"] == 150
+    assert "the data board" in record["implementation"]["justification"]
+    assert "priced together" in record["implementation"]["composition"]
+    left = [line for line in shown.out.split("\n") if line.startswith("# - ")]
+    assert "# - deployment.basic.name" in left
+    assert not any("intended_use" in line for line in left)
+
+
+def test_a_record_invents_nothing(make, hedgerow, people):
+    made = make(data=people, standard=hr.Strict(BOX, "printed"), epsilon=2.0)
+    text = hedgerow("certificate", made.folder, "--registry").out
+    record = yaml.safe_load(text)["deployment"]
+    assert record["dp_variant"]["variant_name"] == "Pure DP"
+    assert record["privacy_loss"]["privacy_parameters"] == {"epsilon": 2}
+    assert not {"data_curators", "intended_use", "data_product_region"} & set(record["basic"])
+    assert "# - deployment.basic.intended_use" in text
+    assert "justification" not in record["implementation"]
+    silent = make("silent", epsilon=None)
+    record = yaml.safe_load(hedgerow("certificate", silent.folder, "--registry").out)["deployment"]
+    assert "privacy_parameters" not in record["privacy_loss"]
+    assert record["dp_variant"]["variant_name"] == "Custom"
+    assert hedgerow("certificate", silent.folder).out.startswith("# Certificate of release")
+    (silent.folder / "public" / "plan.yaml").write_text("formula: x ~ z\n")
+    assert hedgerow("certificate", silent.folder, "--registry").code == 3

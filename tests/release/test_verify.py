@@ -51,13 +51,13 @@ def rewrite(public: Path, **changes) -> None:
 
 def test_a_release_is_not_looked_for_inside_another(release, hedgerow):
     shutil.copytree(release / "public", release / "public" / "public")
-    (release / "public" / "copy-1.csv").write_text("x,z\n1,2\n")
+    (release / "public" / "synthetic-copy-1.csv").write_text("x,z\n1,2\n")
     with pytest.raises(ReleaseError, match="of its own and one in public"):
         hr.verify_release(release / "public")
     assert hedgerow("inspect", release / "public").code == 3
     problems = hr.verify_release(release).problems
     assert "added, and not known to the certificate: public." in problems
-    assert any(problem.startswith("copy-1.csv was changed") for problem in problems)
+    assert any(problem.startswith("synthetic-copy-1.csv was changed") for problem in problems)
     # Nor where the outer folder's certificate is gone: the inner one is not the release's.
     (release / "public" / "certificate.json").unlink()
     with pytest.raises(ReleaseError, match=r"certificate\.json is missing"):
@@ -77,7 +77,7 @@ def test_what_lies_beside_public_is_reported(release):
 
 
 PARTS = [
-    "public/copy-1.csv", "public/certificate.json", "public/certificate.md", "public/plan.yaml",
+    "public/synthetic-copy-1.csv", "public/certificate.json", "public/certificate.md", "public/plan.yaml",
     "public/certificate.json.sig", "confidential/summary.json",
 ]  # fmt: skip
 
@@ -115,10 +115,10 @@ def test_what_was_opened_is_checked_not_what_lay_there_before(tmp_path):
 
 @pytest.mark.timeout(20)
 def test_a_file_of_another_size_is_not_read(release):
-    os.truncate(release / "public" / "copy-1.csv", 100 << 30)  # sparse: it takes no room
+    os.truncate(release / "public" / "synthetic-copy-1.csv", 100 << 30)  # sparse: it takes no room
     size = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies[0].bytes
     assert hr.verify_release(release).problems == (
-        f"copy-1.csv was changed: it has {100 << 30} bytes, not {size}.",
+        f"synthetic-copy-1.csv was changed: it has {100 << 30} bytes, not {size}.",
     )
 
 
@@ -150,7 +150,7 @@ CONTRADICTIONS = {
     "protected": ({"protected": "z"}, "protected column: 'x' and 'z'"),
     "protected and passed through": ({"unchanged": ("x", "z")}, "is among those passed through"),
     "in and out": ({"used_not_released": ("z",)}, "both released and not released"),
-    "records": ({"records": 149}, "copy-1.csv has 150 records, the certificate says 149"),
+    "records": ({"records": 149}, "synthetic-copy-1.csv has 150 records, the certificate says 149"),
 }  # fmt: skip
 
 
@@ -167,8 +167,8 @@ def test_a_certificate_that_says_other_things_of_its_files(release, change):
     first, second = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies
     copies = (first, first) if "twice" in change else (first, replace(second, **change))
     rewrite(release / "public", copies=copies)
-    told = {"bytes": "not 7", "twice": "copy 2 of format csv is named copy-1.csv"}
-    wanted = told.get(next(iter(change)), "copy-2.csv has the format")
+    told = {"bytes": "not 7", "twice": "copy 2 of format csv is named synthetic-copy-1.csv"}
+    wanted = told.get(next(iter(change)), "synthetic-copy-2.csv has the format")
     assert wanted in " ".join(hr.verify_release(release).problems)
 
 

@@ -1,9 +1,9 @@
 """The command `hedgerow`: argument parsing only.
 
-One module per group of commands: `release` (synthesize, sign, verify, inspect), `trial` (cost, calibrate,
-compare, audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study` (reproduce,
-study). `options` has the flags that several share, `screen` what is shown. What a command needs is imported
-when it runs, so that --help is quick.
+One module per group of commands: `release` (synthesize, sign, verify, certificate, inspect), `trial` (cost,
+calibrate, compare, audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study`
+(reproduce, study). `options` has the flags that several share, `screen` what is shown. What a command needs
+is imported when it runs, so that --help is quick.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
 or a release that cannot be used as it is; 4 not converged: the target cannot be met or a sampler failed its
@@ -43,7 +43,7 @@ app = typer.Typer(
     help="Synthetic copies of a confidential table, with a formal privacy statement.",
 )  # fmt: skip
 for command in (
-    *(release.synthesize, release.sign, release.verify, release.inspect),
+    *(release.synthesize, release.sign, release.verify, release.certificate, release.inspect),
     *(trial.cost, trial.calibrate, trial.compare, trial.audit, trial.attack, trial.contraction),
     *(plan.box, study.reproduce, plan.init, plan.schema, plan.datasets),
 ):

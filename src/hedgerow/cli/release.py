@@ -1,4 +1,4 @@
-"""synthesize, sign, verify, inspect: making a release, signing, checking, looking into one."""
+"""synthesize, sign, verify, certificate, inspect: making a release, signing, checking, showing one."""
 
 import json
 from contextlib import nullcontext
@@ -150,6 +150,33 @@ def _explain(id: str, screen: Screen) -> None:
     facts = {"proof": f"docs/maths.md, {reason.proof}", "test": f"tests/{reason.test}", "measured": measured}
     screen.facts(list(facts.items()))
     screen.result({"id": reason.id, "sentence": reason.text, **facts})
+
+
+@with_screen
+def certificate(
+    folder: Folder,
+    screen: Screen,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="As YAML for OpenDP's registry of deployments.")
+    ] = False,
+) -> None:
+    """Print the certificate of a release that verifies.
+
+    For instance:
+
+      hedgerow certificate release
+
+      hedgerow certificate release --registry > deployment.yaml
+    """
+    from hedgerow.release.registry import write_record
+    from hedgerow.release.verify import verify_release
+
+    verified = verify_release(folder)
+    if verified.problems:
+        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+    text = write_record(verified.certificate) if registry else verified.certificate.markdown()
+    screen.say(*text.rstrip("\n").split("\n"))
+    screen.result({"record": text} if registry else json.loads(verified.certificate.json()))
 
 
 @with_screen

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # a receiver verifies without the engine
     from hedgerow.privacy.guarantee import Guarantee
 
 VERSION = 2
+NAMES = {1: "copy-{}.{}", 2: "synthetic-copy-{}.{}"}  # of a copy by version: its number, its format's ending
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 # The words of the format, not of the engine, which a receiver need not have.
 Bound = Literal["lipschitz", "oscillation", "exact", "renyi", "strict", "censored"]
@@ -60,7 +61,7 @@ class _Strict:
 class Copy(_Strict):
     """A synthetic table on disk."""
 
-    file: Annotated[AnyText, Field(pattern=r"^(copy-[0-9]+\.[a-z]+)$")]
+    file: Annotated[AnyText, Field(pattern=r"^((synthetic-)?copy-[0-9]+\.[a-z]+)$")]
     format: Text
     sha256: Digest
     bytes: Annotated[Whole, Field(ge=0)]

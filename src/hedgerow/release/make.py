@@ -28,7 +28,7 @@ from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
-from hedgerow.release.certificate import ABOUT, Assumption, Certificate, Copy
+from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
@@ -41,6 +41,7 @@ from hedgerow.tables import files as formats
 Progress = Callable[[str], None]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
+_LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
@@ -122,12 +123,12 @@ def _write_public(
     draft: Draft, prepared: Prepared, sample: Release, release: str, earlier: int | None, tell: Progress
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.like.format.suffix}"
+    plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
     for number, table in enumerate(sample.tables, 1):
         tell(f"writing copy {number} of {plan.settings.copies}")
         file = formats.write(
-            prepared.copy_to_write(table), draft.path / PUBLIC / place.format(number), prepared.like,
-            formulas=plan.outputs.formulas,
+            prepared.copy_to_write(table), draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
+            prepared.like, formulas=plan.outputs.formulas, label=_LABEL.format(release),
         )  # fmt: skip
         copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")

@@ -21,7 +21,7 @@ from hedgerow.privacy.claims import (
     write_plain,
     write_unit,
 )
-from hedgerow.release.certificate import Certificate, Price
+from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
 
@@ -168,7 +168,7 @@ def _files(given: Certificate) -> Iterator[str]:
                 f"{copy.file} has the format {format_value(copy.format)}; all copies have the same one of "
                 f"{', '.join(ENDINGS)}."
             )
-        elif copy.file != f"copy-{number}.{ENDINGS[copy.format]}":
+        elif copy.file != NAMES[given.version].format(number, ENDINGS[copy.format]):
             yield f"copy {number} of format {copy.format} is named {copy.file}."
 
 
