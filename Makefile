@@ -58,8 +58,7 @@ lock:
 	$(LOCK)/bin/python -m pip install --quiet "pip-tools>=7.5"
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude wheel --exclude-editable > $(LOCK)/requirements.in
 	$(LOCK)/bin/pip-compile $(LOCK)/requirements.in --quiet --output-file requirements.lock --upgrade --generate-hashes \
-		--unsafe-package pip --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host \
-		--no-emit-find-links
+		--unsafe-package pip --strip-extras --no-header --no-annotate --no-emit-options
 
 clean:
 	rm -rf $(VENV) $(RIVAL) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo

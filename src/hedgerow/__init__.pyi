@@ -48,6 +48,7 @@ from .release.plan import About as About, Outputs as Outputs, Plan as Plan, Read
 from .release.sign import sign_release as sign_release
 from .release.verify import Verified as Verified, verify_release as verify_release
 from .synthesizer import Synthesizer as Synthesizer
+from .tables.values import Declared as Declared
 
 __version__: str
 plot = hedgerow.report.plots

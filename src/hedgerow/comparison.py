@@ -106,7 +106,10 @@ def compare(
         synthesizers[label] = Synthesizer(formula, family, standard=standard, **own)
     first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
-    design = designs.build(formula, table, first.model.columns, first.model.domain.classes)
+    domains = [synth.settings.model.domain for synth in synthesizers.values()]
+    # A gap counts as withheld only where every standard takes it so.
+    usable = None if any(domain.usable is None for domain in domains) else domains[0].usable
+    design = designs.build(formula, table, first.model.columns, domains[0].classes, usable=usable)
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
     notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
     key = Key.from_seed(seed)

@@ -73,7 +73,10 @@ class Fitted(Confidential):
         design, table = self.start.design, self.start.table
         name, domain = design.outcome, self.settings.model.domain
         tables = [
-            table.drop(self.left_out, table.with_column(name, values, design.levels, domain.support))
+            table.drop(
+                self.left_out,
+                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
+            )
             for values in self.predict()
         ]
         fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
@@ -83,7 +86,7 @@ class Fitted(Confidential):
             self.outcome.statement,
             protected=name,
             passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
-            declared=domain.describe(design),
+            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
             atoms=domain.atoms,
             seeded=self.seeded,
             uncertified=_OVERRODE.format(failed) if failed else "",
@@ -220,7 +223,8 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         fitted = self._need()
-        return compare_copies(fitted.start.design.values, fitted.copied_outcomes)
+        values, present = fitted.start.design.values, fitted.start.present
+        return compare_copies(values[present] if present.any() else values, fitted.copied_outcomes)
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
@@ -326,7 +330,7 @@ class Results:
 
     @property
     def acceptance_(self) -> float:
-        """Under `Strict`: the share of proposals that fell into the box."""
+        """Under `Strict`: the share of the posterior without a box that lies in it."""
         fitted, model = self._need(), self._boxed("acceptance_")
         power, key = fitted.outcome.fit.power, fitted.key.child("acceptance")
         return model.acceptance(fitted.start.design, power, key=key)

@@ -27,6 +27,7 @@ from hedgerow.randomness import Key
 from hedgerow.results import Fitted, Results
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
+from hedgerow.tables.values import Declared
 
 
 class Synthesizer(Results):
@@ -56,6 +57,9 @@ class Synthesizer(Results):
         How λ is found: "exact" from distribution functions, "simulated" as in the paper.
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
+    declared
+        `Declared(type, …)`: type, decimals and limits of the outcome in the copies, chosen without looking at
+        it. None: the type of the confidential column; under `Strict` doubles.
     sampling
         "independent", or "stratified" for smoother copies; rules that combine copies assume the first.
     debias
@@ -90,6 +94,7 @@ class Synthesizer(Results):
         draws: int = UNSET,  # 1000
         known: Known = UNSET,  # exact
         prior: Prior | None = None,
+        declared: Declared | None = None,
         sampling: Sampling = UNSET,  # independent
         debias: bool = UNSET,  # False
         preset: Literal["paper", "recommended"] | None = None,
@@ -107,6 +112,7 @@ class Synthesizer(Results):
             draws=draws,
             known=known,
             prior=prior,
+            declared=declared,
             sampling=sampling,
             debias=debias,
             preset=preset,
@@ -145,10 +151,27 @@ class Synthesizer(Results):
         """
         model = self.settings.model
         table = Table.of(data)
-        design = designs.build(self.settings.formula, table, model.columns, model.domain.classes)
+        domain = model.domain
+        design = designs.build(
+            self.settings.formula, table, model.columns, domain.classes, usable=domain.usable
+        )
+        if design.levels is not None and self.settings.declared is not None:
+            raise SettingError(
+                f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
+                "decimals or limits. Leave declared out."
+            )
         strict = isinstance(self.settings.standard, Bounded)
         for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
+        gaps = 0 if design.present is None else int((~design.present).sum())
+        if gaps:
+            warnings.warn(
+                f"{gaps} of {design.records} values of '{design.outcome}' are missing or none that the "
+                f"{model.name} family describes. They count as withheld, and their rows get synthetic values "
+                "like any other (confidential).",
+                HedgerowWarning,
+                stacklevel=2,
+            )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         with progress.shown():
@@ -198,13 +221,13 @@ def check_columns(
     ]
     telling = [finding for finding in findings if finding.refused]
     if telling and not strict:
-        raise DataError(_describe(telling, design.outcome))
-    notes = [_describe(telling, design.outcome)] if telling else []
+        raise DataError(_describe(telling, design))
+    notes = [_describe(telling, design)] if telling else []
     doubtful = [finding for finding in findings if not finding.refused]
     if doubtful:
         notes.append(
             f"Released unchanged, these say much about the outcome '{design.outcome}': "
-            f"{list_some(doubtful)}. Leave them out (--drop, left_out=) unless that is public."
+            f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
         )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
@@ -222,18 +245,28 @@ def check_columns(
     return notes
 
 
-def _describe(telling: Sequence[Finding], outcome: str) -> str:
+def _describe(telling: Sequence[Finding], design: designs.Design) -> str:
     """What gives the outcome away, the worst first, and what can be done about it."""
     named = list(dict.fromkeys(name for finding in telling for name in finding.columns))
-    remedies = []
-    if named:
-        remedies.append(
-            f"leave columns out (--drop {shlex.quote(named[0])}, left_out=), or insist on each that is named "
-            f"(--keep {shlex.quote(named[0])}, keep=), which the certificate will say"
-        )
-    remedies += ["reset the index"] if any(finding.what == INDEX for finding in telling) else []
-    remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in telling) else []
+    insist = f" Or insist on all of them ({_flags('--keep', named)}, keep=): the certificate will say so."
     return (
-        f"Released unchanged, these would publish the outcome '{outcome}' or nearly so: "
-        f"{list_some(telling)}. To mend that, {'; '.join(remedies)}."
+        f"Released unchanged, these would publish the outcome '{design.outcome}' or nearly so: "
+        f"{list_some(telling)}. To mend that, {_remedy(telling, design)}." + insist * bool(named)
     )
+
+
+def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
+    """What makes an end of all findings: of a pair one column is left out, a predictor last."""
+    left_out: list[str] = []
+    for finding in findings:
+        if finding.columns and not set(finding.columns).intersection(left_out):
+            left_out.append(min(finding.columns, key=lambda name: name in design.predictors))
+    remedies = [f"leave columns out ({_flags('--drop', left_out)}, left_out=)"] if left_out else []
+    remedies += ["reset the index"] if any(finding.what == INDEX for finding in findings) else []
+    remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in findings) else []
+    return "; ".join(remedies)
+
+
+def _flags(flag: str, names: Sequence[str]) -> str:
+    """A flag for each of the first few names, as a shell takes it."""
+    return " ".join(f"{flag} {shlex.quote(name)}" for name in names[:12]) + " …" * (len(names) > 12)

@@ -14,7 +14,7 @@ import typer
 
 from hedgerow import datasets
 from hedgerow.advice.elicit import widened
-from hedgerow.errors import CalibrationError, DataError, HedgerowWarning
+from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.utility import compare_copies
 from hedgerow.models.prior import Prior
 from hedgerow.models.programs.program import Program
@@ -111,11 +111,8 @@ def edge(
                 row: dict[str, Any] = {"box": place, "prior": name, "ε": f"{epsilon:g}"}
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", HedgerowWarning)
-                    try:
-                        synth.fit(data)
-                        row |= {"acceptance": f"{synth.acceptance_:.2g}", "edge": f"{synth.edge_mass_:.2f}"}
-                    except DataError:
-                        row |= {"acceptance": "too few: refused", "edge": ""}
+                    synth.fit(data)
+                row |= {"acceptance": f"{synth.acceptance_:.2g}", "edge": f"{synth.edge_mass_:.2f}"}
                 rows.append(row)
     return pd.DataFrame(rows)
 

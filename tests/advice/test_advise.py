@@ -59,12 +59,14 @@ def test_its_settings_make_a_synthesizer(advice):
     assert synth.settings.debias == (advice.recommended["method"] != "plain")
 
 
+@pytest.mark.slow
 def test_an_outcome_beside_given_parameters_has_no_part_in_it(advice):
     data = public()
     other = data.assign(x=data["x"].to_numpy()[::-1] * 7)
     pd.testing.assert_frame_equal(quick(other, parameters=GUESS).table, advice.table)
 
 
+@pytest.mark.slow
 def test_parameters_come_from_the_stand_in_or_the_prior():
     one = FEW[1:]
     assert "stand-in" in quick(public(), candidates=one).source
@@ -113,15 +115,14 @@ def test_a_target_that_cannot_be_met_is_not_recommended():
         _ = found.recommended
 
 
-def test_a_box_far_from_the_guesses_is_not_met_and_the_others_go_on(monkeypatch):
-    monkeypatch.setattr("hedgerow.privacy.strict._PROPOSALS", 20_000)  # quicker to give up
+@pytest.mark.slow
+def test_a_box_far_from_the_guesses_is_scored_like_the_others_and_loses():
     far = hr.Strict({"Intercept": (40.0, 41.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}, "wrong")
     chosen = (FEW[1], Candidate("strict", STRICT, None, far))
     found = quick(public()[["z"]], parameters=GUESS, candidates=chosen)
     assert set(found.table["weights"]) == {"cap 1, oscillation", "strict"}
-    assert (found.table.query("weights == 'strict'")["met"] == 0).all()
+    assert (found.table.query("weights == 'strict'")["met"] > 0).all()
     assert found.recommended["weights"] == "cap 1, oscillation"
-    assert "Not scored" in str(found)
 
 
 def test_a_predictor_called_like_the_residual_deviation_is_refused():

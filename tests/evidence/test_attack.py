@@ -73,6 +73,7 @@ def test_a_build_with_the_weights_switched_off_is_found():
     assert leaking.lower <= leaking.estimate <= leaking.upper
 
 
+@pytest.mark.slow
 def test_the_front_door(small):
     """Weights are recomputed without the record; the target of one copy is what is refuted or not."""
     synth = hr.Synthesizer("x ~ z", epsilon=12.0, copies=2, seed=1, draws=200).fit(small[["x", "z"]])

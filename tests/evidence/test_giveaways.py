@@ -150,6 +150,15 @@ def test_members_of_a_household_with_one_income_are_noted_and_not_refused():
     assert (str(finding), finding.refused) == ("'household' has one outcome per level", False)
 
 
+def test_a_noted_column_is_noted_once_and_not_with_every_number_beside_it():
+    rng = np.random.default_rng(8)
+    ill = rng.integers(0, 2, 800)
+    treated = np.where(rng.random(800) < 0.06, 1 - ill, ill)
+    frame = pd.DataFrame({"treated": treated, "pressure": 140 + rng.integers(-9, 9, 800)})
+    findings = find_giveaways(Table.of(frame), ill.astype(float), frame.columns)
+    assert [str(finding) for finding in findings] == ["'treated' equals it in most rows"]
+
+
 # --- what is done about them --------------------------------------------------------------------------------
 
 BOX = hr.Strict({"Intercept": (0, 8), "employees": (-1, 1), "sigma": (0.2, 3)})
@@ -173,9 +182,20 @@ def test_the_worst_comes_first_and_both_ways_out_are_named(telling):
         fit(telling)
     words = str(refused.value)
     assert words.index("'copy' equals it") < words.index("'employees' × 'per_head' equals it")
-    assert "--drop copy, left_out=" in words
-    assert "--keep copy, keep=" in words
+    assert "--drop copy --drop per_head, left_out=" in words, "both, and the predictor stays"
+    assert "--keep copy --keep employees --keep per_head, keep=" in words
     assert not any(str(value) in words for value in telling["payroll"])
+    fit(telling, left_out=["copy", "per_head"])
+    fit(telling, keep=["copy", "employees", "per_head"])
+
+
+def test_the_order_of_rows_is_no_column_to_leave_out():
+    rng = np.random.default_rng(2)
+    employees = np.sort(rng.integers(1, 400, 300))
+    frame = pd.DataFrame({"employees": rng.integers(1, 50, 300), "payroll": employees * 30.0})
+    frame["payroll"] *= np.exp(rng.normal(0, 0.1, 300))
+    with pytest.warns(HedgerowWarning, match=r"the order of the rows .* public, shuffle the rows\.$"):
+        fit(frame)
 
 
 def test_a_pair_is_kept_only_if_both_are(telling):

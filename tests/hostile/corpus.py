@@ -3,7 +3,7 @@
 import math
 
 import hedgerow as hr
-from hedgerow.release.plan import About, Outputs, Plan, Read
+from hedgerow.release.plan import About, DictionaryEntry, Outputs, Plan, Read
 
 _SMALL = {"formula": "x ~ z", "epsilon": 40.0, "draws": 100, "dataset": "table"}
 _TAIL = hr.Tail(0.05, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8))
@@ -35,6 +35,8 @@ def quick_plans() -> list[Plan]:
     return [
         *plans,
         Plan(**_SMALL, data="table.csv", standard=hr.Unweighted(), family="normal"),
+        Plan(**_SMALL, data="table.csv", standard=hr.Unweighted(), bound="renyi", delta=1e-8),
+        Plan(**_SMALL, data="table.csv", declared=hr.Declared("integer", range_min=0, range_max=1e15)),
         Plan(**_SMALL | {"epsilon": 2.0}, data="table.csv", standard=hr.Strict(_BOX, "published"), copies=2),
         Plan(**_SMALL | {"epsilon": None}, data="table.csv", seed=3, outputs=Outputs(format="parquet")),
     ]
@@ -61,7 +63,9 @@ def all_plans() -> list[Plan]:
         sampling="stratified",
         dataset="no",
         ledger="ledger.sqlite",
-        outputs=Outputs("parquet", ("null", "12"), "escape"),
+        outputs=Outputs(
+            "parquet", ("null", "12"), "escape", ("zip",), DictionaryEntry("Pay", {1: "low"}), ("region",)
+        ),
         unit="true",
         rows_per_unit=3,
         about=About(purpose="~", contact="no", decided_by="1e5", earlier=True),

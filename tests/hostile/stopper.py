@@ -51,6 +51,7 @@ def fork(work) -> int:
     if child:
         return child
     code = 1
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a job in the background
     try:
         code = work()
     except BaseException:

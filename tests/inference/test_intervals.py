@@ -51,7 +51,7 @@ def test_nothing_confidential_can_be_reached_from_what_the_intervals_receive(mon
     assert leaks(seen, secrets(synth), CONFIDENTIAL) == set()
 
 
-@pytest.mark.parametrize("name", ["adp", "truncated", "strict"])
+@pytest.mark.parametrize("name", ["adp", pytest.param("truncated", marks=pytest.mark.slow), "strict"])
 def test_another_confidential_table_changes_not_one_bit(name):
     synths = [fitted(name, table(seed=seed, factor=factor)) for seed, factor in ((5, 1.0), (6, 1.3))]
     assert not np.array_equal(synths[0].outcome_, synths[1].outcome_)

@@ -157,6 +157,7 @@ def test_planted_weights_change_bits():
 SLOWER = [pytest.param(name, marks=pytest.mark.slow) for name in ("truncated", "cap")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adp", "averaged", "strict", *SLOWER])
 def test_simulated_tables_lead_back_to_the_draw(name):
     """60 fresh tables at θ_c. Bound: 4.5 standard errors of the mean and the search's own tolerance;
@@ -303,6 +304,7 @@ def test_the_same_seed_gives_the_same_bytes_and_each_copy_its_own_correction():
         assert not np.array_equal(a.parameters["sigma"], b.parameters["sigma"])
 
 
+@pytest.mark.slow
 def test_strict_draws_stay_in_their_box():
     for epsilon in (0.3, 5.0):
         for draw in fitted("strict", copies=2, epsilon=epsilon)._need().released:
@@ -407,6 +409,7 @@ def program_fit(seed):
     ).fit(table(seed=seed)[["x", "z"]])
 
 
+@pytest.mark.slow
 def test_a_programs_correction_receives_public_things_too():
     synth = program_fit(5)
     (public,) = captured(synth)

@@ -99,6 +99,7 @@ def test_a_program_is_audited_as_an_estimate(fitted_program, small):
     assert np.median(found.fixed) == pytest.approx(wanted, rel=1 / 4)
 
 
+@pytest.mark.slow
 def test_weights_of_a_program_are_recomputed_where_asked(fitted_program):
     found = fitted_program.audit(riskiest=1)
     assert len(found.chosen) == len(found.recomputed_k) == 1
@@ -117,6 +118,7 @@ def test_strict_weights_need_no_recomputing(small):
         synth.audit(riskiest=3)
 
 
+@pytest.mark.slow
 def test_heavy_weights_are_flagged_for_programs():
     """A group of one decides its own effect: powers_without it the draws are in the wrong place."""
     import pandas as pd

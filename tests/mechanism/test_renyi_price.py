@@ -93,10 +93,13 @@ def test_a_delta_between_0_and_1(delta):
         hr.Synthesizer("x ~ z", bound="renyi", delta=delta)
 
 
-def test_other_bounds_have_their_own_delta():
+@pytest.mark.parametrize("delta", [1e-5, 1e-6])  # the default is no less asked for
+def test_other_bounds_have_their_own_delta(delta):
     for bound in ("lipschitz", "oscillation", "exact"):
         with pytest.raises(SettingError, match="delta belongs to bound='renyi'"):
-            hr.Synthesizer("x ~ z", bound=bound, delta=1e-5)
+            hr.Synthesizer("x ~ z", bound=bound, delta=delta)
+    with pytest.raises(SettingError, match="delta belongs to bound='renyi'"):
+        hr.Plan(formula="x ~ z", epsilon=2.0, delta=delta)
     assert hr.Synthesizer("x ~ z", bound="renyi", delta=1e-5).settings.delta == 1e-5
 
 

@@ -184,6 +184,7 @@ def test_counts_from_a_declared_lower_end_match_scipy(name):
     np.testing.assert_allclose((slope * step).sum(axis=0), change, rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_far_tail_of_counts_is_the_sum_of_all_its_terms():
     """The distribution function underflows there, and hundreds of thousands of terms matter."""
     low, high, mean, size = 3e7, 3.1e7, 1e4, np.array([0.3, 1.0, 1.3])
@@ -270,6 +271,7 @@ RESPONSES = {name: make for name, (make, _) in CONTINUOUS.items()} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESPONSES)
 def test_quantiles_invert_the_distribution_function(name):
     with x64(True):
@@ -292,6 +294,7 @@ WHOLE = {name: make for name, (make, _) in COUNTS.items()} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", (SPIKED | WHOLE).values(), ids=SPIKED | WHOLE)
 def test_quantiles_are_the_smallest_values_that_reach_the_uniform(make):
     with x64(True):
@@ -338,6 +341,7 @@ FINITE_GRADIENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FINITE_GRADIENTS.values(), ids=FINITE_GRADIENTS)
 def test_gradients_of_restricted_densities_match_differences(make):
     value = 1200.0 if make is FINITE_GRADIENTS["gamma far away"] else 2.0

@@ -1,5 +1,6 @@
 """Named families as whole models: laws of weighting, recovery, refusals, labels, the doors."""
 
+import traceback
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +65,7 @@ def density(model, design, power, rows=slice(None), position=None):
     return potential.value_and_grad(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUTS)
 def test_the_weighting_laws_hold_exactly_in_the_density(name):
     """Weight 0 is withholding, whatever the value; weight 2 is repetition; weights add up."""
@@ -83,6 +85,7 @@ def test_the_weighting_laws_hold_exactly_in_the_density(name):
     np.testing.assert_allclose(density(model, design, doubled, rest)[0], repeated, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUTS)
 def test_scores_and_predictions_agree_with_each_other(name):
     """A prediction's own mass below it reaches the uniform, and f is the density that has these masses."""
@@ -121,6 +124,7 @@ def prior_draws(model, design, draws):
     return potential.constrain(random.uniform(-0.5, 0.5, (draws, potential.dimensions)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["poisson", "negative_binomial", "bernoulli", "ordinal"])
 @settings(max_examples=25)
 @given(
@@ -239,6 +243,20 @@ def test_a_problem_in_a_thread_of_the_sampler_is_told_as_it_is(where, problem, k
     assert "confidential" not in str(caught.value)
 
 
+def test_what_a_potential_says_is_not_handed_to_the_sampler():
+    """nutpie prints it when it panics, which happens where two chains fail at once."""
+    from hedgerow.models.programs import nuts
+
+    def broken():
+        raise ZeroDivisionError("a confidential number")
+
+    problems = []
+    with pytest.raises(RuntimeError) as caught:
+        nuts._note_problems(broken, problems)()
+    assert "confidential" not in "".join(traceback.format_exception(caught.value))
+    assert isinstance(problems[0], ZeroDivisionError)
+
+
 @pytest.mark.parametrize("shift", [1e5, 1e8, 1e9, 1e10])
 def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_near_it(shift):
     """A date in seconds, say. The level at the predictors' means is what the prior speaks of."""
@@ -276,6 +294,7 @@ def wages():
     return pd.DataFrame({"x": x, "z": z})
 
 
+@pytest.mark.slow
 def test_a_spiked_family_from_table_to_release(wages):
     """Zeros stay possible, other values stay positive, and a bracket with an edge at the spike works."""
     synth = hr.Synthesizer(
@@ -290,7 +309,9 @@ def test_a_spiked_family_from_table_to_release(wages):
     assert "Where a range holds a single value" in str(synth.sample().guarantee).replace("\n  ", " ")
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pytest.param(pl.DataFrame, marks=pytest.mark.slow)], ids=["pandas", "polars"]
+)
 def test_labels_come_back_as_they_were(make):
     random = np.random.default_rng(1)
     z = random.normal(size=120)
@@ -303,6 +324,7 @@ def test_labels_come_back_as_they_were(make):
     assert copy["x"].dtype == frame["x"].dtype
 
 
+@pytest.mark.slow
 def test_an_ordered_category_brings_its_own_classes():
     """Numbers, of which copies were once empty; and the guarantee says where the classes came from."""
     random = np.random.default_rng(1)

@@ -274,6 +274,7 @@ RESPONSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESPONSES)
 def test_masses_and_predictions_of_other_distributions_are_scipys(name):
     response, reference = RESPONSES[name]
@@ -466,6 +467,7 @@ def test_few_draws_are_refused_before_sampling(small):
         hr.Synthesizer("x ~ z", hr.Program(programs.lognormal), draws=200).fit(small[["x", "z"]])
 
 
+@pytest.mark.slow
 def test_a_hierarchical_program_end_to_end(grouped, regions):
     synth, stages = grouped
     health = synth._fitted.outcome.fit.health
@@ -524,6 +526,7 @@ def test_group_means_agree_with_the_exact_model(small):
     assert np.abs(programs.scores(fitted, "variance", exact.sigma[:, None] ** 2)).max() < 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws(small):
     design, power = design_of(small[["x", "z"]]), np.ones(60)
     program = hr.Program(programs.lognormal)

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.numerics.normal_mass import interval_moments, interval_quantile, log_interval_mass
 
 
 def exact_log_mass(lower, upper):
@@ -91,3 +91,34 @@ def test_reflection_and_additivity():
 
 def test_shapes_broadcast():
     assert log_interval_mass(np.zeros((3, 1)), np.ones(4)).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(-1, 2), (0.3, 0.31), (-9, 40), (3, 3.5), (10.5, 11), (700, 701), (4e4, 4e4 + 1e-5), (-60, -59)],
+)
+def test_moments_and_quantiles_of_a_restricted_normal(lower, upper):
+    """Against 60 digits, in the middle, in narrow pieces and far out."""
+    with mpmath.workdps(60):
+        low, high = mpmath.mpf(lower), mpmath.mpf(upper)
+
+        def mass(a, b):
+            flip = a + b < 0
+            a, b = (-b, -a) if flip else (a, b)
+            return (mpmath.erfc(a / mpmath.sqrt(2)) - mpmath.erfc(b / mpmath.sqrt(2))) / 2
+
+        whole = mass(low, high)
+        hazards = [mpmath.npdf(low) / whole, mpmath.npdf(high) / whole]
+        mean = hazards[0] - hazards[1]
+        variance = 1 + low * hazards[0] - high * hazards[1] - mean**2
+        moments = interval_moments(np.array([float(lower)]), np.array([float(upper)]))
+        assert moments.mean[0] == pytest.approx(float(mean), rel=1e-13)
+        assert moments.variance[0] == pytest.approx(float(variance), rel=1e-9)
+        assert moments.lower_hazard[0] == pytest.approx(float(hazards[0]), rel=1e-11, abs=1e-300)
+        assert moments.upper_hazard[0] == pytest.approx(float(hazards[1]), rel=1e-11, abs=1e-300)
+        for share in (1e-9, 0.1, 0.5, 0.999):
+            value = interval_quantile(*np.array([[lower], [upper], [share]], dtype=float))[0]
+            assert lower <= value <= upper
+            # The spacing of doubles out there, and of probabilities, is all that is lost.
+            lost = max(np.spacing(abs(value)) * float(max(hazards)) * 4, 4e-16)
+            assert float(mass(low, mpmath.mpf(value)) / whole) == pytest.approx(share, rel=1e-9, abs=lost)

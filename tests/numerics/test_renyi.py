@@ -9,7 +9,7 @@ import pytest
 from scipy.special import gammaln, psi
 
 import hedgerow as hr
-from hedgerow.numerics.renyi import ORDERS, Neighbours, conversion
+from hedgerow.numerics.renyi import COARSE_ORDERS, ORDERS, Neighbours, conversion
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -217,6 +217,16 @@ def test_the_bisection_finds_the_best_order_and_no_record_that_decides_is_passed
         found = neighbours.by_record(delta=delta, copies=copies)
         np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=2e-8)
         assert neighbours.epsilon(delta=delta, copies=copies) == found.max()
+
+
+@pytest.mark.parametrize("least", [0, 2e4])  # of shapes: with small ones most orders have no divergence
+@pytest.mark.parametrize("count", [1, 2, 9, 10, 40])
+def test_a_curve_is_the_largest_divergence_at_each_order(least, count):
+    neighbours, orders = random_neighbours(9000, count), COARSE_ORDERS[:: 40 // count][:count]
+    neighbours = neighbours._of(neighbours.shape > least)
+    plain = [max(side.max() for side in neighbours.divergences(float(order))) for order in orders]
+    np.testing.assert_allclose(neighbours.curve(orders, 3), 3 * np.array(plain), rtol=2e-8)
+    assert (neighbours.curve(orders, 3) >= 3 * np.array(plain)).all()
 
 
 # ε of a Gaussian mechanism, D_o = ρ·o, composed m times: dp_accounting 0.6.0, rdp.compute_epsilon at ORDERS.

@@ -99,7 +99,7 @@ ALWAYS = {
     "oscillation": "C1 C3 C4 C5 C6 C7 C8 C24",
     "exact": "C1 C3 C4 C5 C6 C7 C24",
     "renyi": "C2 C3 C4 C5 C6 C7",
-    "strict": "C9 C4 C10",
+    "strict": "C9 C4 C30",
     "censored": "C11 C12 C4 C13 C7",
 }
 

@@ -34,6 +34,7 @@ def test_links_lead_somewhere(name):
         assert (page.parent / link).exists(), link
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_the_example_runs_and_the_page_shows_its_kind_of_output(name):
     """Figures of NUTS differ between machines in their last digits; words, counts and the data do not."""

@@ -62,7 +62,7 @@ def test_shell_runs_as_printed(tmp_path):
     environment = os.environ | {
         "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
-        "XDG_STATE_HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),  # the ledger counts looks
     }
     done = subprocess.run(
         ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

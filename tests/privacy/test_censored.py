@@ -260,6 +260,7 @@ def test_refusals(act, message):
         act()
 
 
+@pytest.mark.slow
 def test_what_was_declared_of_a_family_stays_in_the_guarantee():
     family = hr.Family("poisson", upper=60, prior=hr.Prior(intercept=(1.0, 0.5)))
     data = pd.DataFrame({"x": np.random.default_rng(1).poisson(3.0, 40)})

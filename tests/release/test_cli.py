@@ -150,10 +150,13 @@ def test_a_budget_that_does_not_cover_it(hedgerow, table):
     assert "10.0 of 50.0" in refused.text
     assert hedgerow("cost", table, *GOOD).code == 5
     assert not Path("second").exists()
-    noted = hedgerow(
-        "synthesize", table, *GOOD, "--standard", "range-truncated", "--radius", "0.4,1.8", "--out", "r"
-    )
-    assert "budget under 'withheld', but none under 'range-truncated radius(0.4, 1.8)'" in noted.text
+
+
+def test_a_budget_under_another_relation_alone_is_noted(hedgerow, table):
+    relation = "range-truncated radius(0.4, 1.8)"
+    hedgerow("ledger", "budget", 50, "--dataset", "table", "--relation", relation)
+    noted = hedgerow("synthesize", table, *GOOD, "--dataset", "table", "--out", "release")
+    assert f"budget under '{relation}', but none under 'withheld'" in noted.text
 
 
 def test_pending_entries_are_listed_and_settled(hedgerow, table, monkeypatch, tmp_path):
@@ -253,6 +256,7 @@ def test_formula_cells_can_be_escaped(hedgerow, table, tmp_path):
     assert hedgerow("synthesize", bad, *GOOD, "--drop", "n", "--out", "dropped").code == 0
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(hedgerow, tmp_path):
     frame = hr.datasets.lognormal(n=40, seed=3)
     more = pd.DataFrame({f"column{i}": range(i, i + 40) for i in range(9_998)})

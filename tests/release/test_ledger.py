@@ -417,6 +417,7 @@ def _release(arguments: tuple[Path, int]) -> list[str]:
     return done
 
 
+@pytest.mark.slow
 def test_sixteen_processes_against_one_budget(path: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.set_budget(10.0, relation=ADP, fingerprint=DATA)

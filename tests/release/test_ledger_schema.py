@@ -119,7 +119,7 @@ def test_every_version_becomes_the_same_file(path: Path, tmp_path: Path, version
     execute(path, NO_ROWS)
     with pytest.raises(LedgerError, match="not those of a ledger"):
         Ledger.open(path)
-    assert "sketch" not in definitions(path)[2][3]
+    assert "withheld" not in definitions(path)[2][3]
 
 
 @pytest.fixture
@@ -225,3 +225,22 @@ def test_the_commands(hedgerow, tmp_path: Path) -> None:
     assert hedgerow("ledger", "verify", "--head", "9" + kept[1:]).code == 3
     assert hedgerow("ledger", "verify", "--head", "9").code == 2
     assert hedgerow("ledger", "list").code == 0
+
+
+@pytest.mark.parametrize("change", ["entries SET hash = 'é'", "entries SET epsilon = 9e999"])
+def test_a_value_that_no_row_can_have_is_a_row_that_was_changed(
+    path: Path, ledger: Ledger, change: str
+) -> None:
+    reserve(ledger)
+    (guard,) = (step for step in STEPS[1] if "BEFORE UPDATE" in step)
+    execute(path, f"DROP TRIGGER entries_update; UPDATE {change}; {guard}")
+    assert "row 1 was changed." in ledger.verify()
+    with pytest.raises(LedgerError, match="does not verify"):
+        reserve(ledger)
+
+
+def test_a_head_with_another_seal_is_told(path: Path, ledger: Ledger) -> None:
+    reserve(ledger)
+    execute(path, "UPDATE head SET seal = 'é'")
+    with pytest.raises(LedgerError, match="its head was changed"):
+        ledger.verify()

@@ -65,6 +65,20 @@ def everywhere_the_same(plan: Plan) -> None:
     jsonschema.validate(plan.mapping(), schema())
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        hr.Declared("number"),
+        hr.Declared("integer", range_min=0),
+        hr.Declared("number", decimal_places=2, range_min=-0.5, range_max=1e9),
+    ],
+)
+def test_what_is_declared_of_the_outcome_is_written_and_read(declared):
+    plan = Plan(**SMALL, declared=declared)
+    everywhere_the_same(plan)
+    assert Plan.loads(plan.text()).settings.declared == declared
+
+
 @pytest.mark.parametrize("name", RANGES)
 def test_every_range_is_written_and_read(name):
     for make in (hr.RangeAveraged, lambda known: hr.RangeTruncated(known, public_weight="one")):

@@ -1,6 +1,8 @@
 """What the ledger asks for before it lets a release be published, or gives its price back."""
 
 import json
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,3 +151,31 @@ def test_a_draft_that_is_held_is_settled_by_its_holder_alone(ledger: Ledger, tmp
             ledger.settle("1" * 16, "void", note=NOTE, draft=other)
         ledger.settle("1" * 16, "void", note=NOTE, draft=draft)
     assert names(tmp_path) == []
+
+
+def test_no_folder_is_the_release_of_an_entry_that_was_never_announced(ledger: Ledger, draft: Draft) -> None:
+    """Else a forged folder would be the one that the ledger recorded, and its maker's the forgery."""
+    with pytest.raises(LedgerError, match="never about to be published"):
+        ledger.confirm(draft.release, certificate=OTHER)
+    assert [entry.release for entry in ledger.pending()] == [draft.release]
+    reseal(ledger)  # the row that announced it may be among those that a backup lacks
+    assert ledger.confirm(draft.release, certificate=DIGEST).event == "released"
+
+
+def test_a_pipe_in_the_place_of_a_release_is_not_waited_for(ledger: Ledger, tmp_path: Path) -> None:
+    reserve(ledger, Draft(tmp_path / "release", "1" * 16).place)
+    os.mkfifo(tmp_path / "release")
+    writer = threading.Timer(5, lambda: os.open(tmp_path / "release", os.O_RDWR))  # ends the wait, if any
+    writer.start()
+    try:
+        assert ledger.settle("1" * 16, "void", note="A. Smith: it died").event == "void"
+        assert writer.is_alive()
+    finally:
+        writer.cancel()
+
+
+def test_nested_json_in_the_place_of_a_release_is_none(ledger: Ledger, tmp_path: Path) -> None:
+    reserve(ledger, Draft(tmp_path / "release", "1" * 16).place)
+    (tmp_path / "release" / PUBLIC).mkdir(parents=True)
+    (tmp_path / "release" / PUBLIC / CERTIFICATE).write_text("[" * 200_000)
+    assert ledger.settle("1" * 16, "void", note="A. Smith: it died").event == "void"

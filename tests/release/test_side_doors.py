@@ -141,6 +141,19 @@ def test_what_would_publish_it_after_all_is_refused(make, tmp_path, outputs, wor
         make(data=tmp_path / "in.dta", outputs=outputs)
 
 
+def test_labels_that_the_plan_declares_may_be_those_of_other_columns(tmp_path):
+    """A survey asks many questions that are answered by yes and no."""
+    answers = {0: "no", 1: "yes", -9: "refused"}
+    frame = pd.DataFrame({"car": [0.0, 1.0], "bike": [1.0, 1.0]})
+    pyreadstat.write_sav(frame, str(tmp_path / "in.sav"), variable_value_labels=dict.fromkeys(frame, answers))
+    source = formats.read(tmp_path / "in.sav")
+    with pytest.raises(SettingError, match="declare them all"):
+        formats.source_of_copies(source, frame.columns, "car", DictionaryEntry(), keep=["bike"])
+    entry = DictionaryEntry(values=answers)
+    like = formats.source_of_copies(source, frame.columns, "car", entry, keep=["bike"])
+    assert dict(like.dictionary.value_labels["bike"]) == answers
+
+
 def test_names_of_dropped_columns_and_of_the_dataset_stay(make, tmp_path):
     frame = payroll().assign(SECRETNAME="a", low=0.0)
     frame.to_csv(tmp_path / "in.csv", index=False)

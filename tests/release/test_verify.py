@@ -5,11 +5,14 @@ import json
 import os
 import shutil
 import socket
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import hedgerow as hr
@@ -104,6 +107,22 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(release, monkeypatch, na
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.parametrize("content", [None, "[" * 200_000])
+def test_inspecting_waits_for_no_pipe_and_falls_into_no_depth(release, hedgerow, content):
+    place = release / "confidential" / "summary.json"
+    place.unlink()
+    writer = threading.Timer(20, lambda: place.write_text(""))  # ends the wait, if any
+    if content is None:
+        os.mkfifo(place, 0o600)
+        writer.start()
+    else:
+        place.write_text(content)
+    done = hedgerow("inspect", release, "--confidential")
+    waited = content is None and not writer.is_alive()
+    writer.cancel()
+    assert (done.code, "is not here, or was changed" in done.text, waited) == (3, True, False)
+
+
 def test_what_was_opened_is_checked_not_what_lay_there_before(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("")
@@ -188,6 +207,7 @@ def test_a_certificate_that_says_other_things_of_its_files(release, change):
         ("draws: 200", "draws: 100", "counts 200 draws, plan.yaml 100"),
         ("draws: 200", "draws: many", "counts 200 draws, plan.yaml 'many'"),
         ("version: 1", "version: 1\noutputs: {drop: [z]}", "drops a column"),
+        ("version: 1", "version: 1\noutputs: {keep: [z]}", "keeps columns on purpose"),
     ],
 )
 def test_a_plan_that_says_other_things_than_its_certificate(release, line, instead, told):
@@ -197,6 +217,43 @@ def test_a_plan_that_says_other_things_than_its_certificate(release, line, inste
     place.write_text(content)
     rewrite(release / "public", plan=hashlib.sha256(content.encode()).hexdigest())
     assert told in " ".join(hr.verify_release(release).problems)
+
+
+def test_the_delta_of_a_renyi_price_is_the_plans(tmp_path):
+    hr.datasets.lognormal(n=150, seed=3).to_csv(tmp_path / "t.csv", index=False)
+    settings = {"formula": "x ~ z", "epsilon": 80.0, "bound": "renyi", "draws": 200}
+    plan = hr.Plan(**settings, weights=hr.weights.ScalarWeights(0.5), data=tmp_path / "t.csv")
+    public = (
+        hr.make_release(replace(plan, ledger=str(tmp_path / "l")), tmp_path / "release").folder / "public"
+    )
+    assert hr.verify_release(public).problems == ()
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    words = {
+        name: getattr(given, name).replace("δ = 0.000001", "δ = 0.000000000001")
+        for name in ("claim", "plain")
+    }
+    rewrite(public, delta=Price(1e-12, 1e-12), **words)
+    assert hr.verify_release(public).problems == (
+        "plan.yaml and certificate.json differ in the δ: 1e-06 and 1e-12.",
+    )
+
+
+def test_a_certificate_of_line_breaks_is_read_in_no_time(release):
+    assumed = Certificate.loads((release / "public" / "certificate.json").read_bytes()).assumed_public
+    start = time.process_time()
+    rewrite(release / "public", assumed_public=(replace(assumed[0], because="x" + "\n" * 300_000 + "# x"),))
+    assert hr.verify_release(release).problems == ()
+    assert time.process_time() - start < 5  # by the square it would be an hour
+    assert "\n\\# x\n" in (release / "public" / "certificate.md").read_text()
+
+
+def test_many_missing_files_are_told_in_one_line(release):
+    copy = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies[0]
+    copies = tuple(replace(copy, file=f"synthetic-copy-{n}.csv") for n in range(1, 2000))
+    rewrite(release / "public", copies=copies)
+    problems = hr.verify_release(release).problems
+    assert problems[0].startswith("missing: synthetic-copy-10.csv, ")
+    assert max(map(len, problems)) < 300
 
 
 def test_an_infinite_figure_is_refused(release):
@@ -210,7 +267,7 @@ def test_formats_and_defaults_are_those_of_the_engine():
     written = [kind for kind in formats.Format if kind.writable]
     assert {kind.value: kind.suffix.removeprefix(".") for kind in written} == ENDINGS
     settings = hr.Plan(formula="x ~ z", epsilon=1.0).settings
-    for name in ("family", "copies", "draws"):
+    for name in ("family", "copies", "draws", "delta"):
         assert getattr(settings, name) == USUAL[name]
     assert (settings.bound.name, settings.standard) == (USUAL["bound"], hr.ADP())
     assert USUAL["standard"] == "adp"
@@ -232,6 +289,24 @@ def test_records_are_counted_without_reading_them(tmp_path, format):
         else:
             with pytest.raises(ReleaseError, match=f"cannot be read as {format}"):
                 count_records(file, format)
+
+
+def test_a_small_file_is_not_unpacked_to_be_counted(tmp_path):
+    schema, path = pa.schema([("x", pa.float64())]), tmp_path / "copy-1.arrow"
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(path, schema, options=options) as writer:
+        for rows in (20_000_000, 0, 5):
+            writer.write_batch(pa.record_batch([np.zeros(rows)], schema))
+    assert path.stat().st_size < 100_000
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)  # counts from here on
+    pa.set_memory_pool(pool)
+    try:
+        with open_file(path) as file:
+            assert count_records(file, "arrow") == 20_000_005
+    finally:
+        pa.set_memory_pool(usual)
+    assert pool.max_memory() < 1_000_000
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "shift_jis"])
@@ -298,3 +373,9 @@ def test_a_certificate_told_by_another_channel(release, hedgerow):
     assert "anybody may have made them" in shown.text
     assert hedgerow("verify", release, "--certificate-sha256", "0" * 64).code == 3
     assert "anybody" not in hedgerow("verify", release, "--certificate-sha256", sha256).text
+
+
+def test_the_format_of_a_copy_is_shown_without_its_controls(release):
+    path = release / "public" / "certificate.json"
+    path.write_bytes(path.read_bytes().replace(b'"format": "csv"', b'"format": "csv\\u0007"', 1))
+    assert all(problem.isprintable() for problem in hr.verify_release(release).problems)

@@ -65,6 +65,7 @@ def test_power_zero_gives_back_the_prior(design):
     assert np.median(sample["beta"], axis=0) == pytest.approx(0, abs=0.08)
 
 
+@pytest.mark.slow
 def test_agrees_with_importance_sampling(design):
     """Hyperparameters and σ from their prior by other means, β in closed form, weighted by its evidence.
 

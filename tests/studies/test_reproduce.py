@@ -49,6 +49,7 @@ def story3(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_figure_in_three_formats(story3):
     for number, slug in (
         (11, "Lbounds"),
@@ -69,6 +70,7 @@ def test_every_figure_in_three_formats(story3):
     }
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bytes(story3, tmp_path):
     out = tmp_path / "killed"
     process = start(out, "--only", "story3", "--jobs", "2")
@@ -104,6 +106,7 @@ def test_claims_have_one_shape(story3):
     assert all(f"## {claim['id']}\n" in page for claim in content["claims"])
 
 
+@pytest.mark.slow
 def test_the_application(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "MANY_COPIES", 15)  # enough for a violin
     monkeypatch.setattr(setup, "COPIES", 1)

@@ -125,3 +125,38 @@ def test_a_protected_arrow_category_has_the_declared_levels_and_its_own_type():
     assert copy.type == kind
     assert copy.combine_chunks().dictionary.to_pylist() == ["low", "middle", "high"]
     assert copy.to_pylist() == ["low", "low"]
+
+
+WORDS = pa.array(["north", "south", "SECRET island"])
+NOTED = pa.struct([pa.field("word", pa.string(), metadata={"note": "SECRET"})])
+NESTED = {
+    "null over a value": pa.StructArray.from_arrays([WORDS], ["word"], mask=pa.array([False, False, True])),
+    "levels in a list": pa.ListArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int32()), WORDS.dictionary_encode()
+    ),
+    "levels in a record": pa.StructArray.from_arrays([WORDS.dictionary_encode()], ["word"]),
+    "notes in a record": pa.array([{"word": "north"}, None, {"word": "south"}], NOTED),
+    "bytes": WORDS.cast(pa.binary()),
+    "views of bytes": WORDS.cast(pa.binary_view()),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_lies_inside_a_nested_value_stays(name):
+    rows = slice(1, 3) if "null" in name else slice(0, 2)
+    table = pa.table({"x": [1.0, 2.0, 3.0], "more": NESTED[name]})[rows]
+    copy = Table.of(table).with_column("x", np.array([4.0, 5.0]))
+    assert SECRET not in pickle.dumps(copy)
+    assert copy["more"].to_pylist() == table["more"].to_pylist()
+
+
+def test_levels_inside_a_polars_list_stay():
+    frame = pl.DataFrame({"x": [1.0, 2.0], "more": ["north", "south"], "when": [[1], [2, 3]]})
+    levels = pl.col("more").cast(pl.Enum(["north", "south", "SECRET island"]))
+    frame = frame.with_columns(
+        more=pl.concat_list(levels), record=pl.struct(levels), time=pl.duration(days="x")
+    )
+    copy = Table.of(frame).with_column("x", np.array([4.0, 5.0]))
+    assert SECRET not in pickle.dumps(copy)
+    assert copy.drop("x").rows() == frame.drop("x").rows()
+    assert copy.schema["when"] == frame.schema["when"]

@@ -17,6 +17,7 @@ import pytest
 from hedgerow.errors import DataError, FileError, HedgerowError, SettingError
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Missing
+from hedgerow.tables.files.csv_writer import check_csv
 
 SECRET = "s3cr3t"
 
@@ -49,7 +50,7 @@ def refused(content: bytes, tmp_path: Path, **options: object) -> str:
         (b'a,b\n1,"s3cr3t\n3,4\n', "never closed"),
         (b"a,b\n1,s3cr3t\0\n", "1 NUL characters"),
         ("a,b\n1,Zürich s3cr3t\n".encode("latin-1"), "is not utf-8. Pass the encoding"),
-        ("a,b\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
+        ("a,b\n1,2\n".encode("utf-16"), "--encoding utf-16"),
         (b"a,b\n1,2\n2,3\n3,s3cr3t\n", "column 'b' mixes types: 2 of 3 cells are numbers, 1 are not"),
         (b"d\n2021-02-28\n2021-02-30\n", "not all 2 can be read"),
         (b"a\n1e400\n2\n", "1 numbers beyond 1.8e308"),
@@ -154,7 +155,7 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 def test_formula_cells_are_refused_unless_told(tmp_path: Path, cell: str) -> None:
     table = pa.table({"note": ["fine", cell, None, "-", "-5", "+1.5"], "x": [-1.0, 2, 3, 4, 5, 6]})
     path = tmp_path / "out.csv"
-    with pytest.raises(DataError, match=r"1 text cells .* 'note' \(1\).*formulas='escape'") as caught:
+    with pytest.raises(DataError, match=r"1 text cells .* 'note' \(1\).*--formulas escape") as caught:
         formats.write(table, path, "csv")
     assert cell not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -426,3 +427,24 @@ def test_ordinary_names_are_names(tmp_path, head):
     path = tmp_path / "t.csv"
     path.write_text(f"{head}\nnorth,1\nsouth,3\n")
     assert formats.read(path).frame.column_names == head.split(",")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"male,wage\nmale,3\nfemale,4\nmale,5\n",
+        b"id,no,other\n1,yes,other\n2,no,a\n3,no,b\n",
+    ],
+)
+def test_a_word_that_comes_again_is_a_name_where_another_stands_over_numbers(content, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    assert formats.read(path).frame.num_rows == 3
+
+
+@pytest.mark.parametrize("cell", ["+43 1 234 56", "-2 %", "+3.5 %", "--", "-1/2", "- (3)"])
+def test_a_cell_without_letters_runs_nothing(cell, tmp_path):
+    table = pa.table({"cell": [cell, "x"]})
+    check_csv(table, "refuse")
+    with pytest.raises(DataError, match="--formulas escape"):
+        check_csv(pa.table({"cell": [cell + "+A1", cell + "|cmd"]}), "refuse")

@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
+import hedgerow as hr
 from hedgerow.errors import DataError, SettingError
 from hedgerow.tables.table import Table
-from hedgerow.tables.values import Support
+from hedgerow.tables.values import Declared, Support
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -107,3 +109,55 @@ def test_repeated_names_are_refused():
     frame = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
     with pytest.raises(DataError, match="unique; 'x' occur more than once"):
         Table.of(frame)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_declared_type_is_written_whatever_the_column_was(kind):
+    frame = pd.DataFrame({"x": [1, 2, 3], "z": [0.1, 0.2, 0.3]})
+    native = {"pandas": frame, "polars": pl.DataFrame(frame.to_dict("list")), "arrow": pa.table(dict(frame))}
+    values = np.array([-1.0, 2.71828, 1e300])
+    for declared, expected in (
+        (Declared("number"), [-1.0, 2.71828, 1e300]),
+        (Declared("number", decimal_places=2, range_max=9), [-1.0, 2.72, 9.0]),
+        (Declared("integer", range_min=0, range_max=1e6), [0, 3, 1_000_000]),
+    ):
+        copy = Table.of(Table.of(native[kind]).with_column("x", values, declared=declared))
+        assert copy.frame["x"].to_list() == expected
+        assert copy.frame["x"].dtype == declared.dtype
+
+
+def test_a_declaration_keeps_to_the_models_support():
+    positive = Support(0.0, above=True)
+    assert Declared("integer").nearest(np.array([-4.0, 0.2]), positive).tolist() == [1.0, 1.0]
+    assert Declared("number", decimal_places=1).nearest(np.array([0.01]), positive).tolist() == [0.1]
+    assert Declared("number", range_min=-5).nearest(np.array([-1.0]), positive)[0] > 0
+    with pytest.raises(SettingError, match="no value above 0"):
+        hr.Synthesizer("x ~ z", declared=Declared("number", range_max=0))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"type": "text"}, "'number' or 'integer'"),
+        ({"type": "integer", "decimal_places": 2}, "for type 'number', got 2 for 'integer'"),
+        ({"type": "number", "decimal_places": 16}, "from 0 to 15"),
+        ({"type": "number", "range_min": np.inf}, "must be finite"),
+        ({"type": "number", "range_min": 2, "range_max": 1}, "must be below range_max, got 2 and 1"),
+        ({"type": "integer", "range_min": 0.2, "range_max": 0.8}, "no value"),
+    ],
+)
+def test_bad_declarations(given, message):
+    with pytest.raises(SettingError, match=message):
+        Declared(**given)
+
+
+def test_an_index_with_missing_labels_is_read():
+    for labels in (pd.array([0, None, 2], dtype="Int64"), pd.array([True, None, False], dtype="boolean")):
+        frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=pd.Index(labels))
+        assert len(Table.of(frame).index_levels()) == 1
+    assert Table.of(pd.DataFrame({"x": [1.0, 2.0]}, index=[0, 1])).index_levels() == []
+
+
+def test_text_where_numbers_are_needed_says_how_a_csv_file_may_spell_them():
+    with pytest.raises(DataError, match="--decimal , or --missing-word"):
+        Table.of(pd.DataFrame({"pay": ["1,5", "2,5"]})).numbers("pay")

@@ -289,9 +289,9 @@ def _simulate(model: Regression, design: Design, parameters: Parameters, noise: 
     response = design.matrix @ parameters["beta"] + parameters["sigma"] * noise
     with np.errstate(over="ignore", under="ignore"):
         values = model.outcome(response)
-    model.check(design.replace_values(values))
     if not np.isfinite(values).all():
         raise SettingError("Outcomes simulated at these parameters leave the numbers. Give smaller ones.")
+    model.check(design.replace_values(values))
     return values
 
 

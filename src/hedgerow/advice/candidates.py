@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import CalibrationError, DataError
+from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
 from hedgerow.privacy.presets import recommended_weights
@@ -105,7 +105,7 @@ def trial(
     )
     try:
         done = synth.fit(data)._need()
-    except (CalibrationError, DataError):  # the second: a box too far from the table to draw from
+    except CalibrationError:
         return []
     losses: dict[str, Any] = {}
     if audited is not None and candidate.bound.local:  # else each weight is its own record's

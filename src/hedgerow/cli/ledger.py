@@ -1,9 +1,10 @@
 """hedgerow ledger: what was spent on which data, and what may still be."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,7 @@ from hedgerow.cli.screen import Screen, json_text
 from hedgerow.errors import LedgerError, SettingError
 
 if TYPE_CHECKING:
-    from hedgerow.release.ledger import Ledger
+    from hedgerow.release.ledger import Balance, Entry, Ledger
 
 app = typer.Typer(help="What was spent on which data: list, show, budget, settle, verify, …")
 Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (or HEDGEROW_LEDGER).")]
@@ -37,8 +38,12 @@ def list_(screen: Screen, ledger: Place = None) -> None:
 
     Example: hedgerow ledger list --ledger ledger.sqlite
     """
+    from hedgerow.release.ledger.accounts import LOOKED
+    from hedgerow.release.ledger.charges import WITHHELD
+
     with open_existing(ledger) as opened:
         balances, entries, required = opened.balance(), opened.entries(), opened.requires_dataset()
+        looks = [entry for entry in entries if entry.event == LOOKED]
         pending = {entry.release for entry in opened.pending()}
     last = {entry.release: entry for entry in entries if entry.release is not None}
     amounts = ("dataset", "relation", "spent", "budget", "remaining")
@@ -50,7 +55,9 @@ def list_(screen: Screen, ledger: Place = None) -> None:
             for balance in balances
         ],
     )
-    recorded = ("release", "time", "dataset", "relation", "epsilon")
+    by_bound = [row for balance in balances for row in _by_bound(balance)]
+    screen.table("Spent, by bound", by_bound)
+    recorded = ("release", "time", "dataset", "relation", "epsilon", "bound")
     releases = [
         {name: getattr(entry, name) for name in recorded}
         | {"dataset": entry.dataset or "(no name)"}
@@ -58,6 +65,18 @@ def list_(screen: Screen, ledger: Place = None) -> None:
         for entry in last.values()
     ]
     screen.table("Releases", releases)
+    counted = _count_looks(looks)
+    screen.table("Looks at data", counted)
+    if any(len(balance.by_bound) > 1 for balance in balances):
+        screen.note(
+            "ε under different bounds says different things: they do not add up to a claim. A budget counts "
+            "their plain sum all the same."
+        )
+    if unpriced := sum(balance.unpriced for balance in balances):
+        screen.note(
+            f"{unpriced} releases by earlier versions of hedgerow, under other relations, are not counted "
+            f"under {WITHHELD!r}: their price there is not known. Lower that budget by what they may cost."
+        )
     if pending:
         screen.note(
             "pending: a release under way, or one that died. Leave its hidden folder .*.hedgerow-ID.partial "
@@ -68,7 +87,30 @@ def list_(screen: Screen, ledger: Place = None) -> None:
         screen.note("Data without a name is refused (hedgerow ledger require-dataset).")
     # JSON has no infinity: null stands for an unbounded spend, as in an export.
     accounts = [{k: None if v == math.inf else v for k, v in asdict(each).items()} for each in balances]
-    screen.result({"accounts": accounts, "releases": releases})
+    screen.result({"accounts": accounts, "releases": releases, "looks": counted})
+
+
+def _by_bound(balance: "Balance") -> list[dict[str, Any]]:
+    """What was spent under each bound, and what all of it composes to."""
+    account = {"dataset": balance.dataset, "relation": balance.relation}
+    rows = [
+        account | asdict(spent) | {"bound": spent.bound or "not recorded", "releases": str(spent.releases)}
+        for spent in balance.by_bound
+    ]
+    if balance.composed is not None:
+        figures = {"epsilon": balance.composed, "delta": balance.delta, "releases": str(balance.releases)}
+        rows.append(account | {"bound": "all, composed (renyi)", **figures})
+    return rows
+
+
+def _count_looks(looks: Iterable["Entry"]) -> list[dict[str, Any]]:
+    """How often who looked at what, and when last."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for entry in looks:
+        what = {"dataset": entry.dataset or entry.fingerprint or "", "look": entry.look, "who": entry.who}
+        row = rows.setdefault(tuple(map(str, what.values())), what | {"times": 0})
+        row |= {"times": row["times"] + 1, "last": entry.time}
+    return list(rows.values())
 
 
 @app.command()
@@ -79,14 +121,18 @@ def show(release: Release, screen: Screen, ledger: Place = None) -> None:
     Example: hedgerow ledger show 1f2e3d4c5b6a7988
     """
     with open_existing(ledger) as opened:
-        rows = [asdict(entry) for entry in opened.entries() if entry.release == release]
-    if not rows:
-        raise LedgerError(f"release {release!r} is not in the ledger. See: hedgerow ledger list")
+        states = [entry for entry in opened.entries() if entry.release == release]
+        if not states:
+            raise LedgerError(f"release {release!r} is not in the ledger. See: hedgerow ledger list")
+        first = states[0]
+        looks = opened.looks(dataset=first.dataset, fingerprint=first.fingerprint)
+    rows, counted = [asdict(entry) for entry in states], _count_looks(e for e in looks if e.id < first.id)
     for row in rows:
-        facts = row | {"sketch": row["sketch"] and f"{len(row['sketch'])} characters"}
+        facts = row | {n: row[n] and f"{len(row[n])} characters" for n in ("sketch", "curve")}
         screen.facts([(name, "" if value is None else str(value)) for name, value in facts.items()])
         screen.say("")
-    screen.result({"entries": rows})
+    screen.table("Looks at its data before it", counted)
+    screen.result({"entries": rows, "looks": counted})
 
 
 @app.command()

@@ -191,8 +191,10 @@ def inspect(
 
     Example: hedgerow inspect release
     """
+    from hedgerow.release.certificate import LARGEST
     from hedgerow.release.folder import CONFIDENTIAL
     from hedgerow.release.verify import verify_release
+    from hedgerow.release.verify.files import read_file
     from hedgerow.tables import files as formats
 
     verified = verify_release(folder)
@@ -221,8 +223,8 @@ def inspect(
         result["columns"] = columns
     if confidential:
         try:
-            summary = json.loads((folder / CONFIDENTIAL / "summary.json").read_bytes())
-        except (OSError, ValueError):
+            summary = json.loads(read_file(folder / CONFIDENTIAL / "summary.json", LARGEST))
+        except (OSError, ReleaseError, ValueError, RecursionError):
             summary = None
         if not isinstance(summary, dict):
             raise ReleaseError(

@@ -101,9 +101,10 @@ def open_streams() -> None:
     What was closed becomes a sink: else the next file that is opened, a copy or the ledger, would take its
     number and with it whatever a library prints there. What a terminal cannot spell is shown escaped.
     """
-    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(spare)
+    with suppress(OSError):  # no file can be opened at all, which the command will find out and say
+        while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(spare)
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open

@@ -1,6 +1,7 @@
 """compare, calibrate, cost, audit, attack, contraction: what a release would cost, before it is made.
 
-Everything these commands print is computed from the confidential data and is confidential.
+Everything these commands print is computed from the confidential data and is confidential; the ledger counts
+that it was looked at.
 """
 
 import io
@@ -151,7 +152,7 @@ def contraction(flags: dict[str, Any], screen: Screen) -> None:
 
 @with_plan
 def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False) -> None:
-    """Say what a plan would spend, from which account, and whether the budget covers it. Writes nothing.
+    """Say what a plan would spend, from which account, and whether the budget covers it. Releases nothing.
 
     Example: hedgerow cost --plan plan.yaml
     """
@@ -160,20 +161,17 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
         estimate = cost_of(plan, new_dataset=new_dataset, progress=tell)
-    target, balance = plan.settings.epsilon, estimate.balance
-    facts = {
-        "would spend": "no ε is claimed"
-        if target is None
-        else f"{target:g} for {plan.settings.copies} copies",
-        "account": estimate.account,
-        "relation": plan.relation,
-        "spent so far": "nothing yet" if balance is None else f"{balance.spent:g}",
-    }
-    if balance is None or balance.remaining is None:
-        facts["budget"] = "none is set for this account"
-    else:
-        facts["remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
-    screen.facts(facts.items())
+    facts: dict[str, str] = {"account": estimate.account}
+    for number, (relation, price, balance) in enumerate(estimate.accounts):
+        also, unbounded = ("also, ", "without bound") if number else ("", "no ε is claimed")
+        spend = unbounded if price is None else f"{price:g} for {plan.settings.copies} copies"
+        facts |= {f"{also}relation": relation, f"{also}would spend": spend}
+        facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:g}"
+        if balance is None or balance.remaining is None:
+            facts[f"{also}budget"] = "none is set for this account"
+        else:
+            facts[f"{also}remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
+    screen.facts(list(facts.items()))
     screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", estimate.prices)
     screen.say(*estimate.advice.split("\n"))
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)

@@ -245,7 +245,13 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
             findings.append(Finding((name,), f"'{name}'", verdict.says, verdict.refused, verdict.degree))
         if name in of_numbers and (verdict is None or not verdict.refused) and len(numbers) < COMBINED:
             numbers[name] = cells[rows].astype(np.float64)
-    findings += _find_pairs(numbers, outcome)
+    alone = {name: finding.degree for finding in findings for name in finding.columns}
+    # A noted column makes a pair with any that hardly varies: told once, unless the pair says more.
+    findings += [
+        pair
+        for pair in _find_pairs(numbers, outcome)
+        if pair.refused or all(pair.degree > alone.get(name, -np.inf) for name in pair.columns)
+    ]
     findings += _find_places(table, whole, outcome, rows)
     return sorted(findings, key=lambda finding: (not finding.refused, -finding.degree))
 

@@ -75,6 +75,7 @@ def begin(
     """
     model.check(design)
     rows = np.ones(design.records, dtype=np.bool_) if present is None else present
+    rows = rows if design.present is None else rows & design.present
     if isinstance(model, Restricted):
         return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))

@@ -6,10 +6,10 @@ gets a single draw, without that axis.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.randomness import Key
@@ -25,11 +25,13 @@ class Domain:
     """Numbers anywhere on the line, unless said otherwise; public.
 
     `support` is where copies are kept, in whatever type they are written. `atoms` says whether single values
-    may have a probability of their own, so that a range may hold just one.
+    may have a probability of their own, so that a range may hold just one. `usable` is for models that may
+    refuse no outcome: it says which ones they describe, and the others count as withheld.
     """
 
     support: Support = ANYWHERE
     atoms: bool = False
+    usable: Callable[[PerRecord], Mask] | None = field(default=None, kw_only=True)
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, ndtri, polygamma, psi
 
-from hedgerow.arrays import Array, LogLik, LogMass, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample
 from hedgerow.models.correctable import StandIn
@@ -123,6 +123,10 @@ class Regression(StandIn):
     def response(self, values: PerRecord) -> PerRecord:
         """The scale on which errors are normal: the table's own, unless a subclass has another."""
         return values
+
+    def describes(self, values: PerRecord) -> Mask:
+        """Which outcomes the model can describe."""
+        return np.abs(values) <= LARGEST
 
     def jacobian(self, design: Design) -> PerRecord:
         """What the change of scale adds to the log density, record by record."""
@@ -294,7 +298,7 @@ class Normal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
-        huge = int((np.abs(design.values) > LARGEST).sum())
+        huge = int((~self.describes(design.values)).sum())
         if huge:
             raise DataError(
                 f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
@@ -320,6 +324,9 @@ class Lognormal(Regression):
                 f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
                 "the lognormal family needs positive values. Use family='normal', or treat those rows apart."
             )
+
+    def describes(self, values: PerRecord) -> Mask:
+        return (values > 0) & np.isfinite(values)
 
     def response(self, values: PerRecord) -> PerRecord:
         return np.asarray(np.log(values), dtype=np.float64)

@@ -29,12 +29,19 @@ import numpy as np
 from hedgerow.arrays import Array, Confidential, PerRecord
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
+COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
+_APART = 8
 _ROUNDED_UP = 1 + 1e-8  # more than arithmetic loses, up to 10⁸ records
 
 
 def conversion(orders: Array, delta: float) -> Array:
     """What is added to a divergence of each order to make an ε of it, at this δ."""
     return np.asarray(np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1))
+
+
+def least_epsilon(divergences: Array, orders: Array, delta: float) -> float:
+    """ε at the best of a few orders."""
+    return max(0.0, float((divergences + conversion(orders, delta)).min())) * _ROUNDED_UP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +61,28 @@ class Neighbours(Confidential):
     def by_record(self, *, delta: float, copies: int = 1) -> PerRecord:
         """ε of so many copies at a total of δ, by record: the larger of both directions."""
         return self._least(delta, copies)[0] * _ROUNDED_UP
+
+    def curve(self, orders: Array, copies: int) -> Array:
+        """copies·D_o at each of rising orders, the larger of both directions and the largest of all records.
+
+        At every eighth order all records are computed. Between two of those the chord of (o−1)D_o, which is
+        convex, bounds each record from above, and only those that can decide are computed.
+        """
+        largest, left = np.empty(len(orders)), 0
+        below = self._larger(orders[0])
+        largest[0] = below.max()
+        for right in [*range(_APART, len(orders) - 1, _APART), len(orders) - 1]:
+            above = self._larger(orders[right])
+            largest[right] = above.max()
+            ends = (orders[left] - 1) * below, (orders[right] - 1) * above
+            for place in range(left + 1, right):
+                way = (orders[place] - orders[left]) / (orders[right] - orders[left])
+                chord = ((1 - way) * ends[0] + way * ends[1]) / (orders[place] - 1)
+                best = self._of(np.argmax(chord))._larger(orders[place])[0]
+                rivals = self._of(np.flatnonzero(chord > best))
+                largest[place] = rivals._larger(orders[place]).max(initial=best)
+            left, below = right, above
+        return copies * _ROUNDED_UP * largest
 
     def epsilon(self, *, delta: float, copies: int = 1) -> float:
         """The largest of `by_record`, without computing most of them.
@@ -83,6 +112,9 @@ class Neighbours(Confidential):
     def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
         found: tuple[Array, Array] = _kernels().renyi_divergences(*self._columns(), (forward, backward))
         return found
+
+    def _larger(self, order: float) -> PerRecord:
+        return np.maximum(*self.divergences(float(order)))
 
     def _of(self, records: Any) -> "Neighbours":
         return Neighbours(*(np.atleast_1d(column[records]) for column in self._columns()))

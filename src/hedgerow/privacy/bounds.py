@@ -292,7 +292,7 @@ class StrictSupremum(Supremum):
     brief = "ε-differential privacy over a public box"
     proven = "Every record's factor oscillates by at most ε over the whole box, whatever the data."
     estimated = "Nothing."
-    not_covered = tuple(map(write_caveat, ("C9", "C4", "C10")))
+    not_covered = tuple(map(write_caveat, ("C9", "C4", "C30")))
 
 
 class CensoredSupremum(Supremum):

@@ -22,8 +22,9 @@ from hedgerow.models.prior import Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
-from hedgerow.privacy.strict import Bounded, StrictWeights
+from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
 from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
+from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
 Sampling = Literal["independent", "stratified"]
@@ -67,11 +68,8 @@ class Terms:
             raise SettingError(
                 f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
             )
-        if self.delta != DELTA and self.bound != RENYI:
-            raise SettingError(
-                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
-                "follows from the draws or is 0. Leave it out, or use bound='renyi'."
-            )
+        if self.delta != DELTA:
+            self._require_renyi()
         if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
@@ -88,6 +86,14 @@ class Terms:
             raise SettingError(
                 f"epsilon must be at least {_LEAST_EPSILON:g} for each copy, got {self.epsilon!r} over "
                 f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
+            )
+
+    def _require_renyi(self) -> None:
+        """A δ that was asked for is kept or refused: other bounds would put their own in its place."""
+        if self.bound != RENYI:
+            raise SettingError(
+                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
+                "follows from the draws or is 0. Leave it out, or use bound='renyi' (--bound renyi)."
             )
 
     @property
@@ -110,6 +116,7 @@ class Settings(Terms):
     prior: Prior | None = None
     standard: Standard = field(default_factory=ADP)
     weights: Weights = field(default_factory=LinearWeights)
+    declared: Declared | None = None
     model: Model = UNSET  # made from family, prior and standard
 
     def __post_init__(self) -> None:
@@ -133,6 +140,22 @@ class Settings(Terms):
             made |= {"bound": standard.bound, "weights": StrictWeights(per_copy(self.epsilon, self.copies))}
         for name, value in made.items():
             object.__setattr__(self, name, value)
+        if self.declared is not None:
+            if not isinstance(self.declared, Declared):
+                raise SettingError(
+                    f"declared must be Declared(type, …), got {type(self.declared).__name__}. Use "
+                    'Declared("integer", range_min=0).'
+                )
+            self.declared.nearest(np.zeros(0), self.model.domain.support)  # refuses what cannot be kept
+
+    @property
+    def written_as(self) -> Declared | None:
+        """What copies are written as; None: in the confidential column's own type.
+
+        A standard whose copies may not depend on the outcome takes no type from it: plain doubles.
+        """
+        strict = self.declared is None and isinstance(self.standard, Strict)
+        return Declared("number") if strict else self.declared
 
     @property
     def terms(self) -> Terms:
@@ -166,7 +189,10 @@ class Settings(Terms):
             )
         if standard is not None:
             chosen["standard"] = standard
-        return cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
+        settings = cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
+        if "delta" in said:  # the default too, if somebody said it
+            settings._require_renyi()
+        return settings
 
     def __repr__(self) -> str:
         return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"

@@ -9,15 +9,16 @@ fixed weights in the argument.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
-from hedgerow.errors import DataError, SettingError, is_real
-from hedgerow.models.base import Health, Model, Parameters, Sample
+from hedgerow.errors import SettingError, is_real
+from hedgerow.models.base import Domain, Health, Model, Parameters, Sample
+from hedgerow.models.box import BoxSampler
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
@@ -32,7 +33,8 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design, check_sigma
 
 OUTWARD = 1e-9  # o_i is rounded up by this much, so that rounding never lets a factor exceed ε
-_PROPOSALS = 2_000_000  # draws proposed before the box is said to be too far from the posterior
+_ENOUGH = 1 / 16  # share of the posterior's draws in the box from which on they are the quickest way
+_FARTHEST = 1e5  # prior standard deviations between prior and box at which arithmetic loses its digits
 _CENTRE_DRAWS = 1000  # draws whose mean is the weighted estimate that a correction works with
 _EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
 
@@ -66,8 +68,10 @@ class Strict(Bounded):
     -----------------
     One copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by any
     value, where ε is the target per copy, up to the floating-point arithmetic of the sampler. Predictors,
-    membership and the number of records are public. It rests on the box having been chosen without the
-    outcome, which only the owner can vouch for.
+    membership and the number of records are public. Neither whether there is a copy nor its type depends on
+    the outcome: one that is missing, or that the model does not describe (zero for the lognormal), counts as
+    withheld, and copies hold doubles unless something else is declared (`Declared`). It rests on the box
+    having been chosen without the outcome, which only the owner can vouch for.
     """
 
     box: Mapping[str, tuple[float, float]]
@@ -116,7 +120,7 @@ class Strict(Bounded):
 
 @dataclass(frozen=True)
 class Boxed(Restricted, StandIn):
-    """An exact model whose prior is restricted to a box, sampled by rejection.
+    """An exact model whose prior is restricted to a box, sampled by rejection, however far the data pull.
 
     It has no `chance` of its own: the box and small weights keep estimates from following chance, and taking
     that of the base model off would add noise.
@@ -126,9 +130,23 @@ class Boxed(Restricted, StandIn):
     box: Mapping[str, tuple[float, float]]
     default_prior: bool = True
 
+    @property
+    def domain(self) -> Domain:
+        """That of the model, without refusals: an outcome that it does not describe counts as withheld."""
+        return replace(self.base.domain, usable=self.base.describes)
+
     def check(self, design: Design) -> None:
-        self._ends(design)
-        self._centred(design).check(design)
+        low, high = self._ends(design)
+        model = self._centred(design)
+        mean, deviation = model.prior.moments(design)
+        apart = np.maximum(low[:-1] - mean, mean - high[:-1]) / (deviation * low[-1])
+        if apart.max() > _FARTHEST:
+            raise SettingError(
+                f"Strict: the prior lies more than {_FARTHEST:g} of its standard deviations away from the "
+                f"box's side of '{design.columns[int(np.argmax(apart))]}'. Leave it out: by default it "
+                "is centred on the box."
+            )
+        model.check(design)
 
     def oscillation(self, design: Design) -> PerRecord:
         """o_i = sup f_i − inf f_i over the box, exactly but for a rounding outward.
@@ -160,18 +178,18 @@ class Boxed(Restricted, StandIn):
         kept: list[tuple[Array, Array]] = []
         found = proposed = 0
         batch = max(1000, draws)
-        while found < draws:
-            if proposed >= _PROPOSALS:
-                raise DataError(
-                    f"Fewer than {draws} of {_PROPOSALS} posterior draws fell into the box. The box or the "
-                    "prior does not fit the data, or ε is very small and the prior much wider than the box. "
-                    "Leave the prior out, or widen the box if public knowledge allows."
-                )
+        # Draws of the whole posterior are quickest while enough of them fall into the box. How many did so
+        # says nothing about where they are, so that changing over keeps the law of the draws.
+        while found < draws and found >= _ENOUGH * proposed:
             some = posterior.draw(batch, key.child(proposed))
             inside = np.flatnonzero(self._inside(design, some))
             kept.append((some.beta[inside], some.sigma[inside]))
             found, proposed = found + len(inside), proposed + batch
             batch = min(2 * batch, 200_000)
+        if found < draws:
+            low, high = self._ends(design)
+            rest = BoxSampler.of(posterior, low=low, high=high).draw(draws - found, key.child("box"))
+            kept.append((rest.beta, rest.sigma))
         beta, sigma = (np.concatenate(parts)[:draws] for parts in zip(*kept, strict=True))
         health = Health(sampler="exact rejection", independent=True, effective_draws=float(draws))
         return Sample({"beta": beta, "sigma": sigma}, health)
@@ -196,7 +214,7 @@ class Boxed(Restricted, StandIn):
         return np.clip(free, *ends)
 
     def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
-        """The share of proposals that fall into the box; confidential."""
+        """The share of the posterior without a box that lies in it; confidential."""
         some = self._centred(design).posterior(design, power).draw(4000, key)
         return float(self._inside(design, some).mean())
 

@@ -126,6 +126,7 @@ class Certificate(_Strict):
     unit: Unit | None = None
     about: dict[AboutKey, Text] | None = None
     earlier_releases: From0 | None = None  # of the same data; None: the owner does not say
+    looks: From0 | None = None  # at the data beforehand; None: they were not counted
     version: Literal[1, 2] = 2
 
     @classmethod
@@ -180,8 +181,9 @@ class Certificate(_Strict):
         """For machines."""
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
-        if self.version == 1:
-            document = {name: value for name, value in document.items() if name not in _SINCE_2}
+        left_out = _SINCE_2 if self.version == 1 else ()
+        left_out += ("looks",) if self.looks is None else ()  # as it was written before looks were counted
+        document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -276,6 +278,8 @@ class Certificate(_Strict):
         facts += [("columns passed through unchanged", ", ".join(self.unchanged) or "none")]
         if self.used_not_released:
             facts += [("columns used but not released", ", ".join(self.used_not_released))]
+        if self.looks is not None:
+            facts += [("looks at the data that were counted", str(self.looks))]
         if self.version == 1:
             return [
                 *facts,
@@ -298,7 +302,8 @@ def _escape(text: str) -> str:
 
 def _escape_headings(text: str) -> str:
     """The owner's own words, which may have links and several lines, but no heading."""
-    return "\n".join(map(show_controls, re.sub(r"(\n\s*)(?=[#=-])", r"\1\\", text).split("\n")))
+    # Anchored at each line break, so that a text of nothing but line breaks is read once.
+    return "\n".join(map(show_controls, re.sub(r"(?<=\n)([^\S\n]*)(?=[#=-])", r"\1\\", text).split("\n")))
 
 
 def _list(texts: Iterable[str]) -> list[str]:

@@ -11,7 +11,8 @@ A process that dies leaves a draft or a release, never a part of one.
 Formal guarantee of `Draft.withdraw`: where it returns True, the draft was not published and never will be.
 Two renames cannot move one folder: a second process moves the draft out of the maker's reach, or finds it
 gone and learns nothing. The maker need only see the folder that it made still in its place, since nobody else
-publishes it. A power cut in the instant between rename and sync may bring a draft back: nothing finds that.
+publishes it. A power cut in the instant between rename and sync may bring a draft back, and whoever makes a
+folder of a withdrawn draft's name by hand has it taken for one: nothing finds either.
 """
 
 import glob
@@ -159,7 +160,7 @@ class Draft:
         certificate = self.out / PUBLIC / CERTIFICATE
         try:
             return certificate.is_file() and json.loads(certificate.read_bytes())["release"] == self.release
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
     def withdraw(self) -> bool:
@@ -188,7 +189,8 @@ def _is_locked(folder: Path) -> bool:
     import fcntl
 
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        # A pipe in its place would be waited for, and the ledger is locked meanwhile.
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
     except OSError:
         return False
     try:

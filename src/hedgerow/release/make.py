@@ -25,7 +25,7 @@ from typing import Any
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
-from hedgerow.privacy.claims.caveats import write_caveat
+from hedgerow.privacy.claims.caveats import write_caveat, write_looks
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
@@ -34,6 +34,7 @@ from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC,
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING
 from hedgerow.release.ledger.accounts import account as find_account
+from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
@@ -93,12 +94,16 @@ def make_release(
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
+        account |= charge_of(synth, plan.relation)
         with Draft(out, release) as draft:
             try:
-                ledger.reserve(**account, release=release, place=draft.place)
+                entry = ledger.reserve(**account, release=release, place=draft.place)
+                looks = len(ledger.looks(dataset=entry.dataset, fingerprint=fingerprint))
                 draft.begin()
                 earlier = _count_released(ledger, account) if plan.about.earlier else None
-                certificate = _write_public(draft, prepared, sample, release, earlier, tell)
+                certificate = _write_public(
+                    draft, prepared, sample, release, tell, looks=looks, earlier=earlier
+                )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
                 write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
@@ -120,7 +125,14 @@ def make_release(
 
 
 def _write_public(
-    draft: Draft, prepared: Prepared, sample: Release, release: str, earlier: int | None, tell: Progress
+    draft: Draft,
+    prepared: Prepared,
+    sample: Release,
+    release: str,
+    tell: Progress,
+    *,
+    looks: int,
+    earlier: int | None,
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
     plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
@@ -135,6 +147,7 @@ def _write_public(
     not_covered = [write_caveat("C28")]
     if prepared.withheld:
         not_covered.append(write_caveat("C29", ", ".join(prepared.withheld)))
+    not_covered.append(write_looks(looks))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     certificate = Certificate.build(
         sample.guarantee,
@@ -151,6 +164,7 @@ def _write_public(
         unit=plan.public().unit,
         about={name: text for name in ABOUT if (text := getattr(plan.about, name)) is not None},
         earlier_releases=earlier,
+        looks=looks,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
@@ -199,7 +213,10 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     who = "who is in the table, in which order, how many records there are"
     pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
     kind = prepared.table.schema.field(outcome).type
-    pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
+    if plan.settings.declared is not None:
+        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.declared}", _DECLARED)]
+    elif plan.settings.written_as is None:
+        pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
     if plan.missing == "drop":
         what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"
         pairs += [(what, "The plan says missing: drop.")]
@@ -210,10 +227,11 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
     """Warns of what the owner should know before a fit is waited for."""
     plan = prepared.plan
     budgeted = [balance.relation for balance in balances if balance.budget is not None]
-    if budgeted and plan.relation not in budgeted:
+    if budgeted and not {plan.relation, WITHHELD} & {*budgeted}:
         _warn(
             f"This data has a budget under '{budgeted[0]}', but none under '{plan.relation}', from which "
-            "this release pays. Prices under different relations do not add up: set a budget for each in use."
+            "this release pays. Prices under different relations do not add up: set a budget under "
+            f"'{WITHHELD}', which every release pays from as well."
         )
     for note in prepared.source.notes:
         _warn(f"Reading the data: {note}")

@@ -12,7 +12,7 @@ from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Source
-from hedgerow.tables.formula import parse
+from hedgerow.tables.formula import parse, split
 from hedgerow.tables.table import Table
 
 
@@ -54,7 +54,10 @@ def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
-    source = formats.read(plan.data, **vars(plan.read))
+    # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
+    withholds = plan.settings.model.domain.usable is not None
+    numbers = [split(plan.settings.formula)[0]] if withholds else []
+    source = formats.read(plan.data, **vars(plan.read), numbers=numbers)
     whole = Table.of(source.frame)
     formula = parse(plan.settings.formula, whole)
     outcome, predictors = formula.outcome, formula.predictors
@@ -83,7 +86,8 @@ def prepare(plan: Plan) -> Prepared:
             f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
             "of the copies; what they may say of the protected one goes under outputs.dictionary."
         )
-    source, dropped = _drop_incomplete(plan, source, (outcome, *predictors))
+    needed = predictors if withholds and plan.missing == "refuse" else (outcome, *predictors)
+    source, dropped = _drop_incomplete(plan, source, needed)
     columns, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
     released = tuple(name for name in columns if name not in left_out)

@@ -1,4 +1,8 @@
-"""Trials: what a plan would cost and lose, fitted and thrown away. Confidential; nothing is written."""
+"""Trials: what a plan would cost and lose, fitted and thrown away. Confidential.
+
+Nothing is released, so that nothing is paid; but whoever chooses by what is shown here has looked. The ledger
+counts it, and the certificate of a release says how often its data was looked at.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +21,8 @@ from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL, RENYI
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
-from hedgerow.release.ledger import Balance, Ledger, ledger_path
+from hedgerow.release.ledger import Balance, open_ledger
+from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.synthesizer import Synthesizer
@@ -32,7 +37,8 @@ class Cost:
     """What a plan would spend, and from where; confidential."""
 
     account: str  # the dataset's name, or what it is called without one
-    balance: Balance | None  # None: nothing was recorded for this data under this relation
+    # By relation: the price (None: none is claimed), and what was recorded for this data under it.
+    accounts: list[tuple[str, float | None, Balance | None]]
     prices: list[Row]
     advice: str  # whether more draws would raise the price, or how well a box fits
     wider: list[Row]  # what wider boxes would cost, for a strict plan
@@ -46,7 +52,7 @@ def _local_bound(plan: Plan) -> str:
 
 def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     """The standards side by side; those with a range if the plan has one."""
-    prepared = _read(plan, progress)
+    prepared = _look(plan, "compare", progress)
     # Unweighted has no weights to scale down, so that it meets no target.
     standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.settings.epsilon is None else {}
     standards["adp"] = ADP()
@@ -58,7 +64,8 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     progress("fitting")
     asked = plan.settings
     own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
-    terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name != "bound"}
+    told = {"bound"} if asked.bound == RENYI else {"bound", "delta"}  # under other bounds nobody chose a δ
+    terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     comparison = compare(
         asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
         left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
@@ -73,7 +80,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
     """One row per target: the scale it needs, what one copy costs then, what is lost."""
-    prepared, copies = _read(plan, progress), plan.settings.copies
+    prepared, copies = _look(plan, "calibrate", progress), plan.settings.copies
     together = copies > 1 and plan.settings.bound == RENYI  # then there is no share for one copy
     rows = []
     for target in sorted(set(targets)):
@@ -97,7 +104,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
 
 def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress: Progress) -> Audit:
     """Fit the plan, then withhold outcomes one by one and see what changes."""
-    prepared = _read(plan, progress)
+    prepared = _look(plan, "audit", progress)
     progress("fitting")
     synth = prepared.fit()
     progress("withholding outcomes")
@@ -106,7 +113,7 @@ def audit_plan(plan: Plan, *, riskiest: int | None, sample: int | None, progress
 
 def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progress) -> Attack:
     """Fit the plan, then try to tell from copies whether one outcome was used."""
-    prepared = _read(plan, progress)
+    prepared = _look(plan, "attack", progress)
     progress("fitting")
     synth = prepared.fit()
     progress("attacking")
@@ -115,7 +122,7 @@ def attack_plan(plan: Plan, *, record: int | None, trials: int, progress: Progre
 
 def contract(plan: Plan, *, progress: Progress) -> list[Row]:
     """Each bound against the number of records, on nested subsamples."""
-    prepared = _read(plan, progress)
+    prepared = _look(plan, "contraction", progress)
     progress("refitting on subsamples")
     left_out, keep = prepared.withheld, plan.outputs.keep
     make, table = prepared.synthesizer, prepared.table
@@ -125,18 +132,22 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
 def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
     prepared, asked = _read(plan, progress), plan.settings
-    account, balance = plan.dataset or "this data, without a name", None
-    place = ledger_path(plan.ledger)
-    if place.exists():  # opening a ledger would begin one
-        with Ledger.open(place) as ledger:
-            fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
-            balances = ledger.check(
-                fingerprint=fingerprint, relation=plan.relation, epsilon=asked.epsilon, dataset=plan.dataset,
-                sketch=ledger.sketch(prepared.source.frame, prepared.outcome), new_dataset=new_dataset,
-            )  # fmt: skip
-        balance = next((each for each in balances if each.relation == plan.relation), None)
-    progress("fitting")
-    synth = prepared.fit()
+    account = plan.dataset or "this data, without a name"
+    with open_ledger(plan.ledger) as ledger:
+        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        request: dict[str, Any] = {"fingerprint": fingerprint, "dataset": plan.dataset}
+        request |= {"relation": plan.relation, "epsilon": asked.epsilon, "new_dataset": new_dataset}
+        request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
+        ledger.check(**request)
+        ledger.look("cost", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
+        progress("fitting")
+        synth = prepared.fit()
+        charge = charge_of(synth, plan.relation)
+        balances = ledger.check(**request, bound=charge["bound"], withheld=charge["withheld"])
+    found = {each.relation: each for each in balances}
+    accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]
+    if plan.relation != WITHHELD:
+        accounts.append((WITHHELD, charge["withheld"], found.get(WITHHELD)))
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound
     pricing = synth._need().outcome.pricing
     prices = [
@@ -153,7 +164,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         prices.insert(0, {"bound": bound.name, **own})
     if not isinstance(synth.settings.model, Boxed):
         sure = "The price does not depend on draws."
-        return Cost(account, balance, prices, synth.outlook().advice() if bound.over_draws else sure, [])
+        return Cost(account, accounts, prices, synth.outlook().advice() if bound.over_draws else sure, [])
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
     standard, family, target = asked.standard, asked.family, asked.epsilon
@@ -162,7 +173,16 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         epsilon = target / asked.copies
         costs = box_cost(asked.formula, prepared.table, standard.box, epsilon=epsilon, family=family)
         wider = _rows(costs)
-    return Cost(account, balance, prices, advice, wider)
+    return Cost(account, accounts, prices, advice, wider)
+
+
+def _look(plan: Plan, what: str, progress: Progress) -> Prepared:
+    """The plan's data, once the ledger has counted that it is looked at."""
+    prepared = _read(plan, progress)
+    with open_ledger(plan.ledger) as ledger:
+        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        ledger.look(what, fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
+    return prepared
 
 
 def _read(plan: Plan, progress: Progress) -> Prepared:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Matrix, PerRecord
+from hedgerow.arrays import Mask, Matrix, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.formula import Formula, parse, shorten
@@ -26,6 +26,7 @@ LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
 _MOST_COLUMNS = 10_000
 _MOST_CELLS = 500_000_000  # 4 GB
+_NO_VALUE = 1.0  # in place of an outcome that is not there: any number that every model describes
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +51,7 @@ class Design:
     aliases: Mapping[str, str] = field(default_factory=dict)  # column name → name it has in spec
     public: Mapping[str, Column] = field(default_factory=dict)  # further columns the model asked for
     levels: tuple[Any, ...] | None = None  # labels of the outcome, of which values are the places
+    present: Mask | None = None  # outcomes that are there, confidential; the others' values mean nothing
 
     @property
     def records(self) -> int:
@@ -79,11 +81,13 @@ def build(
     table: Table,
     also: Sequence[str] = (),
     classes: Callable[[Table, str], tuple[Any, ...] | None] | None = None,
+    usable: Callable[[PerRecord], Mask] | None = None,
 ) -> Design:
     """Check the formula, then encode the table.
 
     `also` names public columns that the model reads itself; `classes` says which labels an outcome that is
-    not numbers may have, in order: its values are then their places from 0 up.
+    not numbers may have, in order: its values are then their places from 0 up. `usable` says which outcomes
+    the model can describe, where the others, missing ones among them, count as withheld.
     """
     parsed = parse(formula, table)
     if parsed.outcome in also:
@@ -92,7 +96,13 @@ def build(
             "unchanged, so this would publish it. Give it another column."
         )
     levels = classes(table, parsed.outcome) if classes is not None else None
-    values = table.outcome(parsed.outcome, levels)
+    present = None
+    if usable is None:
+        values = table.outcome(parsed.outcome, levels)
+    else:
+        values = table.gappy_numbers(parsed.outcome)
+        present = usable(values)
+        values = np.where(present, values, _NO_VALUE)
     table.require_complete(parsed.predictors)
     matrix, columns, spec = _encode(parsed, table)
     _check_rank(matrix, columns)
@@ -101,7 +111,9 @@ def build(
         codes, count = table.codes(name)
         public[name] = Column(codes, count, table.numbers(name) if table.is_numeric(name) else None)
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
-    return Design(parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels)
+    return Design(
+        parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present
+    )
 
 
 def check_sigma(design: Design, where: str) -> None:

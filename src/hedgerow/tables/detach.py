@@ -92,5 +92,7 @@ def _detach_polars(native: Any, protected: str) -> Any:
         else:
             # A text of polars points into buffers that hold the rows outside a slice as well.
             arrow = _own_column(native.select(column.name).to_arrow().column(0), is_protected=False)
-            own.append(pl.Series(column.name, arrow).cast(kind))
+            series = pl.Series(column.name, arrow)
+            # A nested type may list levels that no row has; such a category comes back without a fixed list.
+            own.append(series if kind.is_nested() else series.cast(kind))
     return pl.DataFrame(own)

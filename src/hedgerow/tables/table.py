@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array, Mask, PerRecord
 from hedgerow.errors import DataError, list_some
 from hedgerow.tables.detach import detach
-from hedgerow.tables.values import ANYWHERE, Grid, Support
+from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,15 +112,21 @@ class Table:
         self.require([name])
         dtype = self.frame[name].dtype
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
+            spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
             raise DataError(
                 f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
-                "type."
+                f"type.{spelled * (dtype == nw.String)}"
             )
 
     def numbers(self, name: str) -> PerRecord:
         """A numeric column without missing or infinite values, as float64."""
         self._require_numeric(name)
         self.require_complete([name])
+        return self._floats(name)
+
+    def gappy_numbers(self, name: str) -> PerRecord:
+        """A numeric column as float64, a missing value as NaN."""
+        self._require_numeric(name)
         return self._floats(name)
 
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
@@ -247,7 +253,10 @@ class Table:
     def index_levels(self) -> "list[PerRecord | NDArray[np.str_]]":
         """The index of a pandas table, which copies have too, as `cells`; none where it only counts rows."""
         index = getattr(self.native, "index", None) if is_pandas_like_dataframe(self.native) else None
-        if index is None or np.array_equal(np.asarray(index), np.arange(self.rows)):
+        if index is None:
+            return []
+        # A comparison with a missing label has no answer.
+        if index.nlevels == 1 and not index.hasnans and np.array_equal(index, np.arange(self.rows)):
             return []
         levels = {str(level): index.get_level_values(level) for level in range(index.nlevels)}
         table = Table(nw.from_native(type(self.native)(levels), eager_only=True))
@@ -272,9 +281,14 @@ class Table:
         return Table(self.frame.filter(keep.tolist()))
 
     def with_column(
-        self, name: str, values: PerRecord, levels: Sequence[Any] | None = None, support: Support = ANYWHERE
+        self,
+        name: str,
+        values: PerRecord,
+        levels: Sequence[Any] | None = None,
+        support: Support = ANYWHERE,
+        declared: Declared | None = None,
     ) -> Any:
-        """The native table with one column replaced, its type kept; with levels, values are their places.
+        """The native table with one column replaced, in its declared type or its own; levels go by place.
 
         Numbers become the nearest value that the type has and the support holds. A category gets the levels
         as its classes: those of the table may be the ones that happen to occur in it.
@@ -283,7 +297,11 @@ class Table:
         # Pandas has several types for one narwhals type (Int64 and int64): the very one is kept.
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
         if levels is None:
-            cells: NDArray[Any] = support.within(values, Grid.of(dtype))
+            if declared is not None:
+                dtype, own = declared.dtype, None
+                cells: NDArray[Any] = declared.nearest(values, support)
+            else:
+                cells = support.within(values, Grid.of(dtype))
             if dtype.is_integer():
                 cells = cells.astype(str(dtype).lower())
         elif hasattr(own, "categories"):

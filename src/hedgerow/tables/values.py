@@ -4,18 +4,19 @@
     >>> positive.within(np.array([0.3, 2.6]), whole).tolist()
     [1.0, 3.0]
 
-A copy is written in the type of the confidential column. Rounding into that type must not leave the support:
-a duration of 0.3 becomes 1 in a column of whole numbers, not a zero that its family rules out.
+A copy is written in the type that the owner declares of the column, or else in that of the confidential
+column. Rounding into that type must not leave the support: a duration of 0.3 becomes 1 in a column of whole
+numbers, not a zero that its family rules out.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import narwhals as nw
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_count, is_finite
 
 _DIGITS = 15  # decimal digits that a float64 holds
 
@@ -112,3 +113,69 @@ class Support:
 
 
 ANYWHERE = Support()
+Kind = Literal["number", "integer"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the owner declares of the outcome's values, without looking at them: copies are written so.
+
+        >>> money = Declared("number", decimal_places=2, range_min=0)
+        >>> money.nearest(np.array([-3.0, 2.718])).tolist()
+        [0.0, 2.72]
+
+    Copies are rounded and moved into the limits, which is post-processing. The confidential values are not
+    held against it. The words are those of SDV's metadata.
+    """
+
+    type: Kind
+    decimal_places: int | None = None
+    range_min: float | None = None
+    range_max: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.type not in get_args(Kind):
+            raise SettingError(f"Declared: type must be 'number' or 'integer', got {self.type!r}.")
+        digits = self.decimal_places
+        if digits is not None and (
+            self.type == "integer" or not is_count(digits) or not 0 <= digits <= _DIGITS
+        ):
+            raise SettingError(
+                f"Declared: decimal_places must be a whole number from 0 to {_DIGITS}, for type 'number', "
+                f"got {digits!r} for '{self.type}'."
+            )
+        ends = self.range_min, self.range_max
+        if not all(end is None or is_finite(end) for end in ends):
+            raise SettingError("Declared: range_min and range_max must be finite. Leave out what is unknown.")
+        if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
+            raise SettingError(
+                f"Declared: range_min must be below range_max, got {ends[0]!r} and {ends[1]!r}."
+            )
+        self.nearest(np.zeros(0))  # refuses limits between which there is no value
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the column."""
+        return nw.Int64() if self.type == "integer" else nw.Float64()
+
+    def nearest(self, values: PerRecord, support: Support = ANYWHERE) -> PerRecord:
+        """For each value the nearest of those declared that lies in the support."""
+        if self.range_min is not None and self.range_min > support.lower:
+            support = replace(support, lower=self.range_min, above=False)
+        if self.range_max is not None and self.range_max < support.upper:
+            support = replace(support, upper=self.range_max, below=False)
+        grid, digits = Grid.of(self.dtype), self.decimal_places
+        if digits is None:
+            return support.within(values, grid)
+        step = 10.0**-digits
+        most = step * 2.0**53  # beyond it floating-point numbers are coarser than the decimals
+        return np.round(support.within(values, Grid(-most, most, step)), digits)
+
+    def __str__(self) -> str:
+        numbers = {
+            "decimal places": self.decimal_places,
+            "at least": self.range_min,
+            "at most": self.range_max,
+        }
+        given = [f"{name} {value:.15g}" for name, value in numbers.items() if value is not None]
+        return ", ".join([f"type {self.type}", *given])

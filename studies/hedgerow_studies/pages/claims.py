@@ -11,7 +11,7 @@ import hedgerow as hr
 from hedgerow.mechanism.calibrate import TRIES
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BOUNDS, LIPSCHITZ, LOCAL, OSCILLATION, Bound
-from hedgerow.privacy.claims.caveats import CAVEATS, CLAIMS, Reason, write_caveat
+from hedgerow.privacy.claims.caveats import CAVEATS, CLAIMS, FORMER, Reason, write_caveat
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import Standard
@@ -46,6 +46,13 @@ WHEN: dict[str, dict[str, Any]] = {
     "copies are corrected": {"corrected": 1},
     "a model sampled by Markov chain": {"independent": False},
     "a seed was set": {"seeded": True},
+}
+# What a release adds, under any bound.
+ADDED = {
+    "C28": "always",
+    "C29": "a column is used and not released",
+    "C31": "no look at the data was counted",
+    "C32": "looks at the data were counted",
 }
 
 
@@ -103,9 +110,10 @@ def caveats() -> dict[str, dict[str, str]]:
                 continue
             for sentence in guarantee(**given).caveats():
                 table.setdefault(sentence, {}).setdefault(bound.name, when)
-    # What a release adds, under any bound.
-    for id, when in (("C28", "always"), ("C29", "a column is used and not released")):
+    for id, when in ADDED.items():
         table[write_caveat(id, "…")] = dict.fromkeys((bound.name for bound in BOUNDS), when)
+    for id in FORMER:
+        table[write_caveat(id)] = {}
     return table
 
 
@@ -157,6 +165,7 @@ def page() -> str:
         sentence = reason.text.replace("{}", "…")
         under = table[sentence]
         reasons = ", or ".join(dict.fromkeys(when for when in under.values() if when != "always"))
+        reasons = "former certificates" if id in FORMER else reasons
         marks = ["●" if under.get(name) == "always" else "○" if name in under else "" for name in names]
         lines.append(f"| {id} | {sentence} | {reasons} | {' | '.join([*marks, *_origin(reason)])} |")
     lines += [

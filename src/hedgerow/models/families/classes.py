@@ -134,7 +134,8 @@ class Classes(Numbers):
         if self.lower is None or self.upper is None:
             raise SettingError(
                 f"family='{self.family}' needs its classes, in order: levels=[...], or lower= and upper= for "
-                "whole numbers. They must be public, so they are not read from the data."
+                f'whole numbers (--family "{{kind: {self.family}, lower: 1, upper: 5}}"). They must be '
+                "public, so they are not read from the data."
             )
         return tuple(float(place) for place in range(int(self.lower), int(self.upper) + 1))
 

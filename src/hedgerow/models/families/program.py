@@ -116,7 +116,7 @@ class Coefficients(dist.Distribution):  # type: ignore[misc]  # NumPyro is untyp
         self.contrasts, self.centre, self.root = contrasts, centre, root
         super().__init__(event_shape=jnp.shape(mean))
 
-    @constraints.dependent_property(is_discrete=False, event_dim=1)  # type: ignore[untyped-decorator]
+    @constraints.dependent_property(is_discrete=False, event_dim=1)  # type: ignore[untyped-decorator]  # too
     def support(self) -> Any:
         return _Affine(self.centre, self.root)
 

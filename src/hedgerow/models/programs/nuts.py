@@ -150,7 +150,12 @@ def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: 
                 result = running.wait(timeout=_POLL)
             except TimeoutError:
                 _report_drawn(drawn[0], settings, draws)
-    except RuntimeError as problem:
+    except BaseException as problem:
+        # Where two chains fail at once nutpie may panic instead of raising, which is no Exception.
+        panicked = bool(problems) and not isinstance(problem, KeyboardInterrupt | SystemExit)
+        if not panicked and not isinstance(problem, RuntimeError):
+            running.cancel()  # an interrupt must stop the background threads, too
+            raise
         first = problems[0] if problems else problem
         if isinstance(first, HedgerowError):
             raise first from None
@@ -158,9 +163,6 @@ def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: 
             f"nutpie could not sample the program ({type(first).__name__}). Rescale the outcome or give "
             "tighter priors; sampler='numpyro' may tell more."
         ) from None
-    except BaseException:  # an interrupt must stop the background threads, too
-        running.cancel()
-        raise
     _report_drawn(settings.chains * (settings.warmup + draws), settings, draws)
     return Chains(
         np.asarray(result["posterior"]["position"], dtype=np.float64),
@@ -169,14 +171,14 @@ def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: 
 
 
 def _note_problems(function: Callable[..., Any], problems: list[Exception]) -> Callable[..., Any]:
-    """The function, its exceptions noted: from a thread of nutpie's only a RuntimeError comes back."""
+    """The function, its exceptions noted, and kept from nutpie, which prints them when it panics."""
 
     def call(*given: Any) -> Any:
         try:
             return function(*given)
         except Exception as problem:
             problems.append(problem)
-            raise
+            raise RuntimeError("noted by hedgerow") from None
 
     return call
 

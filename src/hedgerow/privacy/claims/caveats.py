@@ -10,7 +10,8 @@ test (of the fact, or for what can only be said: that it is said), and the page 
 measured. So has the claim under each bound, by the bound's name. `docs/claims.md` is the table of all;
 `hedgerow verify --why ID` prints one.
 
-A sentence that is changed is a new one with the next id: certificates that have the former are about.
+A sentence that is changed is a new one with the next id, and the former stays in `FORMER`: certificates that
+have it are about.
 """
 
 import re
@@ -216,7 +217,30 @@ CAVEATS: Mapping[str, Reason] = _read(
         "Columns that were used and not released ({}) are not protected either.",
         "Standards", "release/test_folder.py::test_columns_can_be_left_out_of_the_copies",
     ),
+    (
+        "C30",
+        "It is a statement about releases: that a run ended without one, because the file could not be read, "
+        "held no numbers in the protected column or the ledger refused, and how long a run took are not "
+        "covered.",
+        "Strict mode",
+        "release/test_strict_neighbours.py::test_one_cell_changes_neither_exit_code_nor_messages_nor_files",
+    ),
+    (
+        "C31",
+        "No look at the confidential data was counted before this release; choices made by looks that nobody "
+        "counted are not covered.",
+        "The mechanism",
+        "release/test_charges.py::test_a_certificate_whose_looks_were_changed_contradicts_itself",
+    ),
+    (
+        "C32",
+        "The confidential data was looked at {} before this release, as far as that was counted: choices "
+        "made by what was seen are not covered.",
+        "The mechanism", "release/test_charges.py::test_looks_are_counted_shown_and_certified",
+    ),
 )  # fmt: skip
+
+FORMER = ("C10",)  # said by certificates of former versions of hedgerow alone
 
 # The claim itself, by the name of its bound.
 CLAIMS: Mapping[str, Reason] = _read(
@@ -255,6 +279,11 @@ CLAIMS: Mapping[str, Reason] = _read(
 def write_caveat(id: str, *names: str) -> str:
     """The sentence of an id, with names where it has room for them."""
     return CAVEATS[id].text.format(*names)
+
+
+def write_looks(looks: int) -> str:
+    """What is not covered because of looks at the data beforehand, by their number."""
+    return write_caveat("C32", "once" if looks == 1 else f"{looks} times") if looks else write_caveat("C31")
 
 
 def find_id(sentence: str) -> str | None:

@@ -13,11 +13,12 @@ updated or deleted: a change of state is a new row.
 
 Formal guarantee: for each dataset and neighbour relation with a budget, the ε of all reservations that are
 not void sums, in exact decimal arithmetic, to at most the budget in force when each was made, whatever the
-number of processes; and the price of every release of the same data is in one account (see `fingerprint` for
-what the same data is). Other versions of the data are in one account as far as they carry one name. Where the
-name is left out or new, a version or part is recognised and asked about if enough of what singles out its
-records is unchanged (see `sketch`); one in which nothing is, by chance or intent, is other data to the
-ledger, and whoever answers that data is new is believed.
+number of processes. Under the relation "withheld" the sum is over all releases, those under other relations
+at their price with an outcome withheld (see `charges`). And the price of every release of the same data is in
+one account (see `fingerprint` for what the same data is). Other versions of the data are in one account as
+far as they carry one name. Where the name is left out or new, a version or part is recognised and asked about
+if enough of what singles out its records is unchanged (see `sketch`); one in which nothing is, by chance or
+intent, is other data to the ledger, and whoever answers that data is new is believed.
 
 And no release is void of which hedgerow made a copy visible, however processes are stopped, killed or
 interleaved. The copies appear by one rename of a draft, after `begin_publishing`. If void is recorded first,
@@ -27,6 +28,7 @@ between the two (a ledger restored from a backup, see `reseal`) the draft has to
 reservation that names no place, as those of earlier versions, void rests on the statement in its note.
 """
 
+import getpass
 import math
 import os
 import re
@@ -40,6 +42,7 @@ from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
 from hedgerow.release.folder import Draft, check_outside_releases
 from hedgerow.release.ledger.accounts import (
     CLOSING,
+    LOOKED,
     Account,
     Balance,
     account,
@@ -47,12 +50,14 @@ from hedgerow.release.ledger.accounts import (
     match_name,
     pending,
 )
+from hedgerow.release.ledger.charges import WITHHELD
 from hedgerow.release.ledger.datasets import NAMED, OPTIONAL, REQUIRED, names_required, settle_dataset
 from hedgerow.release.ledger.store import Entry, Store, format_head
 
 __all__ = ["Balance", "Entry", "Ledger", "format_head", "ledger_path", "open_ledger"]
 
 VARIABLE, OVERRIDE = "HEDGEROW_LEDGER", "HEDGEROW_LEDGER_OVERRIDE"
+_LEAST = 5e-324  # a price before it is known
 _OUTCOMES = ("spent", "void")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -116,12 +121,18 @@ class Ledger(Store):
         new_dataset: bool = False,
         release: str | None = None,
         place: str | None = None,
+        bound: str | None = None,
+        delta: float | None = None,
+        curve: str | None = None,
+        withheld: float | None = None,
         note: str = "",
     ) -> Entry:
         """Records a spend before its copies become visible, or raises `BudgetError` with what remains.
 
         `epsilon` is the price of all copies together. None says that nothing is claimed: it is refused under
         a budget, and uses up any budget that is set later. `place` is where the release folder will be.
+        `bound`, `delta`, `curve` and `withheld` come from `charges.charge_of`: with them a release under
+        another relation than "withheld" has to be covered by that relation's budget too.
         `new_dataset` answers what is asked about data that looks like another dataset (see `datasets`).
         """
         if epsilon is not None:
@@ -137,14 +148,15 @@ class Ledger(Store):
                 name = _as_written(rows, dataset)
                 self._add(rows, NAMED, dataset=name, fingerprint=unnamed, note="taken over: it looks alike")
             holder = account(rows, dataset, fingerprint)
-            _check_budget(holder, relation, epsilon)
+            _check_budgets(holder, relation, epsilon, bound, withheld)
             # Data that is known under a name stays with it, also when the name is left out.
             name = holder.name if holder.name != fingerprint else None
             if any(entry.fingerprint == fingerprint and entry.sketch == sketch for entry in rows):
                 sketch = None  # once is enough
             if new_dataset:
                 note = "; ".join([*filter(None, [note]), "said to be a new dataset"])
-            price = {"relation": relation, "epsilon": epsilon, "copies": copies}
+            price = {"relation": relation, "epsilon": epsilon, "copies": copies, "bound": bound}
+            price |= {"delta": delta, "curve": curve, "withheld": withheld}
             which = {"dataset": name, "fingerprint": fingerprint, "plan": plan, "release": release}
             return self._add(rows, "reserved", **price, **which, sketch=sketch, place=place, note=note)
 
@@ -157,18 +169,34 @@ class Ledger(Store):
         dataset: str | None = None,
         sketch: str | None = None,
         new_dataset: bool = False,
+        bound: str | None = None,
+        withheld: float | None = None,
     ) -> list[Balance]:
         """Raises what `reserve` would say about the budget, and returns the data's accounts.
 
-        Nothing is recorded: ask before a long fit, and reserve after it all the same.
+        Nothing is recorded: ask before a long fit, and reserve after it all the same. Before it the price
+        with an outcome withheld is not known; a budget of which nothing remains refuses it all the same.
         """
         _check_names(relation, dataset, fingerprint)
         rows = self.entries()
         unnamed = settle_dataset(rows, dataset, fingerprint, sketch, new=new_dataset)
         named = [Entry(-1, "", NAMED, dataset=dataset, fingerprint=each) for each in unnamed]
         holder = account([*rows, *named], dataset, fingerprint)
-        _check_budget(holder, relation, epsilon)
+        if bound is None:
+            bound, withheld = "unknown yet", _LEAST
+        _check_budgets(holder, relation, epsilon, bound, withheld)
         return holder.balances()
+
+    def look(self, what: str, *, fingerprint: str, dataset: str | None = None, plan: str = "") -> Entry:
+        """Records that somebody is about to be shown something of the data, by which command."""
+        _check_names(WITHHELD, dataset, fingerprint)
+        with self._transaction() as rows:
+            which = {"dataset": _as_written(rows, dataset), "fingerprint": fingerprint, "plan": plan or None}
+            return self._add(rows, LOOKED, **which, look=what, who=_user_name())
+
+    def looks(self, *, dataset: str | None = None, fingerprint: str | None = None) -> list[Entry]:
+        """The looks at a dataset or at data that were counted, oldest first."""
+        return account(self.entries(), dataset, fingerprint).looks
 
     def begin_publishing(self, release: str, *, certificate: str) -> Entry:
         """Records that copies are about to become visible; raises if their reservation is not open."""
@@ -186,6 +214,11 @@ class Ledger(Store):
         with self._transaction() as rows:
             states = _open_states(rows, release)
             announced = states[-1].certificate
+            if len(states) == 1 and states[0].place is not None and not _was_resealed(rows, states):
+                raise LedgerError(
+                    f"release {release!r} was never about to be published, so that no folder is its release. "
+                    "Settle it as void, or as spent."
+                )
             if certificate and announced and certificate != announced:
                 raise LedgerError(
                     f"release {release!r} was to be published with another certificate than this one. Pass "
@@ -205,7 +238,8 @@ class Ledger(Store):
             raise SettingError(f"outcome {outcome!r} is not one of {', '.join(_OUTCOMES)}.")
         if outcome == "void" and not note.strip():
             raise SettingError(
-                "void needs a note that says who states that no copy became visible, and why. Pass note."
+                "void needs a note that says who states that no copy became visible, and why. Pass --note "
+                "(note=)."
             )
         with self._transaction() as rows:
             states = _open_states(rows, release)
@@ -252,7 +286,10 @@ class Ledger(Store):
     def export(self) -> dict[str, Any]:
         """Rows and accounts as JSON can hold them."""
         count, last = self.head()
-        balances = [asdict(b) | {"spent": None if math.isinf(b.spent) else b.spent} for b in self.balance()]
+        balances = [
+            {name: None if value == math.inf else value for name, value in asdict(balance).items()}
+            for balance in self.balance()
+        ]
         return {
             "version": 1,
             "head": {"count": count, "hash": last},
@@ -298,11 +335,19 @@ def open_ledger(named: str | None) -> Ledger:
     return Ledger.open(path)
 
 
-def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None:
+def _check_budgets(
+    holder: Account, relation: str, epsilon: float | None, bound: str | None, withheld: float | None
+) -> None:
+    asked = "a release that claims no ε" if epsilon is None else f"ε {epsilon!r}"
+    _check_budget(holder, relation, epsilon, asked)
+    if relation != WITHHELD and bound is not None:  # the price is confidential, so that it is not named
+        _check_budget(holder, WITHHELD, withheld, "the price of this release with an outcome withheld")
+
+
+def _check_budget(holder: Account, relation: str, epsilon: float | None, asked: str) -> None:
     budget, spent = holder.budget(relation), holder.spent(relation)
     if budget is not None and (epsilon is None or spent is None or spent + exact(epsilon) > budget):
         left = holder.remaining(relation)
-        asked = "a release that claims no ε" if epsilon is None else f"ε {epsilon!r}"
         raise BudgetError(
             f"{asked} exceeds what remains for {holder.name!r} under {relation!r}: {left!r} of "
             f"{float(budget)!r}. Ask for less, or have the budget raised.",
@@ -312,8 +357,20 @@ def _check_budget(holder: Account, relation: str, epsilon: float | None) -> None
 
 def _as_written(rows: list[Entry], dataset: str | None) -> str | None:
     """The name as the ledger first had it."""
-    same = (e.dataset for e in rows if dataset and e.dataset and match_name(e.dataset) == match_name(dataset))
-    return next(same, dataset)
+    names = (e.dataset for e in rows if e.dataset is not None and e.event != LOOKED)
+    return next((n for n in names if dataset and match_name(n) == match_name(dataset)), dataset)
+
+
+def _user_name() -> str:
+    """Who runs this process, by the operating system and not by a variable that anybody sets."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:  # not on this system
+        return getpass.getuser()
+    except KeyError:  # a user without a name
+        return f"user {os.getuid()}"
 
 
 def _open_states(rows: list[Entry], release: str) -> list[Entry]:
@@ -328,7 +385,7 @@ def _open_states(rows: list[Entry], release: str) -> list[Entry]:
 
 def _carried(states: list[Entry]) -> dict[str, Any]:
     """What every row of a release repeats."""
-    same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release")
+    same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release", "bound", "delta")
     return {name: getattr(states[0], name) for name in same}
 
 
@@ -340,12 +397,17 @@ def _check_unseen(states: list[Entry], rows: list[Entry], draft: Draft | None) -
             f"release {release!r} is in place, in {draft.out.name}. Settle it as released: --release FOLDER."
         )
     withdrawn = draft is not None and draft.withdraw()
-    resealed = any(entry.event == "resealed" for entry in rows[states[0].id :])
-    if not withdrawn and (len(states) > 1 or (draft is not None and resealed)):
+    lost = draft is not None and _was_resealed(rows, states)
+    if not withdrawn and (len(states) > 1 or lost):
         raise LedgerError(
             f"release {release!r} was about to be published, or may have been, and its draft is not where it "
             "was: copies may be visible. Settle it as released with its folder, or as spent."
         )
+
+
+def _was_resealed(rows: list[Entry], states: list[Entry]) -> bool:
+    """Whether rows of a release may be missing: the ledger was restored since it was reserved."""
+    return any(entry.event == "resealed" for entry in rows[states[0].id :])
 
 
 def _amount(value: float, what: str) -> float:

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from hedgerow.errors import LedgerError, list_some
-from hedgerow.release.ledger.accounts import match_name
+from hedgerow.release.ledger.accounts import LOOKED, match_name
 from hedgerow.release.ledger.overlap import read_features, share_rows
 from hedgerow.release.ledger.store import Entry
 
@@ -39,6 +39,7 @@ def settle_dataset(
     rows: Sequence[Entry], dataset: str | None, fingerprint: str, sketch: str | None, *, new: bool
 ) -> tuple[str, ...]:
     """The fingerprints of unnamed data that the name takes over; raises where the owner must answer first."""
+    rows = [entry for entry in rows if entry.event != LOOKED]  # looking at data names nothing
     written = {match_name(e.dataset): e.dataset for e in reversed(rows) if e.dataset is not None}
     owners = {e.fingerprint: match_name(e.dataset) for e in rows if e.fingerprint and e.dataset is not None}
     name = match_name(dataset) if dataset is not None else owners.get(fingerprint)

@@ -6,7 +6,9 @@ produce, when it is opened and again inside each transaction, before anything in
 
 Version 2 gave the digest of a certificate a column of its own. Until then it stood in the note of a released
 row; such rows stay as they are, and `Entry.certificate_digest` finds it in either place. Version 3 added what
-an entry's data resembles (`sketch`) and where its release is put (`place`).
+an entry's data resembles (`sketch`) and where its release is put (`place`). Version 4 added what a price says
+(`bound`, `delta`, `curve`), what the release costs with the outcome withheld (`withheld`), and who looked at
+data by which command (`look`, `who`).
 """
 
 import sqlite3
@@ -40,6 +42,10 @@ STEPS = {
     3: (
         "ALTER TABLE entries ADD COLUMN sketch TEXT",
         "ALTER TABLE entries ADD COLUMN place TEXT",
+    ),
+    4: tuple(
+        f"ALTER TABLE entries ADD COLUMN {column}"
+        for column in ("bound TEXT", "delta REAL", "curve TEXT", "withheld REAL", "look TEXT", "who TEXT")
     ),
 }
 VERSION = max(STEPS)

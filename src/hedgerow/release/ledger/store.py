@@ -41,7 +41,7 @@ class Entry:
 
     id: int
     time: str  # UTC, ISO 8601
-    event: str  # budget, reserved, publishing, released, spent, void, resealed, named, names required …
+    event: str  # budget, reserved, publishing, released, spent, void, looked, resealed, named, …
     dataset: str | None = None
     fingerprint: str | None = None
     relation: str | None = None  # neighbour relation: the account that pays
@@ -52,6 +52,12 @@ class Entry:
     certificate: str | None = None  # digest, where copies are out; rows of version 1 have it in their note
     sketch: str | None = None  # samples of the data's cells, blinded, as JSON (see `sketch`)
     place: str | None = None  # of the release folder, as a file: address
+    bound: str | None = None  # what kind of ε this is; None: a row that says nothing but ε
+    delta: float | None = None  # that ε comes with, over all copies
+    curve: str | None = None  # Rényi divergences by order, as JSON (see `charges`)
+    withheld: float | None = None  # what the release costs with an outcome withheld, if that is not ε
+    look: str | None = None  # the command that showed something of the data
+    who: str | None = None  # the user that gave it
     note: str = ""
     previous: str = _FIRST
     hash: str = ""
@@ -65,7 +71,7 @@ class Entry:
 
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 _PLACES = ", ".join("?" for _ in fields(Entry))
-_LATER = ("sketch", "place")
+_LATER = ("sketch", "place", "bound", "delta", "curve", "withheld", "look", "who")
 _HEADLESS = "the .head file beside the ledger is gone (a backup without one: see hedgerow ledger reseal)."
 
 
@@ -196,7 +202,9 @@ class Store:
         without a head kept elsewhere nobody can tell whether there was anything.
         """
         if not note.strip():
-            raise SettingError("a ledger is resealed with a note that says who does it, and why. Pass note.")
+            raise SettingError(
+                "a ledger is resealed with a note that says who does it, and why. Pass --note (note=)."
+            )
         count, last = parse_head(kept) if kept is not None else (0, _FIRST)
         with self._transaction(resealing=True) as rows:
             if self._head_path.exists():
@@ -223,7 +231,7 @@ class Store:
             if entry.previous != last:
                 before = f"row {number} does not follow row {number - 1}"
                 wrong += [f"{before}: rows were changed, removed or reordered."]
-            if not hmac.compare_digest(self._hash(entry), entry.hash):
+            if not self._is_intact(entry):
                 wrong += [f"row {number} was changed."]
             last = entry.hash
         count, seen = self.head()
@@ -240,7 +248,7 @@ class Store:
             head = self._connection.execute("SELECT count, hash, seal FROM head").fetchone()
         if head is None:
             return 0, _FIRST
-        if not hmac.compare_digest(self._seal(head[0], head[1]), head[2]):
+        if not _is_same(self._seal(head[0], head[1]), head[2]):
             raise LedgerError(
                 f"{self._path.name}: the key beside it is not this ledger's key, or its head was changed. "
                 "Restore both."
@@ -278,11 +286,18 @@ class Store:
             # As in version 1, whose rows stay valid. Lists of 12 and of 13 values never have the same text,
             # so that a digest added to a row or taken from one changes its hash all the same.
             del values["certificate"]
-        # Likewise for version 3: a value that is there ends the list as a pair with its name, and no other
-        # item is a list.
+        # Likewise for what came later: a value that is there ends the list as a pair with its name, and no
+        # other item is a list.
         later = [[name, value] for name in _LATER if (value := values.pop(name)) is not None]
         content = json.dumps([*values.values(), *later], ensure_ascii=True, allow_nan=False)
         return hmac.digest(self._chain, content.encode(), "sha256").hex()
+
+    def _is_intact(self, entry: Entry) -> bool:
+        """Whether a row is as it was sealed; one with values that no row can have is not."""
+        try:
+            return _is_same(self._hash(entry), entry.hash)
+        except (TypeError, ValueError):  # no text, an infinite ε
+            return False
 
     def _seal(self, count: int, last: str) -> str:
         return hmac.digest(self._chain, f"head {count} {last}".encode(), "sha256").hex()
@@ -299,6 +314,11 @@ def parse_head(text: str) -> tuple[int, str]:
         raise SettingError(f"head {text!r:.90} is not COUNT:HASH, as hedgerow ledger head prints it.")
     count, _, last = text.partition(":")
     return int(count), last
+
+
+def _is_same(ours: str, theirs: object) -> bool:
+    """Whether what the file holds, which may be anything, is the hash that we compute."""
+    return isinstance(theirs, str) and hmac.compare_digest(ours.encode(), theirs.encode())
 
 
 def _head_of(rows: list[Entry]) -> tuple[int, str]:

@@ -155,6 +155,7 @@ class Plan:
             "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
             "family": _write_family(asked.family),
             "prior": None if asked.prior is None else parts.write_changes(asked.prior),
+            "declared": parts.write_declared(asked.declared),
             "standard": standard,
             "weights": None,
             "bound": None,

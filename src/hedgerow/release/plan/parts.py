@@ -42,6 +42,7 @@ from hedgerow.release.document import (
 )
 from hedgerow.tables.files import MISSING_WORDS, DictionaryEntry, Format
 from hedgerow.tables.files.csv_writer import FORMULAS
+from hedgerow.tables.values import Declared, Kind
 
 VERSION = 1
 NO_TARGET = "no-target"
@@ -248,6 +249,14 @@ class _Prior(Part):
     coefficients: dict[str, Pair] = optional("mean and standard deviation by design column")
 
 
+class _Declared(Part):
+    makes = Declared
+    type: Annotated[str, OneOf(get_args(Kind))] = needed("number or integer.")
+    decimal_places: Whole = optional("copies are rounded to so many", ge=0)
+    range_min: Finite = optional("copies are moved up to it")
+    range_max: Finite = optional("copies are moved down to it")
+
+
 class _Read(Part):
     makes = Read
     format: Annotated[str, OneOf(Format)] = optional("where the ending of the file does not say")
@@ -319,6 +328,9 @@ class PlanKeys(Record):
         "distribution of the protected column: a word, or one with what is public"
     )
     prior: _Prior = optional("chosen without looking at the protected column")
+    declared: _Declared = optional(
+        "type, decimals and limits of the protected column in the copies, chosen without looking at it"
+    )
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
     bound: Annotated[str, OneOf(tuple(bound.name for bound in LOCAL))] = optional(
@@ -375,6 +387,11 @@ def write_changes(value: Any) -> dict[str, Any]:
     default = vars(type(value)())
     changed = {name: item for name, item in vars(value).items() if item != default[name]}
     return {name: write_changes(item) if is_dataclass(item) else item for name, item in changed.items()}
+
+
+def write_declared(value: Declared | None) -> dict[str, Any] | None:
+    """What is declared of the outcome, as a file holds it."""
+    return None if value is None else {name: item for name, item in vars(value).items() if item is not None}
 
 
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:

@@ -28,13 +28,16 @@ from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
 from hedgerow.release.verify.consistency import certificate_problems, plan_problems
-from hedgerow.release.verify.files import count_records, digest, open_file, read_file, size_of
+from hedgerow.release.verify.files import count_records, digest, open_file, read_file, show_name, size_of
 
 if TYPE_CHECKING:  # a receiver verifies without the engine, and most without a ledger
     from hedgerow.release.ledger import Ledger
     from hedgerow.release.plan import Plan
 
 _LARGEST_SIGNATURE = 1 << 16  # bytes; one of RSA with 16384 bits has four thousand
+_ARMOURED = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=]+\r?\n)+-----END SSH SIGNATURE-----\r?\n?"
+)
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
@@ -96,11 +99,12 @@ def _compare(
     certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
-    problems = [f"{name} is missing." for name in sorted(expected - there)]
-    if added := sorted(map(_shown, there - expected - {SIGNATURE})):
+    missing = sorted(expected - there)
+    problems = [f"missing: {list_some(missing)}."] if missing else []
+    if added := sorted(map(show_name, there - expected - {SIGNATURE})):
         problems.append(f"added, and not known to the certificate: {list_some(added)}.")
     if beside:
-        found = list_some(sorted(map(_shown, beside)))
+        found = list_some(sorted(map(show_name, beside)))
         problems.append(f"beside {PUBLIC}, and no part of a release: {found}.")
     for name in sorted(copies.keys() & there):
         problems += _copy_problems(public / name, copies[name], certificate.records)
@@ -115,7 +119,9 @@ def _compare(
     if told is not None and told.lower() != sha256:
         problems.append(f"{CERTIFICATE} has the SHA-256 {sha256}, not the one that was passed.")
     signature, signer = _read_signature(public) if SIGNATURE in there else None, None
-    if signers is not None and signature is None:
+    if signature is not None and not _ARMOURED.fullmatch(signature):  # OpenSSH reads past what surrounds one
+        problems.append(f"{SIGNATURE} holds something else than one signature.")
+    elif signers is not None and signature is None:
         problems.append(f"it is not signed: there is no {SIGNATURE}.")
     elif signers is not None and signature is not None:
         from hedgerow.release.verify.openssh import find_signer
@@ -158,12 +164,7 @@ def _list_files(folder: Path) -> tuple[Path, set[str], set[str]]:
 
 def _refuse_link(folder: Path, place: Path) -> None:
     if place.is_symlink():
-        raise ReleaseError(f"{folder.name}: {_shown(place.name)} is a link. Nothing was followed or read.")
-
-
-def _shown(name: str) -> str:
-    """A file's name, which its writer chose, in a message."""
-    return name if name.isprintable() else ascii(name)
+        raise ReleaseError(f"{folder.name}: {show_name(place.name)} is a link. Nothing was followed or read.")
 
 
 def _read(path: Path, largest: int) -> bytes:

@@ -21,6 +21,7 @@ from hedgerow.privacy.claims import (
     write_plain,
     write_unit,
 )
+from hedgerow.privacy.claims.caveats import write_caveat, write_looks
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
@@ -34,12 +35,14 @@ USUAL: dict[str, Any] = {
     "bound": "lipschitz",
     "copies": 1,
     "draws": 1000,
+    "delta": 1e-6,
 }
 
 
 def certificate_problems(certificate: Certificate) -> list[str]:
     """Where the certificate contradicts itself."""
-    found = (*_figures(certificate), *_words(certificate), *_files(certificate), *_columns(certificate))
+    checks = (_figures, _words, _looks, _files, _columns)
+    found = [problem for check in checks for problem in check(certificate)]
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
 
@@ -72,6 +75,8 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
             isinstance(about, Mapping) and about.get("earlier") is True
         ):
             pairs["word on earlier releases"] = (about, certificate.earlier_releases)
+    if certificate.bound == "renyi" and certificate.delta is not None:  # under other bounds draws make it
+        pairs["δ"] = (plan["delta"], certificate.delta.total)
     if claimed is None and certificate.claim != NO_TARGET:
         del pairs["target ε"]  # a target that the owner gave up by overriding a check
     problems = [
@@ -84,12 +89,19 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         problems.append(
             f"{CERTIFICATE} counts {format_value(certificate.draws)} draws, {PLAN} {format_value(draws)}."
         )
-    outputs = plan.get("outputs")
-    dropped = outputs.get("drop") if isinstance(outputs, Mapping) else None
-    names = {name for name in dropped if isinstance(name, str)} if isinstance(dropped, list) else set()
-    if both := names & set(certificate.unchanged):
+    dropped, kept = _names(plan, "drop"), _names(plan, "keep")
+    if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
+    if kept and write_caveat("C23", ", ".join(kept), certificate.protected) not in certificate.not_covered:
+        problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
     return problems
+
+
+def _names(plan: dict[str, Any], key: str) -> list[str]:
+    """The columns that the plan's outputs list under a key."""
+    outputs = plan.get("outputs")
+    names = outputs.get(key) if isinstance(outputs, Mapping) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _figures(given: Certificate) -> Iterator[str]:
@@ -158,6 +170,11 @@ def _make_figures(given: Certificate) -> Figures | None:
         delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
     )
+
+
+def _looks(given: Certificate) -> Iterator[str]:
+    if given.looks is not None and write_looks(given.looks) not in given.not_covered:
+        yield "what it says of looks at the data beforehand is not what their number makes."
 
 
 def _files(given: Certificate) -> Iterator[str]:

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import os
 import stat
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,13 +61,18 @@ def digest(file: BinaryIO, size: int) -> str:
     return found.hexdigest()
 
 
+def show_name(name: str) -> str:
+    """A word in somebody else's file, in a message: what cannot be printed is written out."""
+    return name if name.isprintable() else ascii(name)
+
+
 def count_records(file: BinaryIO, format: str) -> int:
     """How many records a copy has, from its header where the format has one."""
     file.seek(0)
     try:
         return _COUNTS[format](file)
     except Exception:  # whatever a parser stumbles over, the file is at fault
-        raise ReleaseError(f"cannot be read as {format}.") from None
+        raise ReleaseError(f"cannot be read as {show_name(format)}.") from None
 
 
 def _count_csv(file: BinaryIO) -> int:
@@ -92,11 +98,32 @@ def _count_parquet(file: BinaryIO) -> int:
 
 
 def _count_arrow(file: BinaryIO) -> int:
+    """From the heads of its messages: a body may be packed, and unpack to any size."""
     import pyarrow as pa
 
-    options = pa.ipc.IpcReadOptions(included_fields=[0])
-    reader = pa.ipc.open_file(file, options=options)
-    return sum(int(reader.get_batch(place).num_rows) for place in range(reader.num_record_batches))
+    listed = pa.ipc.open_file(file).num_record_batches
+    file.seek(8)  # behind the magic word a file is a stream
+    messages = pa.ipc.MessageReader.open_stream(file)
+    batches = [_batch_length(m.metadata.to_pybytes()) for m in messages if m.type == "record batch"]
+    if len(batches) != listed:
+        raise ValueError("its footer lists other batches")
+    return sum(batches)
+
+
+def _batch_length(head: bytes) -> int:
+    """The length in a record batch's head: field 0 of the table in field 2 of a flatbuffer's root."""
+
+    def find(table: int, field: int) -> int:
+        entry = table - struct.unpack_from("<i", head, table)[0] + 4 + 2 * field
+        return int(struct.unpack_from("<H", head, entry)[0])
+
+    def follow(place: int) -> int:
+        return place + int(struct.unpack_from("<I", head, place)[0])
+
+    message = follow(0)
+    batch = follow(message + find(message, 2))
+    place = find(batch, 0)  # 0 where a batch has no rows, which flatbuffers leave out
+    return int(struct.unpack_from("<q", head, batch + place)[0]) if place else 0
 
 
 def _count_stata(file: BinaryIO) -> int:

@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 from hedgerow.errors import FileError, ReleaseError, reason_of
+from hedgerow.release.verify.files import show_name
 
 NAMESPACE = "hedgerow"
 _LARGEST = 1 << 20  # bytes of a file of signers
@@ -55,7 +56,7 @@ def find_signer(content: bytes, signature: bytes, signers: str | os.PathLike[str
         for name in names if listed.returncode == 0 else ():
             asked = ("verify", *about, "-I", name, "-n", NAMESPACE)
             if name.strip() and not name.startswith("!") and _run(*asked, given=content).returncode == 0:
-                return _printable(name)
+                return show_name(name.strip())
     return None
 
 
@@ -72,8 +73,4 @@ def _run(action: str, *arguments: str, given: bytes = b"") -> subprocess.Complet
 
 def _last_line(said: bytes) -> str:
     lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
-    return _printable(lines[-1])[:200] if lines else "no reason was given."
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text).strip()
+    return show_name(lines[-1].strip())[:200] if lines else "no reason was given."

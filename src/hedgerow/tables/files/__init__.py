@@ -61,11 +61,13 @@ def read(
     missing: Collection[str] = MISSING_WORDS,
     text: Collection[str] = (),
     header: bool = False,
+    numbers: Collection[str] = (),
 ) -> Source:
     """A table from a file, by its ending or the given format.
 
-    `delimiter`, `decimal`, `missing`, `text` (columns to keep as text) and `header` (the first line holds
-    names, though it looks like a record) are for CSV; `encoding` is for CSV, Stata, SPSS and SAS.
+    `delimiter`, `decimal`, `missing`, `text` (columns to keep as text), `header` (the first line holds names,
+    though it looks like a record) and `numbers` (columns of doubles, where any other cell is missing) are for
+    CSV; `encoding` is for CSV, Stata, SPSS and SAS.
     """
     path = Path(path)
     kind = as_format(format) if format is not None else format_of(path)
@@ -79,7 +81,9 @@ def read(
         with path.open("rb"):
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
-            return read_csv(path, encoding or "utf-8", delimiter, decimal, missing, text, header=header)
+            return read_csv(
+                path, encoding or "utf-8", delimiter, decimal, missing, text, header=header, numbers=numbers
+            )
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         from hedgerow.tables.files.statistical import read_statistical

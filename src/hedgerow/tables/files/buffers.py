@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hedgerow.errors import DataError
+
 
 def drop_unused_levels(column: pa.Array) -> pa.Array:
     """A category with those levels alone that occur, in their order; any other column as it is."""
@@ -57,10 +59,38 @@ def own_buffers(column: pa.Array) -> pa.Array:
     if pa.types.is_string_view(kind):
         return own_buffers(column.cast(pa.large_string())).cast(kind)
     if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
-        return column.take(pa.array(np.arange(len(column))))  # nested and foreign types, gathered anew
+        return _build_anew(column)
     width = kind.bit_width // 8
     zero = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(width))])[0]
     filled = pc.fill_null(column, zero)
     # As bytes: a slice of a buffer would still hold on to all of it.
     values = filled.buffers()[1].slice(filled.offset * width, len(filled) * width).to_pybytes()
     return pa.Array.from_buffers(kind, len(column), [valid, pa.py_buffer(values)])
+
+
+def _build_anew(column: pa.Array) -> pa.Array:
+    """Bytes and nested values, cell by cell: a gathered one keeps levels and what lies under inner nulls."""
+    try:
+        return pa.array(column.to_pylist(), _without_notes(column.type))
+    except (pa.ArrowException, ValueError, TypeError):
+        raise DataError(
+            f"A column of type {_without_notes(column.type)} cannot be copied on its own. Unnest, convert or "
+            "drop it."
+        ) from None
+
+
+def _without_notes(kind: pa.DataType) -> pa.DataType:
+    """The type without the metadata that fields inside it may have."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        return pa.field(field.name, _without_notes(field.type), field.nullable)
+
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(kind.field(place)) for place in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(plain(kind.value_field))
+    return kind

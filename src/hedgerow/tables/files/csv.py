@@ -16,6 +16,7 @@ quoted by every message. It is refused without a word of it, unless the caller s
 import csv
 import io
 import re
+import shlex
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -51,6 +52,7 @@ def read_csv(
     text: Collection[str],
     *,
     header: bool = False,
+    numbers: Collection[str] = (),
 ) -> Source:
     """A CSV file with a header as a `Source`."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
@@ -62,7 +64,7 @@ def read_csv(
         raise DataError(
             f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
         )
-    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text)
+    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text, numbers)
     columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
     spelled: dict[str, Any] = {
@@ -75,7 +77,7 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
     """The file as UTF-8 without a byte order mark, and how it was spelled."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
-        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass encoding='utf-16'.")
+        raise FileError(f"{path.name}: the file is UTF-16, not UTF-8. Pass --encoding utf-16 (encoding=).")
     try:
         content = raw.decode(encoding)
     except LookupError:
@@ -84,14 +86,14 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
         ) from None
     except UnicodeError:
         raise FileError(
-            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: encoding='cp1252' "
-            "(Windows, Western Europe), 'cp1250' (Central Europe), 'latin-1', 'utf-16', 'shift_jis' or "
-            "another."
+            f"{path.name}: the file is not {encoding}. Pass the encoding it was saved in: --encoding cp1252 "
+            "(encoding= in Python; Windows, Western Europe), cp1250 (Central Europe), latin-1, utf-16, "
+            "shift_jis or another."
         ) from None
     if "\0" in content:
         raise FileError(
             f"{path.name}: {content.count(chr(0))} NUL characters. This is not a text file, or it is UTF-16 "
-            "without its mark: pass encoding='utf-16-le', or export the file again."
+            "without its mark: pass --encoding utf-16-le (encoding=), or export the file again."
         )
     bom = content.startswith("\ufeff")
     content = content.removeprefix("\ufeff").lstrip("\r\n")
@@ -189,17 +191,26 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
 def _check_header(
     file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
 ) -> None:
-    """Refuses a first line that looks like a record: a number over numbers, a word that comes again."""
-    alike = 0
+    """Refuses a first line that looks like a record: a number over numbers, a word that comes again.
+
+    A word that comes again may still be a name ("other", "total") where another word stands over numbers.
+    """
+    alike, again, unlike = 0, 0, 0
     for name, column in zip(names, cells.columns, strict=True):
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
-        if pattern is None:
-            alike += name in missing or pc.index(column, name).as_py() >= 0
-            continue
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
         present = len(column) - column.null_count
-        alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        if pattern is not None:
+            alike += present == 0 or 2 * _count_matches(plain, pattern) >= present
+        elif name in missing:
+            alike += 1
+        elif pc.index(column, name).as_py() >= 0:
+            again += 1
+        else:
+            unlike += present > 0 and _count_matches(plain, _NUMBER) == present
+    if not unlike:
+        alike += again
     if alike:
         raise DataError(
             f"{file}: the first line looks like a record, not like column names: {alike} of its {len(names)} "
@@ -211,8 +222,10 @@ def _check_header(
 class _Types:
     """Gives each column its type and collects what was decided on the way."""
 
-    def __init__(self, file: str, decimal: str, words: pa.Array, text: Collection[str]) -> None:
-        self.file, self.decimal, self.words, self.text = file, decimal, words, text
+    def __init__(
+        self, file: str, decimal: str, words: pa.Array, text: Collection[str], numbers: Collection[str]
+    ) -> None:
+        self.file, self.decimal, self.words, self.text, self.numbers = file, decimal, words, text, numbers
         self.counts: dict[str, Missing] = {}
         self.missing: dict[str, str] = {}  # column: the one word that all its missing cells hold
         self.booleans: dict[str, tuple[str, str]] = {}
@@ -237,6 +250,10 @@ class _Types:
 
     def _to_type(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """The column in its type, or None if it is text."""
+        if name in self.numbers:
+            plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
+            number = pc.match_substring_regex(plain, _NUMBER)
+            return pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
         present = len(cells) - cells.null_count
         if not present:
             return pa.chunked_array([pa.nulls(len(cells))])
@@ -247,8 +264,8 @@ class _Types:
         if 2 * numbers >= present:
             raise DataError(
                 f"{self.file}: column {name!r} mixes types: {numbers} of {present} cells are numbers, "
-                f"{present - numbers} are not. Correct them, add the word they use for a missing value to "
-                f"missing, or read the column as text with text=[{name!r}]."
+                f"{present - numbers} are not. Correct them, name the word they use for a missing value "
+                f"(--missing-word, missing=), or read the column as text (--text {shlex.quote(name)}, text=)."
             )
         for pair in _BOOLEANS:
             if pc.sum(pc.is_in(cells, value_set=pa.array(pair))).as_py() == present:

@@ -18,7 +18,7 @@ from hedgerow.tables.files.source import Dialect, Stamp
 
 FORMULAS = ("refuse", "escape", "allow")
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
-_HARMLESS = r"^[+-]?$|^[+-]?[0-9]+([.,][0-9]+)?$"
+_HARMLESS = r"^[+-][-0-9 .,%/()]*$"  # "+43 1 234", "-2 %": without a letter it calls and fetches nothing
 _ROWS = 1 << 16
 
 
@@ -38,8 +38,8 @@ def check_csv(table: pa.Table, formulas: str) -> None:
         raise DataError(
             f"{sum(running.values())} text cells would run as formulas in a spreadsheet, in {len(running)} "
             f"columns: {list_some([f'{name!r} ({count})' for name, count in running.items()])}. Correct "
-            "them, pass formulas='escape' to put an apostrophe in front, or formulas='allow' to write them "
-            "as they are."
+            "them, pass --formulas escape (formulas=) to put an apostrophe in front, or --formulas allow to "
+            "write them as they are."
         )
     spans = [name for name, column in columns.items() if pa.types.is_duration(column.type)]
     if spans:

@@ -16,6 +16,7 @@ Guarantee: two tables that differ in the protected column alone, its dictionary 
 `Source` but for its frame and what it tells the owner, from which no copy is written.
 """
 
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,11 +55,13 @@ def source_of_copies(
     format = format or source.format.written_as
     whole, others = source.dictionary, {*released} - {protected}
     own = whole.value_labels.get(protected)
-    shared = [name for name in keep if own and whole.value_labels.get(name) == own]
+    told = own is not None and own.items() <= entry.values.items()
+    shared = [name for name in keep if own and not told and whole.value_labels.get(name) == own]
     if shared:
         raise SettingError(
             f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
-            f"'{protected}', and all of them would be published. Leave it out of keep_levels."
+            f"'{protected}', and all of them would be published. Leave it out of keep_levels, or "
+            'declare them all (--dictionary "{values: {…}}").'
         )
     shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
     if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
@@ -138,12 +141,13 @@ def _notes(source: Source, protected: str, entry: DictionaryEntry, shortened: li
     if left_out:
         notes.append(
             f"what the file's dictionary says of the protected column '{protected}' (its label, value labels "
-            "and declared missing codes) is left out. Declare what is public in the plan: "
-            "outputs: {dictionary: {label: …, values: {…}}}."
+            "and declared missing codes) is left out. Declare what is public: --dictionary "
+            '"{label: …, values: {…}}", or under outputs in a plan.'
         )
     if shortened:
         notes.append(
             f"labels, declared missing codes and levels that do not occur in columns {list_some(shortened)} "
-            "are left out. If they are public, keep them: outputs: {keep_levels: […]}."
+            f"are left out. If they are public, keep them: --keep-levels {shlex.quote(shortened[0])}, and so "
+            "on for each; or keep_levels under outputs in a plan."
         )
     return notes

@@ -46,8 +46,8 @@ def read_statistical(path: Path, kind: Format, *, encoding: str | None = None) -
         raise
     except UnicodeError:
         raise FileError(
-            f"{path.name}: its text is not in the encoding it declares. Pass encoding='cp1252', "
-            "'latin-1' or another."
+            f"{path.name}: its text is not in the encoding it declares. Pass --encoding cp1252 (encoding=), "
+            "latin-1 or another."
         ) from None
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, MemoryError):
         raise FileError(
