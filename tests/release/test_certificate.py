@@ -21,6 +21,7 @@ from hedgerow.errors import SettingError
 from hedgerow.privacy.claims.caveats import CAVEATS
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate, Unit
+from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import About
 from hedgerow.release.verify.consistency import certificate_problems
 
@@ -71,17 +72,73 @@ def test_who_answers_for_a_release_is_in_its_certificate(make, hedgerow):
     assert shown.out.index("Suppose somebody") < shown.out.index("With 95% confidence")
 
 
+STRICT = hr.Strict(BOX, "printed")
+THREE = ("--formula", "x ~ z", "--draws", 200, "--unit", "person", "--rows-per-unit", 3)
+
+
 def test_a_persons_three_rows_are_priced_as_declared(make, people):
-    made = make(data=people, unit="person", rows_per_unit=3, epsilon=2.0, standard=hr.Strict(BOX, "printed"))
+    """In the plan, the certificate and the ledger, which charges a person's rows together."""
+    made = make(data=people, unit="person", rows_per_unit=3, epsilon=2.1, standard=STRICT)
     unit = content(made)["unit"]
     assert (unit["rows"], unit["column"]) == (3, "person")
-    assert "For 3 rows together the price is 3ε = 6 over all copies" in unit["covered"]
+    assert "For 3 rows together the price is 3ε = 6.3 over all copies" in unit["covered"]
     assert unit["covered"] in (made.folder / "public" / "certificate.md").read_text()
-    assert hr.verify_release(made.folder).problems == ()
+    assert "rows_per_unit: 3" in (made.folder / "public" / "plan.yaml").read_text()
+    with Ledger.open(made.ledger) as ledger:
+        assert [entry.epsilon for entry in ledger.entries() if entry.epsilon] == [6.3] * 3
+        assert hr.verify_release(made.folder, ledger=ledger).problems == ()
+
+
+def test_a_budget_holds_for_a_persons_three_rows(hedgerow, people):
+    standard = f"{{kind: strict, box: {json.dumps(BOX)}, reason: printed}}"
+    asked = (people, *THREE, "--standard", standard, "--dataset", "people")
+    hedgerow("ledger", "budget", 6, "--dataset", "people", "--relation", "withheld")
+    refused = hedgerow("synthesize", *asked, "--epsilon", 2.1, "--out", "much")
+    assert refused.code == 5
+    assert "ε 6.3 exceeds what remains for 'people' under 'withheld': 6.0 of 6.0" in refused.text
+    assert hedgerow("cost", *asked, "--epsilon", 2.1).code == 5
+    shown = hedgerow("cost", *asked, "--epsilon", 2)
+    assert "6 for 1 copy and 3 rows of one person or firm" in shown.text
+    made = hedgerow("synthesize", *asked, "--epsilon", 2, "--out", "enough")
+    assert made.code == 0, made.err
+    assert "ε 6 under 'withheld', for 3 rows of one person or firm" in made.text
+    (account,) = json.loads(hedgerow("ledger", "list", "--json").out)["accounts"]
+    assert (account["spent"], account["remaining"]) == (6.0, 0.0)
+    assert hedgerow("verify", "enough", "--ledger", "ledger.sqlite").code == 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "rows", "epsilon", "delta"),
+    [
+        ("lipschitz", None, 40.0, 1),
+        ("lipschitz", 3, 120.0, 3),
+        ("renyi", 2, 80.0, None),
+        ("exact", 1, 40.0, 1),
+    ],
+)
+def test_several_rows_under_local_bounds_are_charged_and_compose_to_nothing(
+    make, people, bound, rows, epsilon, delta
+):
+    """Their sum is an account; no curve was computed for rows together, so that none is composed."""
+    standard = hr.RangeTruncated(hr.Brackets([0.0, 1e9])) if bound == "lipschitz" else hr.ADP()
+    made = make(data=people, bound=bound, rows_per_unit=rows, epsilon=40.0, standard=standard, seed=1)
+    with Ledger.open(made.ledger) as ledger:
+        entry = next(each for each in ledger.entries() if each.event == "reserved")
+    assert entry.epsilon == epsilon
+    assert entry.delta == (1.0 if delta is None else delta * made.certificate.delta.total)
+    assert (entry.curve is None) == (rows in (2, 3))
+    once = make(
+        "once", data=people, bound=bound, epsilon=40.0, standard=standard, seed=1, ledger=people.parent / "m"
+    )
+    with Ledger.open(once.ledger) as ledger:
+        alone = next(each for each in ledger.entries() if each.event == "reserved")
+    assert (entry.withheld is None) == (alone.withheld is None) == (bound != "lipschitz")
+    if alone.withheld is not None:
+        assert entry.withheld == pytest.approx((rows or 1) * alone.withheld, rel=1e-12)
 
 
 @pytest.mark.parametrize("rows", [None, 2, 3])
-@pytest.mark.parametrize("standard", [hr.ADP(), hr.Strict(BOX, "printed")])
+@pytest.mark.parametrize("standard", [hr.ADP(), STRICT])
 def test_a_unit_with_more_rows_than_declared_is_told_to_the_owner_alone(tmp_path, people, standard, rows):
     plan = hr.Plan(
         formula="x ~ z", epsilon=60.0, draws=200, data=people, ledger=tmp_path / "l", standard=standard,
@@ -269,13 +326,14 @@ def test_a_record_for_the_registry_says_what_the_certificate_says(make, hedgerow
 
 
 def test_a_record_invents_nothing(make, hedgerow, people):
-    made = make(data=people, standard=hr.Strict(BOX, "printed"), epsilon=2.0)
+    made = make(data=people, standard=STRICT, epsilon=2.0)
     text = hedgerow("certificate", made.folder, "--registry").out
     record = yaml.safe_load(text)["deployment"]
     assert record["dp_variant"]["variant_name"] == "Pure DP"
     assert record["privacy_loss"]["privacy_parameters"] == {"epsilon": 2}
     assert not {"data_curators", "intended_use", "data_product_region"} & set(record["basic"])
     assert "# - deployment.basic.intended_use" in text
+    assert record["basic"]["description"].startswith("A synthetic copy of a table of 150 records")
     assert "justification" not in record["implementation"]
     silent = make("silent", epsilon=None)
     record = yaml.safe_load(hedgerow("certificate", silent.folder, "--registry").out)["deployment"]

@@ -11,6 +11,7 @@ from hedgerow.cli.options import NewDataset, with_plan, with_screen
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import ReleaseError, SettingError
+from hedgerow.numerics.rounding import format_rounded_up
 
 Folder = Annotated[Path, typer.Argument(help="A release folder, or its public part.", show_default=False)]
 
@@ -41,7 +42,10 @@ def synthesize(
         screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
-    screen.say(f"Recorded in {made.ledger} under '{made.relation}'. Check it: hedgerow verify {out}")
+    spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
+    rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
+    screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
+    screen.say(f"Check it: hedgerow verify {out}")
     screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
         {
@@ -49,6 +53,7 @@ def synthesize(
             "folder": str(made.folder),
             "files": [copy.file for copy in certificate.copies],
             "epsilon": None if certificate.epsilon is None else certificate.epsilon.total,
+            "charged": made.charged,
             "relation": made.relation,
             "ledger": str(made.ledger),
             "certificate_sha256": certificate.digest,

@@ -1,4 +1,4 @@
-"""Figures for people, rounded so that a claim never says less than it must."""
+"""Figures for people: rounded so that a claim never says less than it must, and counted in good English."""
 
 import math
 from decimal import ROUND_CEILING, Decimal
@@ -11,3 +11,8 @@ def format_rounded_up(value: float, digits: int) -> str:
     exact = Decimal(f"{value:.12g}")  # 5.7/3 is a rounding error above 1.9, and means 1.9
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"
+
+
+def format_copies(number: int) -> str:
+    """1 copy, 3 copies."""
+    return "1 copy" if number == 1 else f"{number} copies"

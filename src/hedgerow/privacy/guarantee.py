@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hedgerow.numerics.rounding import format_copies
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import NOTHING, Figures, write_claim, write_plain, write_refusal
 from hedgerow.privacy.claims.caveats import write_caveat
@@ -203,4 +204,4 @@ class Release:
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
-        return f"Release({len(self.tables)} copies, {self.guarantee.standard}, {target})"
+        return f"Release({format_copies(len(self.tables))}, {self.guarantee.standard}, {target})"

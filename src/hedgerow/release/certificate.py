@@ -181,7 +181,7 @@ class Certificate(_Strict):
         """For machines."""
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
-        left_out = _SINCE_2 if self.version == 1 else ()
+        left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
         left_out += ("looks",) if self.looks is None else ()  # as it was written before looks were counted
         document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -32,7 +32,7 @@ from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Cert
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
-from hedgerow.release.ledger.accounts import CLOSING
+from hedgerow.release.ledger.accounts import CLOSING, charge_unit
 from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
@@ -54,6 +54,7 @@ class Made:
     folder: Path
     certificate: Certificate
     relation: str
+    charged: float | None  # for all rows of one person or firm, where the plan says how many; None: unbounded
     ledger: Path
 
 
@@ -81,7 +82,8 @@ def make_release(
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
-        account |= {"dataset": plan.dataset, "epsilon": plan.settings.epsilon}
+        price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
+        account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows)}
         # Of all columns: a key that is dropped from the copies tells best which records these are.
         account |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         account |= {"new_dataset": new_dataset}
@@ -94,7 +96,7 @@ def make_release(
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
-        account |= charge_of(synth, plan.relation)
+        account |= charge_unit(price | charge_of(synth, plan.relation), plan.rows)
         with Draft(out, release) as draft:
             try:
                 entry = ledger.reserve(**account, release=release, place=draft.place)
@@ -121,7 +123,7 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    return Made(out, certificate, plan.relation, ledger_path(plan.ledger))
+    return Made(out, certificate, plan.relation, entry.epsilon, ledger_path(plan.ledger))
 
 
 def _write_public(

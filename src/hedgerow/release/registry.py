@@ -44,6 +44,7 @@ def write_record(certificate: Certificate) -> str:
 def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, Any]:
     epsilon, delta = certificate.epsilon, certificate.delta
     copies = len(certificate.copies)
+    what = "A synthetic copy" if copies == 1 else f"{copies} synthetic copies"
     software = ", ".join(f"{name} {number}" for name, number in certificate.software.items())
     decided = [f"Decided by {given['decided_by']}."] if "decided_by" in given else []
     contact = [f"Contact: {given['contact']}"] if "contact" in given else []
@@ -57,7 +58,7 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
     return {
         "basic": {
             "data_curators": [{"data_curator_name": given["curator"]}] if "curator" in given else None,
-            "description": f"{copies} synthetic copies of a table of {certificate.records} records, in which "
+            "description": f"{what} of a table of {certificate.records} records, in which "
             f"column '{certificate.protected}' is synthetic and all others are passed through unchanged. "
             f"hedgerow release {certificate.release}.",
             "intended_use": given.get("purpose"),

@@ -245,6 +245,8 @@ def _confidential_problems(folder: Path | None, sha256: str) -> list[str]:
 
 
 def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) -> list[str]:
+    from hedgerow.release.ledger.accounts import charge_unit
+
     problems = [f"ledger: {problem}" for problem in ledger.verify()]
     release = certificate.release
     states = [entry for entry in ledger.entries() if entry.release == release]
@@ -262,6 +264,7 @@ def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) ->
     elif recorded != {sha256}:
         problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
     total = None if certificate.epsilon is None else certificate.epsilon.total
-    if last.epsilon != total:
+    rows = None if certificate.unit is None else certificate.unit.rows
+    if last.epsilon != charge_unit({"epsilon": total}, rows)["epsilon"]:
         problems.append("the ledger recorded another ε than the certificate states.")
     return problems
