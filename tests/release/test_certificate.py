@@ -18,7 +18,7 @@ import yaml
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
-from hedgerow.privacy.claims.caveats import CAVEATS
+from hedgerow.privacy.claims.caveats import ALWAYS, CAVEATS, find_id, write_caveat
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate, Unit
 from hedgerow.release.ledger import Ledger
@@ -196,6 +196,49 @@ def test_words_that_its_figures_do_not_make_are_found(make, people):
     other = make("other", data=people, rows_per_unit=1).certificate
     moved = Unit(1, "w", other.unit.covered.replace("firm has", "firm, as column 'w' names them, has"))
     assert "not among those released" in forged(other, unit=moved)
+
+
+SETTINGS = {
+    "plain": {},
+    "seeded": {"seed": 1},
+    "strict": {"standard": STRICT, "epsilon": 2.0},
+    "renyi": {"bound": "renyi"},
+    "no target": {"epsilon": None},
+    "averaged": {"standard": hr.RangeAveraged(hr.Brackets([0.0, 1e9]))},
+    "truncated": {"standard": hr.RangeTruncated(hr.Brackets([0.0, 1e9]))},
+    "everywhere": {"standard": hr.RangeTruncated(hr.Everywhere())},
+    "corrected": {"debias": True, "draws": 100},
+    "withheld": {"outputs": hr.Outputs(drop=("z",))},
+}
+# Those that other fields make, beside the ones of every release.
+MADE = {
+    "plain": "C24", "seeded": "C24 C27", "strict": "", "renyi": "", "no target": "", "averaged": "C17 C24",
+    "truncated": "C18 C24", "everywhere": "C24", "corrected": "C24 C25",
+    "withheld": "C24 C29",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_caveat_that_follows_from_other_fields_is_not_left_out(make, name):
+    told = make(**SETTINGS[name]).certificate
+    ids = {find_id(text): text for text in told.not_covered}
+    due = {*MADE[name].split(), *ALWAYS[told.bound], "C28"}
+    assert due <= ids.keys()
+    assert not ids.keys() & {"C17", "C18", "C24", "C25", "C26", "C27", "C29"} - due
+    for id in due:
+        left = tuple(text for text in told.not_covered if text != ids[id])
+        found = forged(told, not_covered=left)
+        assert f"lacks {id}," in found or (id == "C18" and "leaves open" in found)
+    added = tuple(write_caveat(id) for id in {"C24", "C25", "C26", "C27"} - due)
+    found = forged(told, not_covered=(*told.not_covered, *added))
+    assert found.count("against its other fields") == len(added)
+    if told.left_open is not None:
+        assert "leaves open" in forged(told, left_open=None)
+    else:
+        claimed = {"left_open": write_caveat("C18"), "not_covered": (*told.not_covered, write_caveat("C18"))}
+        assert name == "everywhere" or "no range" in forged(told, **claimed)
+    chain = forged(told, independent_draws=False)
+    assert ("lacks C26," in chain) == (told.confidence is not None)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -20,8 +21,9 @@ from hedgerow.errors import ReleaseError, SettingError
 from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.ledger import Ledger
+from hedgerow.release.plan import Read
 from hedgerow.release.verify.consistency import ENDINGS, USUAL, certificate_problems
-from hedgerow.release.verify.files import count_records, open_file
+from hedgerow.release.verify.files import count_records, open_file, read_columns
 from hedgerow.tables import files as formats
 
 HERE = Path(__file__).parent
@@ -379,3 +381,73 @@ def test_the_format_of_a_copy_is_shown_without_its_controls(release):
     path = release / "public" / "certificate.json"
     path.write_bytes(path.read_bytes().replace(b'"format": "csv"', b'"format": "csv\\u0007"', 1))
     assert all(problem.isprintable() for problem in hr.verify_release(release).problems)
+
+
+ODD = {
+    "csv": ["x", "z", 'a "b", c', " edge ", "=cmd", "größe", "two\nlines", "a;b"],
+    "parquet": ["x", "z", 'a "b", c', " edge ", "größe", "", "a.b"],
+    "arrow": ["x", "z", 'a "b", c', " edge ", "größe", ""],
+    "stata": ["x", "z", "class", "größe", "a" * 32, "text"],
+    "spss": ["x", "z", "CLASS", "größe", "a" * 64, "long_text_of_many_segments", "text"],
+}
+
+
+@pytest.fixture
+def make_odd(tmp_path, monkeypatch):
+    """A release whose columns have names that their format may just have."""
+
+    def release(format, delimiter=",", encoding="utf-8", **more):
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(tmp_path / "l.sqlite"))
+        frame = hr.datasets.lognormal(n=60, seed=3)
+        for name in ODD[format][2:]:
+            frame[name] = "w" * 700 if name.startswith("long") else "w" if name == "text" else range(60)
+        if format == "csv":
+            frame.to_csv(tmp_path / "t.csv", index=False, sep=delimiter, encoding=encoding)
+            more["read"] = Read(encoding=encoding, delimiter=None if delimiter in ",;" else delimiter)
+        else:
+            frame.to_parquet(tmp_path / "t.parquet", index=False)
+        outputs = hr.Outputs(format=format, formulas="escape", **more.pop("outputs", {}))
+        plan = hr.Plan(formula="x ~ z", epsilon=60.0, draws=200, outputs=outputs, **more)
+        place = tmp_path / ("t.csv" if format == "csv" else "t.parquet")
+        return hr.make_release(replace(plan, data=str(place)), tmp_path / "release").folder / "public"
+
+    return release
+
+
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")
+@pytest.mark.parametrize(
+    ("format", "dialect"),
+    [
+        *((format, {}) for format in ODD),
+        ("csv", {"delimiter": ";"}),
+        ("csv", {"delimiter": "~", "encoding": "cp1252"}),
+        ("csv", {"delimiter": ";", "encoding": "utf-16"}),
+        ("csv", {"encoding": "utf-8-sig"}),
+    ],
+)
+def test_the_columns_of_a_copy_are_those_that_the_certificate_names(make_odd, format, dialect):
+    public = make_odd(format, outputs={"drop": (ODD[format][2],)}, **dialect)
+    assert hr.verify_release(public).problems == ()
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    assert len(given.unchanged) == len(ODD[format]) - 2
+    rewrite(public, unchanged=given.unchanged[1:])
+    assert "has columns that the certificate does not name: 'z'." in problems(public)
+    rewrite(public, unchanged=(*given.unchanged, "w"))
+    assert "lacks columns that the certificate names: 'w'." in problems(public)
+    rewrite(public, unchanged=given.unchanged[::-1])
+    assert "columns in another order" in problems(public)
+    rewrite(public, unchanged=given.unchanged)
+    assert hr.verify_release(public).problems == ()
+
+
+def problems(public):
+    return " ".join(hr.verify_release(public).problems)
+
+
+def test_a_dictionary_that_leads_back_to_itself_is_left(tmp_path):
+    """An SPSS record of negative length would be read for ever."""
+    head = b"$FL2" + bytes(60) + struct.pack("<3i", 2, 1, 0) + bytes(100)
+    path = tmp_path / "copy-1.sav"
+    path.write_bytes(head[:176] + struct.pack("<4i", 7, 4, -16, 1))
+    with path.open("rb") as file, pytest.raises(ReleaseError, match="cannot be read as spss"):
+        read_columns(file, "spss", {"x"}, {})

@@ -17,7 +17,7 @@ speaks of the table at hand, with its weights held fixed.
     'oscillation'
 
 To add a bound, subclass `Bound`, say how it prices a record, list it in `LOCAL`, and write its sentence in
-`privacy.claims`.
+`privacy.claims` and what it never covers in `privacy.claims.caveats`.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.claims.caveats import write_caveat
+from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat
 
 CONFIDENCE = 0.95
 DELTA = 1e-6  # of the Rényi price over all copies, unless said otherwise
@@ -99,7 +99,11 @@ class Bound(ABC):
     sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
     proven: ClassVar[str]  # what of the claim is mathematics
     estimated: ClassVar[str]  # what of it rests on draws
-    not_covered: ClassVar[tuple[str, ...]]  # what a claim under this bound never covers
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What a claim under this bound never covers."""
+        return tuple(map(write_caveat, ALWAYS[self.name]))
 
     def has(self, priced: Priced) -> bool:
         """Whether this fit can be priced under this bound."""
@@ -158,14 +162,10 @@ class Bound(ABC):
         return hash(self.name)
 
 
-_LOCAL = tuple(map(write_caveat, ("C1", "C3", "C4", "C5", "C6", "C7")))
-
-
 class _OverDraws(Bound):
     """Bounds that speak of the posterior's draws on both sides of a set of parameters."""
 
     estimated = "How much of the fitted posterior the set holds, with the stated confidence."
-    not_covered = (*_LOCAL, write_caveat("C8"))
 
 
 class Lipschitz(_OverDraws):
@@ -203,7 +203,6 @@ class Exact(Bound):
     brief = "draw-based and local, exact loss, weights held fixed"
     proven = "The log ratio of the two posterior densities is known in closed form at every parameter."
     estimated = "How often a draw exceeds ε, with the stated confidence."
-    not_covered = _LOCAL
 
     def has(self, priced: Priced) -> bool:
         return priced.constant is not None
@@ -232,7 +231,6 @@ class Renyi(Bound):
         "directions and over all parameters; independent draws add theirs, and an order makes ε and δ of it."
     )
     estimated = "Nothing."
-    not_covered = (write_caveat("C2"), *_LOCAL[1:])
 
     def has(self, priced: Priced) -> bool:
         return priced.neighbours is not None
@@ -292,7 +290,6 @@ class StrictSupremum(Supremum):
     brief = "ε-differential privacy over a public box"
     proven = "Every record's factor oscillates by at most ε over the whole box, whatever the data."
     estimated = "Nothing."
-    not_covered = tuple(map(write_caveat, ("C9", "C4", "C30")))
 
 
 class CensoredSupremum(Supremum):
@@ -305,7 +302,6 @@ class CensoredSupremum(Supremum):
         "that the sampler aims at has the property. Not that the sampler hits it."
     )
     estimated = "Whether the chain has reached its posterior: by its health checks, which can miss a region."
-    not_covered = tuple(map(write_caveat, ("C11", "C12", "C4", "C13", "C7")))
 
 
 LIPSCHITZ, OSCILLATION, EXACT, RENYI = Lipschitz(), Oscillation(), Exact(), Renyi()

@@ -12,7 +12,7 @@ from typing import Any
 
 from hedgerow.numerics.rounding import format_copies
 from hedgerow.privacy.bounds import Shares, Statement
-from hedgerow.privacy.claims import NOTHING, Figures, write_claim, write_plain, write_refusal
+from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, write_plain, write_refusal
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
@@ -140,11 +140,10 @@ class Guarantee:
                 else "All draws converged."
             )
             done.append(
-                "Each released draw was corrected by indirect inference for the bias of the weights before "
-                "prediction. Only the draw, the predictors, the public columns that the range, the weights "
-                "or the model read, the number of records, the settings of the plan and independent "
-                "randomness entered, so that this is post-processing: it changes neither ε nor what it "
-                f"covers. {how_many}"
+                f"{CORRECTED} before prediction. Only the draw, the predictors, the public columns that the "
+                "range, the weights or the model read, the number of records, the settings of the plan and "
+                "independent randomness entered, so that this is post-processing: it changes neither ε nor "
+                f"what it covers. {how_many}"
             )
         if self.terms.sampling == "stratified":
             done.append(

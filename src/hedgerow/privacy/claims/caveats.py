@@ -10,6 +10,7 @@ test (of the fact, or for what can only be said: that it is said), and the page 
 measured. So has the claim under each bound, by the bound's name. `docs/claims.md` is the table of all;
 `hedgerow verify --why ID` prints one.
 
+To add a sentence, add its row to `CAVEATS`; to add a bound, its rows to `ALWAYS` and `CLAIMS`.
 A sentence that is changed is a new one with the next id, and the former stays in `FORMER`: certificates that
 have it are about.
 """
@@ -241,6 +242,17 @@ CAVEATS: Mapping[str, Reason] = _read(
 )  # fmt: skip
 
 FORMER = ("C10",)  # said by certificates of former versions of hedgerow alone
+
+# What a claim never covers, by the name of its bound.
+_LOCAL = ("C3", "C4", "C5", "C6", "C7")
+ALWAYS: Mapping[str, tuple[str, ...]] = {
+    "lipschitz": ("C1", *_LOCAL, "C8"),
+    "oscillation": ("C1", *_LOCAL, "C8"),
+    "exact": ("C1", *_LOCAL),
+    "renyi": ("C2", *_LOCAL),
+    "strict": ("C9", "C4", "C30"),
+    "censored": ("C11", "C12", "C4", "C13", "C7"),
+}
 
 # The claim itself, by the name of its bound.
 CLAIMS: Mapping[str, Reason] = _read(

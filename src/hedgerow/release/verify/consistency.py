@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hedgerow.privacy.claims import (
+    CORRECTED,
     NEIGHBOURS,
     NO_TARGET,
     NOTHING,
@@ -21,7 +22,7 @@ from hedgerow.privacy.claims import (
     write_plain,
     write_unit,
 )
-from hedgerow.privacy.claims.caveats import write_caveat, write_looks
+from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
@@ -41,7 +42,7 @@ USUAL: dict[str, Any] = {
 
 def certificate_problems(certificate: Certificate) -> list[str]:
     """Where the certificate contradicts itself."""
-    checks = (_figures, _words, _looks, _files, _columns)
+    checks = (_figures, _words, _looks, _caveats, _files, _columns)
     found = [problem for check in checks for problem in check(certificate)]
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
@@ -175,6 +176,33 @@ def _make_figures(given: Certificate) -> Figures | None:
 def _looks(given: Certificate) -> Iterator[str]:
     if given.looks is not None and write_looks(given.looks) not in given.not_covered:
         yield "what it says of looks at the data beforehand is not what their number makes."
+
+
+def _caveats(given: Certificate) -> Iterator[str]:
+    """What follows from its other fields, since version 2; the rest follows from plan and model."""
+    if given.version == 1:
+        return
+    over_draws = "confidence" in SENTENCES[given.bound].states
+    due = dict.fromkeys(ALWAYS[given.bound], True) | {
+        "C17": given.standard == "RangeAveraged",
+        "C25": any(text.startswith(CORRECTED) for text in given.processing),
+        "C26": over_draws and not given.independent_draws,
+        "C27": given.seeded,
+        "C28": True,
+    }
+    if given.epsilon is not None or given.claim == NO_TARGET:  # else the owner gave up a target
+        due["C24"] = over_draws and given.epsilon is not None
+    sentences = {id: write_caveat(id) for id in due}
+    if given.used_not_released:
+        due["C29"], sentences["C29"] = True, write_caveat("C29", ", ".join(given.used_not_released))
+    for id, applies in due.items():
+        if (sentences[id] in given.not_covered) != applies:
+            yield f"what is not covered {'lacks' if applies else 'has'} {id}, against its other fields."
+    said = [text for id in ("C17", "C18") if (text := write_caveat(id)) in given.not_covered]
+    if said != ([] if given.left_open is None else [given.left_open]):
+        yield "what its range leaves open is not what it says is not covered."
+    if said and not given.standard.startswith("Range"):
+        yield f"the standard {given.standard} has no range that could leave something open."
 
 
 def _files(given: Certificate) -> Iterator[str]:
