@@ -1,7 +1,9 @@
 """Certificates of version 2: who answers for a release, whose data a row is, plain words first."""
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
@@ -255,6 +258,29 @@ def test_what_the_plan_does_not_say_is_found(make, changes, told):
     (public / "certificate.json").write_text(certificate.json())
     (public / "certificate.md").write_text(certificate.markdown())
     assert told in " ".join(hr.verify_release(public).problems)
+
+
+HTML = "as <b>printed</b>\n<div\n\\<script>alert(1)</script> <!-- [a link](https://example.org) a < b"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"standard": hr.RangeAveraged(hr.Brackets([0.0, 1e9])), "reasons": {"": HTML}},
+        {"standard": hr.Strict(BOX, HTML), "epsilon": 2.0},
+        {"about": About(purpose=HTML)},
+    ],
+)
+def test_an_owners_words_are_no_html(make, words):
+    made = make(**words)
+    text = (made.folder / "public" / "certificate.md").read_text()
+    assert "alert(1)" in text
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    shown = html.unescape(re.sub("<[^>]+>", "", page))
+    assert "<b>" in shown
+    assert "script>alert(1)</script>" in shown
+    assert not re.search("<(b|div|script|!--)", page)
+    assert hr.verify_release(made.folder).problems == ()
 
 
 def test_version_1_is_written_as_it_was_read(make):

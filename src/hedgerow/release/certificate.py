@@ -233,9 +233,9 @@ class Certificate(_Strict):
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
         lines += ["", "## Not covered", "", *_list(self.describe_caveats())]
         lines += ["", "## Assumed to be public", ""]
-        lines += [
-            f"- {_escape(item.what)}. *Why:* {_escape_headings(item.because)}" for item in self.assumed_public
-        ]
+        for item in self.assumed_public:
+            because = item.because if self.version == 1 else item.because.replace("<", "&lt;")
+            lines.append(f"- {_escape(item.what)}. *Why:* {_escape_headings(because)}")
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
         lines += [f"| plan.yaml | | {self.plan} |"]
@@ -301,7 +301,10 @@ def _escape(text: str) -> str:
 
 
 def _escape_headings(text: str) -> str:
-    """The owner's own words, which may have links and several lines, but no heading."""
+    """The owner's own words, which may have links and several lines, but no heading.
+
+    Nor HTML, since version 2.
+    """
     # Anchored at each line break, so that a text of nothing but line breaks is read once.
     return "\n".join(map(show_controls, re.sub(r"(?<=\n)([^\S\n]*)(?=[#=-])", r"\1\\", text).split("\n")))
 
