@@ -32,6 +32,7 @@ from hedgerow.errors import (
 )
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
+_SHOWING = ("rich", "typer", "click")
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 data or file, 4 target not met, 5 budget. First steps: hedgerow datasets "
     "payroll --out payroll.csv, then hedgerow synthesize --help."
@@ -88,11 +89,13 @@ def main() -> None:
             show_error("error", str(error))
             sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
         if isinstance(error, OSError) and error.filename is None:  # files explain their own
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left goes nowhere when Python ends
+            what = "A file that the system does not name cannot be read or written"
+            if _comes_from_a_stream(error):
+                what = "Standard output or error cannot be written"
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left goes nowhere when Python ends
             show_error(
                 "error",
-                f"Standard output or error cannot be written ({reason_of(error)}). What was done until then "
-                "stands: see hedgerow ledger list.",
+                f"{what} ({reason_of(error)}). What was done until then stands: see hedgerow ledger list.",
             )
             sys.exit(3)
         show_error(  # the message of any other may quote data, so that only its kind is shown
@@ -101,3 +104,12 @@ def main() -> None:
             "it before you pass it on, since it may show data.",
         )
         sys.exit(1)
+
+
+def _comes_from_a_stream(error: OSError) -> bool:
+    """Whether it was raised where something is shown: by this room, or by what it shows it with."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = "" if last is None else str(last.tb_frame.f_globals.get("__name__"))
+    return any(module == room or module.startswith(f"{room}.") for room in (__name__, *_SHOWING))

@@ -191,11 +191,10 @@ def _arrow_columns(file: BinaryIO) -> list[str]:
 def _stata_columns(file: BinaryIO) -> list[str]:
     """From fields of 129 bytes, in the section that the map's fourth entry leads to (format 118)."""
     head = file.read(512)
-    order = "big" if b"MSF" in head[:100] else "little"
-    size = head.index(b"<K>") + len("<K>")
-    place = head.index(b"<map>") + len("<map>") + 8 * 3
-    columns = int.from_bytes(head[size : size + 2], order)
-    file.seek(int.from_bytes(head[place : place + 8], order) + len("<varnames>"))
+    order = ">" if b"MSF" in head[:100] else "<"
+    (columns,) = struct.unpack_from(f"{order}H", head, head.index(b"<K>") + len("<K>"))
+    (place,) = struct.unpack_from(f"{order}q", head, head.index(b"<map>") + len("<map>") + 8 * 3)
+    file.seek(place + len("<varnames>"))
     fields = [file.read(129) for _ in range(columns)]
     return [field.partition(b"\0")[0].decode() for field in fields]
 
