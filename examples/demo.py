@@ -45,10 +45,10 @@ def main() -> None:
     synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(WIDE), epsilon=6.0, copies=3).fit(payroll)
     release = synth.sample()
     for number, copy in enumerate(release.tables, 1):
-        copy.to_csv(public / f"copy-{number}.csv", index=False)
+        copy.to_csv(public / f"synthetic-copy-{number}.csv", index=False)
     (public / "guarantee.txt").write_text(f"{release.guarantee}\n", encoding="utf-8")
     print(release.guarantee)
-    print(f"\nMay leave:      {public}/copy-1.csv … copy-3.csv, guarantee.txt")
+    print(f"\nMay leave:      {public}/synthetic-copy-1.csv … 3.csv, guarantee.txt")
     print(f"Confidential:   {confidential}/prices.csv, records.csv, utility.csv")
     print(f"Violins:        {confidential}/lipschitz.png, alpha.png, known.png, data.png, utility.png")
 

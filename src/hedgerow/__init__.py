@@ -4,7 +4,7 @@
     >>> table = hr.datasets.lognormal(n=200, seed=1)
     >>> synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), seed=1).fit(table)
     >>> synth.sample()
-    Release(1 copies, RangeTruncated, no target)
+    Release(1 copy, RangeTruncated, no target)
 
 The public names stand in `__init__.pyi`. They load when first used, so that `import hedgerow` is quick.
 """

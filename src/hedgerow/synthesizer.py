@@ -4,7 +4,7 @@
 >>> table = hr.datasets.lognormal(n=200, seed=1)
 >>> synth = hr.Synthesizer("x ~ z", epsilon=8.0, seed=1).fit(table)
 >>> synth.sample()
-Release(1 copies, ADP, ε = 8)
+Release(1 copy, ADP, ε = 8)
 """
 
 import shlex

@@ -3,7 +3,7 @@
 import math
 
 import hedgerow as hr
-from hedgerow.release.plan import DictionaryEntry, Outputs, Plan, Read
+from hedgerow.release.plan import About, DictionaryEntry, Outputs, Plan, Read
 
 _SMALL = {"formula": "x ~ z", "epsilon": 40.0, "draws": 100, "dataset": "table"}
 _TAIL = hr.Tail(0.05, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8))
@@ -66,6 +66,9 @@ def all_plans() -> list[Plan]:
         outputs=Outputs(
             "parquet", ("null", "12"), "escape", ("zip",), DictionaryEntry("Pay", {1: "low"}), ("region",)
         ),
+        unit="true",
+        rows_per_unit=3,
+        about=About(purpose="~", contact="no", decided_by="1e5", earlier=True),
         seed=7,
     )
     pairwise = hr.IdentificationWeights(0.2, known=("region",), pairwise=True)

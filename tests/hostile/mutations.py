@@ -18,7 +18,8 @@ TEXTS = (
     "", " ", "\n", "x" * 5000, "\x00", "\x1b[31mred\x1b[0m", "a\nb", "# heading\n\n## Claim",
     "[bold]b[/bold]", "\u202eright to left", "\ud800", "\ufeff", "\U0001f512", "é" * 300, "../../etc", "/",
     "C:\\x", "null", "~", "1e5",
-    "=cmd|' /C calc'!A0", "x ~ (z + w)**40", "`", "{0}", "%s", "--help", "copy-1.csv", "certificate.json",
+    "=cmd|' /C calc'!A0", "x ~ (z + w)**40", "`", "{0}", "%s", "--help", "synthetic-copy-1.csv",
+    "certificate.json",
 )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def mutate_files(public: Path, choose: random.Random, *, beside: bool) -> None:
     """Something added to, taken from or exchanged in the public part, or put beside it."""
     files = sorted(public.iterdir())
     one, other = choose.sample(files, 2)
-    name = choose.choice((".DS_Store", "copy-9.csv", "README", "a\nb", "\x1b[2J", "extra"))
+    name = choose.choice((".DS_Store", "synthetic-copy-9.csv", "README", "a\nb", "\x1b[2J", "extra"))
 
     def replace(make: Callable[[Path], object]) -> None:
         one.unlink()
@@ -158,7 +159,7 @@ def mutate_files(public: Path, choose: random.Random, *, beside: bool) -> None:
     ]
     if beside:
         how += [
-            lambda: (public.parent / "copy-1.csv").write_text("x"),
+            lambda: (public.parent / "synthetic-copy-1.csv").write_text("x"),
             lambda: os.mkfifo(public.parent / "extra"),
         ]
     choose.choice(how)()

@@ -290,7 +290,7 @@ def list_disclosures(scene: Scene, done: Done, *, allowed: Iterable[int]) -> lis
 
 def _leaks(scene: Scene, done: Done) -> list[str]:
     texts = {"output": done.shown.encode()}
-    public = [place for place in scene.out.glob("public/*") if not place.name.startswith("copy-")]
+    public = [place for place in scene.out.glob("public/*") if not place.name.startswith("synthetic-copy-")]
     for place in [*public, *scene.folder.glob("*ledger*")]:
         texts[place.name] = place.read_bytes()
     return [

@@ -66,17 +66,17 @@ def drop_a_copy(document: Document, public: Path) -> None:
 
 def double_a_copy(document: Document, public: Path) -> None:
     document["copies"][1] = document["copies"][0]
-    (public / "copy-2.csv").unlink()
+    (public / "synthetic-copy-2.csv").unlink()
 
 
 def rename_a_copy(document: Document, public: Path) -> None:
-    (public / "copy-2.csv").rename(public / "copy-7.csv")
-    document["copies"][1]["file"] = "copy-7.csv"
+    (public / "synthetic-copy-2.csv").rename(public / "synthetic-copy-7.csv")
+    document["copies"][1]["file"] = "synthetic-copy-7.csv"
 
 
 def lengthen_a_copy(document: Document, public: Path) -> None:
     """Adds a row: digest and size are mended, the number of records is not."""
-    file = public / "copy-1.csv"
+    file = public / "synthetic-copy-1.csv"
     content = file.read_bytes()
     content += content.splitlines(keepends=True)[-1]
     file.write_bytes(content)
@@ -182,7 +182,7 @@ def test_a_release_inside_another_is_no_release(releases, found, tmp_path):
     """A forged folder named public inside the one that is handed over."""
     public = tmp_path / "public"
     shutil.copytree(releases["adp"].folder / "public", public)
-    (public / "copy-1.csv").write_text("x,z\n1,1\n")
+    (public / "synthetic-copy-1.csv").write_text("x,z\n1,1\n")
     shutil.copytree(releases["adp"].folder / "public", public / "public")
     assert found(public)
 

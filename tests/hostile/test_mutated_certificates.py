@@ -33,7 +33,7 @@ def mutate(public: Path, way: str, choose: random.Random, *, alone: bool) -> Non
     elif way == "files":
         mutate_files(public, choose, beside=not alone)
     else:
-        copies = sorted(public.glob("copy-*"))
+        copies = sorted(public.glob("synthetic-copy-*"))
         named = {"text": "certificate.md", "plan": "plan.yaml", "bytes": certificate.name}
         file = public / named[way] if way in named else choose.choice(copies)
         file.write_bytes(mutate_bytes(file.read_bytes(), choose))

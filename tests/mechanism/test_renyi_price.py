@@ -148,7 +148,7 @@ def test_a_certificate_states_epsilon_and_delta_of_all_copies(payroll):
     made = certificates.Certificate.build(
         guarantee, assumed=(), also_not_covered=(), release="0" * 16, date="2024-01-01", unchanged=("z",),
         used_not_released=(), records=2000, plan="0" * 64,
-        copies=(certificates.Copy("copy-1.csv", "csv", "0" * 64, 1, ()),),
+        copies=(certificates.Copy("synthetic-copy-1.csv", "csv", "0" * 64, 1, ()),),
     )  # fmt: skip
     jsonschema.validate(json.loads(made.json()), certificates.schema())
     assert certificates.Certificate.loads(made.json().encode()) == made

@@ -1,11 +1,14 @@
 """No sentence claims more than the maths allows: permitted and forbidden words for every combination."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from hedgerow.privacy.bounds import LIPSCHITZ
+import hedgerow as hr
+from hedgerow.privacy.bounds import BOUNDS, LIPSCHITZ
+from hedgerow.privacy.claims.caveats import CAVEATS, CLAIMS, find_id, write_caveat
 from hedgerow_studies.pages import claims
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -88,6 +91,50 @@ def test_every_caveat_that_can_appear_stands_on_the_page_once():
         example = claims.guarantee(claims.STANDARDS[label], bound, independent=independent, seeded=True)
         for caveat in example.caveats():
             assert page.count(f"| {caveat} |") == 1
+            assert f"| {find_id(caveat)} | {caveat} |" in page
+
+
+ALWAYS = {
+    "lipschitz": "C1 C3 C4 C5 C6 C7 C8 C24",
+    "oscillation": "C1 C3 C4 C5 C6 C7 C8 C24",
+    "exact": "C1 C3 C4 C5 C6 C7 C24",
+    "renyi": "C2 C3 C4 C5 C6 C7",
+    "strict": "C9 C4 C30",
+    "censored": "C11 C12 C4 C13 C7",
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+def test_which_sentences_a_bound_always_has(bound):
+    plain = hr.ScalarWeights(0.5)
+    example = claims.guarantee(claims.standard_of(bound), bound, weights=plain)
+    assert [find_id(caveat) for caveat in example.caveats()] == ALWAYS[bound.name].split()
+
+
+@pytest.mark.parametrize("reason", [*CLAIMS.values(), *CAVEATS.values()], ids=lambda reason: reason.id)
+def test_what_a_sentence_rests_on_is_there(reason):
+    """The section, the test and the page with its anchor exist."""
+    assert reason.proof in headings("maths.md").values()
+    file, _, name = reason.test.partition("::")
+    tree = ast.parse((DOCS.parent / "tests" / file).read_text(encoding="utf-8"))
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if reason.measured:
+        page, _, anchor = reason.measured.partition("#")
+        assert anchor in headings(page)
+
+
+def headings(page: str) -> dict[str, str]:
+    """The headings of a page by their anchors."""
+    lines = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-"): line for line in lines}
+
+
+def test_a_sentence_with_names_in_it_is_recognised():
+    sentence = write_caveat("C23", "a, {b}", "x\ny")
+    assert find_id(sentence) == "C23"
+    assert find_id(sentence + " Honestly.") is None
+    assert [find_id(write_caveat(id, "n", "n")) for id in CAVEATS] == list(CAVEATS)
+    assert list(CLAIMS) == [bound.name for bound in BOUNDS]
 
 
 def test_the_page_is_written_by_the_same_words():

@@ -198,7 +198,8 @@ def test_words(censored):
         assert word not in text.lower()
     certificate = Certificate.build(
         guarantee, release="0" * 16, date="2026-01-01", records=40, unchanged=[], used_not_released=[],
-        assumed=[], also_not_covered=[], plan="0" * 64, copies=[Copy("copy-1.csv", "csv", "0" * 64, 1, ())],
+        assumed=[], also_not_covered=[], plan="0" * 64,
+        copies=[Copy("synthetic-copy-1.csv", "csv", "0" * 64, 1, ())],
     )  # fmt: skip
     assert certificate.delta is None
     again = Certificate.loads(certificate.json().encode())

@@ -34,7 +34,7 @@ def test_from_a_file_to_a_verified_release(hedgerow, table):
     summary = json.loads(Path("release/confidential/summary.json").read_text())
     assert f"{summary['epsilon']:.4g}" not in done.text + shown.text
     assert str(summary["epsilon"]) in hedgerow("inspect", "release", "--confidential").out
-    Path("release/public/copy-1.csv").write_text("x,z\n1,2\n")
+    Path("release/public/synthetic-copy-1.csv").write_text("x,z\n1,2\n")
     broken = hedgerow("verify", "release")
     assert (broken.code, "was changed" in broken.text) == (3, True)
 
@@ -73,7 +73,7 @@ def test_a_price_without_draws_from_cost_to_a_verified_release(hedgerow, table):
 def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
     made = json.loads(hedgerow("synthesize", table, *GOOD, "--out", "release", "--json").out)
     assert made["epsilon"] == 40.0
-    assert made["files"] == ["copy-1.csv"]
+    assert made["files"] == ["synthetic-copy-1.csv"]
     sound = json.loads(hedgerow("verify", "release", "--json").out)
     assert sound == {
         "release": made["release"],
@@ -252,7 +252,7 @@ def test_files_that_cannot_be_used(hedgerow, table, tmp_path, kind):
 def test_formula_cells_can_be_escaped(hedgerow, table, tmp_path):
     bad = bad_file("formula cell", table, tmp_path)
     assert hedgerow("synthesize", bad, *GOOD, "--formulas", "escape", "--out", "release").code == 0
-    assert ",'=cmd|" in Path("release/public/copy-1.csv").read_text()
+    assert ",'=cmd|" in Path("release/public/synthetic-copy-1.csv").read_text()
     assert hedgerow("synthesize", bad, *GOOD, "--drop", "n", "--out", "dropped").code == 0
 
 
@@ -265,7 +265,7 @@ def test_ten_thousand_columns(hedgerow, tmp_path):
     assert done.code == 0, done.text[:2000]
     assert len(done.err) < 1000
     assert hedgerow("verify", "release").code == 0
-    with Path("release/public/copy-1.csv").open() as file:
+    with Path("release/public/synthetic-copy-1.csv").open() as file:
         assert len(file.readline().split(",")) == 10_000
 
 
@@ -292,7 +292,7 @@ def test_round_trips_by_format(hedgerow, tmp_path, kind):
     done = hedgerow("synthesize", f"in{suffix}", *formula, "--out", "release")
     assert done.code == 0, done.text
     before = formats.read(tmp_path / f"in{suffix}")
-    after = formats.read(tmp_path / "release" / "public" / f"copy-1{suffix}")
+    after = formats.read(tmp_path / "release" / "public" / f"synthetic-copy-1{suffix}")
     assert after.frame.schema.equals(before.frame.schema)
     for name in before.frame.column_names:
         same = after.frame.column(name).equals(before.frame.column(name))
@@ -314,9 +314,13 @@ def test_labels_and_declared_missing_codes_come_back(hedgerow, tmp_path):
     )  # fmt: skip
     declared = ("--dictionary", "{label: Pay}")
     assert hedgerow("synthesize", "in.sav", *GOOD, *declared, "--out", "release").code == 0
-    _, meta = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)
+    _, meta = pyreadstat.read_sav(
+        str(tmp_path / "release" / "public" / "synthetic-copy-1.sav"), user_missing=True
+    )
     before, _ = pyreadstat.read_sav(str(tmp_path / "in.sav"), user_missing=True)
-    after, _ = pyreadstat.read_sav(str(tmp_path / "release" / "public" / "copy-1.sav"), user_missing=True)
+    after, _ = pyreadstat.read_sav(
+        str(tmp_path / "release" / "public" / "synthetic-copy-1.sav"), user_missing=True
+    )
     assert meta.column_names_to_labels["x"] == "Pay"
     assert meta.variable_value_labels["code"] == {1.0: "low", 2.0: "high"}
     assert (after["code"] == before["code"]).all()
@@ -339,7 +343,7 @@ def test_sas_in_is_parquet_out(hedgerow, tmp_path):
     frame = rich_table().select(["x", "z"]).to_pandas().astype(float)
     pyreadstat.write_xport(frame, str(tmp_path / "in.xpt"))
     assert hedgerow("synthesize", "in.xpt", *GOOD, "--out", "release").code == 0
-    copy = formats.read("release/public/copy-1.parquet").frame.to_pandas()
+    copy = formats.read("release/public/synthetic-copy-1.parquet").frame.to_pandas()
     assert (copy["z"] == frame["z"]).all()
 
 

@@ -74,7 +74,7 @@ def test_public_holds_no_confidential_value(make, table, tmp_path):
     made = make(standard=AVERAGED, reasons={"": "printed"}, seed=SEED, copies=2, epsilon=17.0)
     public = made.folder / "public"
     assert sorted(path.name for path in public.iterdir()) == [
-        "certificate.json", "certificate.md", "copy-1.csv", "copy-2.csv", "plan.yaml",
+        "certificate.json", "certificate.md", "plan.yaml", "synthetic-copy-1.csv", "synthetic-copy-2.csv",
     ]  # fmt: skip
     values = confidential_values(made.folder, x)
     assert all(len(found) >= 9 for found in values.values())
@@ -83,7 +83,7 @@ def test_public_holds_no_confidential_value(make, table, tmp_path):
         for secret in (str(SEED), str(tmp_path), tmp_path.name, "table.csv", "ledger.sqlite"):
             assert secret not in text, (name, secret)
         shown = numbers(text)
-        is_copy = name.startswith("copy-")
+        is_copy = name.startswith("synthetic-copy-")
         for kind, found in values.items():
             for value in found:
                 if value in (0.0, 1.0):
@@ -104,7 +104,7 @@ def test_the_search_would_find_a_leak():
 
 def test_copies_have_the_columns_of_the_input_and_nothing_more(make, table):
     made = make(standard=AVERAGED, reasons={"": "printed"})
-    copy = np.genfromtxt(made.folder / "public" / "copy-1.csv", delimiter=",", names=True)
+    copy = np.genfromtxt(made.folder / "public" / "synthetic-copy-1.csv", delimiter=",", names=True)
     original = np.genfromtxt(table, delimiter=",", names=True)
     assert copy.dtype.names == original.dtype.names
     np.testing.assert_array_equal(copy["z"], original["z"])
@@ -279,7 +279,7 @@ def test_columns_can_be_left_out_of_the_copies(make, table, tmp_path):
     made = make(data=wide, outputs=drop, standard=known, reasons={"": "x"})
     assert made.certificate.unchanged == ("z",)
     assert made.certificate.used_not_released == ("low",)
-    assert (made.folder / "public" / "copy-1.csv").read_text().startswith("x,z\n")
+    assert (made.folder / "public" / "synthetic-copy-1.csv").read_text().startswith("x,z\n")
     for bad, told in ((("x",), "protected"), (("nme",), "No column")):
         with pytest.raises((SettingError, DataError), match=told):
             make("bad", data=wide, outputs=hr.Outputs(drop=bad))
@@ -288,7 +288,7 @@ def test_columns_can_be_left_out_of_the_copies(make, table, tmp_path):
 
 
 def tamper(public: Path, how: str) -> None:
-    copy, certificate = public / "copy-1.csv", public / "certificate.json"
+    copy, certificate = public / "synthetic-copy-1.csv", public / "certificate.json"
     match how:
         case "changed":
             copy.write_text(copy.read_text().replace("1", "2", 1))
@@ -393,7 +393,9 @@ def test_certificates_and_the_engine_know_the_same_bounds():
         ({"copies": []}, "copies must have at least 1 entries, got 0."),
         ({"bound": "exakt"}, "Did you mean exact?"),
         ({"assumed_public": [{"what": "x"}]}, "assumed_public[0].because is missing."),
-        ({"certificate": 2}, "another version"),
+        ({"certificate": 3}, "another version"),
+        ({"certificate": 1}, "plain is not known in version 1"),
+        ({"certificate": True}, "another version"),
     ],
 )
 def test_a_certificate_is_refused_with_its_place(original, change, told):

@@ -3,6 +3,7 @@
 Nothing is spent on what is refused, and no certificate is written that does not verify.
 """
 
+import errno
 import json
 import os
 import subprocess
@@ -141,8 +142,10 @@ def test_streams_that_are_closed_or_full(tmp_path):
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
 
-    code, said = run(">/dev/full", "schema plan")
-    assert (code, "cannot be written (No space left" in said, "Traceback" in said) == (3, True, False)
+    for arguments in ("schema plan", "--help", "--version", "ledger --help"):
+        code, said = run(">/dev/full", arguments)
+        told = "Standard output or error cannot be written (No space left" in said
+        assert (code, told, "Traceback" in said) == (3, True, False)
     # The ledger's files would take the numbers of the closed streams, and what is printed would go into them.
     budget = "ledger budget 1 --dataset d --relation withheld"
     assert run(">&- 2>&- <&-", budget) == (0, "")
@@ -150,3 +153,16 @@ def test_streams_that_are_closed_or_full(tmp_path):
     assert run("2>/dev/full", "verify nothing") == (3, "")
     code, said = run("", "ledger verify")
     assert (code, "sound" in said) == (0, True)
+
+
+def test_a_disk_without_room_is_not_called_a_stream(hedgerow, monkeypatch):
+    """A write to an open file fails without the file's name."""
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("hedgerow.release.verify.verify_release", fail)
+    done = hedgerow("verify", "release")
+    assert done.code == 3
+    assert "does not name cannot be read or written (No space left on device)" in done.text
+    assert "Standard output" not in done.text

@@ -14,7 +14,7 @@ import hedgerow as hr
 from hedgerow.errors import PlanError, SettingError
 from hedgerow.privacy.weights import as_weights
 from hedgerow.release import text
-from hedgerow.release.plan import DictionaryEntry, Outputs, Plan, Read
+from hedgerow.release.plan import About, DictionaryEntry, Outputs, Plan, Read
 from hedgerow.release.plan.commented import commented_text
 from hedgerow.release.plan.flags import from_flags, to_flags
 from hedgerow.release.plan.parts import schema
@@ -85,6 +85,16 @@ def test_every_range_is_written_and_read(name):
         everywhere_the_same(
             Plan(**SMALL, standard=make(RANGES[name]), reasons={"": "It is printed: yearly."})
         )
+
+
+def test_what_the_certificate_is_to_say_is_written_and_read():
+    about = About(
+        purpose="teaching: a, b", contact="data@example.org", epsilon_reason="ε as before", earlier=True
+    )
+    everywhere_the_same(Plan(**SMALL, about=about, unit="person id", rows_per_unit=3))
+    plan = Plan(**SMALL, unit="person", outputs=Outputs(drop=("person",)))
+    everywhere_the_same(plan)
+    assert (plan.public().unit, plan.public().rows) == (None, 1)
 
 
 @pytest.mark.parametrize("name", WEIGHTS)

@@ -108,7 +108,7 @@ def test_levels_of_dropped_rows_stay(make, tmp_path, ending):
     categories(tmp_path / f"in.{ending}")
     made = make(data=tmp_path / f"in.{ending}", missing="drop")
     assert SECRET not in public_bytes(made.folder)
-    frame = formats.read(made.folder / "public" / f"copy-1.{ending}").frame
+    frame = formats.read(made.folder / "public" / f"synthetic-copy-1.{ending}").frame
     assert frame["region"].combine_chunks().dictionary.to_pylist() == ["north", "south"]
 
 
@@ -116,12 +116,12 @@ def test_the_plan_keeps_levels(make, tmp_path):
     categories(tmp_path / "in.arrow")
     table = formats.read(tmp_path / "in.arrow").frame
     made = make(data=tmp_path / "in.arrow", missing="drop", outputs=Outputs(keep_levels=("region",)))
-    copy = formats.read(made.folder / "public" / "copy-1.arrow").frame["region"].combine_chunks()
+    copy = formats.read(made.folder / "public" / "synthetic-copy-1.arrow").frame["region"].combine_chunks()
     assert copy.dictionary.to_pylist() == table["region"].combine_chunks().dictionary.to_pylist()
     assert copy.to_pylist() == [word for place, word in enumerate(table["region"].to_pylist()) if place != 5]
     write_spss(tmp_path / "in.sav", payroll())
     made = make("spss", data=tmp_path / "in.sav", dataset="spss", outputs=Outputs(keep_levels=("code",)))
-    told = formats.read(made.folder / "public" / "copy-1.sav").dictionary
+    told = formats.read(made.folder / "public" / "synthetic-copy-1.sav").dictionary
     assert set(told.value_labels["code"]) == {1, 2, 3, 4, TOP}
     assert [entry["lo"] for entry in told.missing_ranges["code"]] == [-99, 4]
 

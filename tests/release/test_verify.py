@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -20,8 +21,9 @@ from hedgerow.errors import ReleaseError, SettingError
 from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.ledger import Ledger
+from hedgerow.release.plan import Read
 from hedgerow.release.verify.consistency import ENDINGS, USUAL, certificate_problems
-from hedgerow.release.verify.files import count_records, open_file
+from hedgerow.release.verify.files import count_records, open_file, read_columns
 from hedgerow.tables import files as formats
 
 HERE = Path(__file__).parent
@@ -54,13 +56,13 @@ def rewrite(public: Path, **changes) -> None:
 
 def test_a_release_is_not_looked_for_inside_another(release, hedgerow):
     shutil.copytree(release / "public", release / "public" / "public")
-    (release / "public" / "copy-1.csv").write_text("x,z\n1,2\n")
+    (release / "public" / "synthetic-copy-1.csv").write_text("x,z\n1,2\n")
     with pytest.raises(ReleaseError, match="of its own and one in public"):
         hr.verify_release(release / "public")
     assert hedgerow("inspect", release / "public").code == 3
     problems = hr.verify_release(release).problems
     assert "added, and not known to the certificate: public." in problems
-    assert any(problem.startswith("copy-1.csv was changed") for problem in problems)
+    assert any(problem.startswith("synthetic-copy-1.csv was changed") for problem in problems)
     # Nor where the outer folder's certificate is gone: the inner one is not the release's.
     (release / "public" / "certificate.json").unlink()
     with pytest.raises(ReleaseError, match=r"certificate\.json is missing"):
@@ -80,7 +82,7 @@ def test_what_lies_beside_public_is_reported(release):
 
 
 PARTS = [
-    "public/copy-1.csv", "public/certificate.json", "public/certificate.md", "public/plan.yaml",
+    "public/synthetic-copy-1.csv", "public/certificate.json", "public/certificate.md", "public/plan.yaml",
     "public/certificate.json.sig", "confidential/summary.json",
 ]  # fmt: skip
 
@@ -134,10 +136,10 @@ def test_what_was_opened_is_checked_not_what_lay_there_before(tmp_path):
 
 @pytest.mark.timeout(20)
 def test_a_file_of_another_size_is_not_read(release):
-    os.truncate(release / "public" / "copy-1.csv", 100 << 30)  # sparse: it takes no room
+    os.truncate(release / "public" / "synthetic-copy-1.csv", 100 << 30)  # sparse: it takes no room
     size = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies[0].bytes
     assert hr.verify_release(release).problems == (
-        f"copy-1.csv was changed: it has {100 << 30} bytes, not {size}.",
+        f"synthetic-copy-1.csv was changed: it has {100 << 30} bytes, not {size}.",
     )
 
 
@@ -169,7 +171,7 @@ CONTRADICTIONS = {
     "protected": ({"protected": "z"}, "protected column: 'x' and 'z'"),
     "protected and passed through": ({"unchanged": ("x", "z")}, "is among those passed through"),
     "in and out": ({"used_not_released": ("z",)}, "both released and not released"),
-    "records": ({"records": 149}, "copy-1.csv has 150 records, the certificate says 149"),
+    "records": ({"records": 149}, "synthetic-copy-1.csv has 150 records, the certificate says 149"),
 }  # fmt: skip
 
 
@@ -186,8 +188,8 @@ def test_a_certificate_that_says_other_things_of_its_files(release, change):
     first, second = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies
     copies = (first, first) if "twice" in change else (first, replace(second, **change))
     rewrite(release / "public", copies=copies)
-    told = {"bytes": "not 7", "twice": "copy 2 of format csv is named copy-1.csv"}
-    wanted = told.get(next(iter(change)), "copy-2.csv has the format")
+    told = {"bytes": "not 7", "twice": "copy 2 of format csv is named synthetic-copy-1.csv"}
+    wanted = told.get(next(iter(change)), "synthetic-copy-2.csv has the format")
     assert wanted in " ".join(hr.verify_release(release).problems)
 
 
@@ -227,8 +229,12 @@ def test_the_delta_of_a_renyi_price_is_the_plans(tmp_path):
         hr.make_release(replace(plan, ledger=str(tmp_path / "l")), tmp_path / "release").folder / "public"
     )
     assert hr.verify_release(public).problems == ()
-    claim = Certificate.loads((public / "certificate.json").read_bytes()).claim
-    rewrite(public, delta=Price(1e-12, 1e-12), claim=claim.replace("δ = 0.000001", "δ = 0.000000000001"))
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    words = {
+        name: getattr(given, name).replace("δ = 0.000001", "δ = 0.000000000001")
+        for name in ("claim", "plain")
+    }
+    rewrite(public, delta=Price(1e-12, 1e-12), **words)
     assert hr.verify_release(public).problems == (
         "plan.yaml and certificate.json differ in the δ: 1e-06 and 1e-12.",
     )
@@ -245,9 +251,10 @@ def test_a_certificate_of_line_breaks_is_read_in_no_time(release):
 
 def test_many_missing_files_are_told_in_one_line(release):
     copy = Certificate.loads((release / "public" / "certificate.json").read_bytes()).copies[0]
-    rewrite(release / "public", copies=tuple(replace(copy, file=f"copy-{n}.csv") for n in range(1, 2000)))
+    copies = tuple(replace(copy, file=f"synthetic-copy-{n}.csv") for n in range(1, 2000))
+    rewrite(release / "public", copies=copies)
     problems = hr.verify_release(release).problems
-    assert problems[0].startswith("missing: copy-10.csv, ")
+    assert problems[0].startswith("missing: synthetic-copy-10.csv, ")
     assert max(map(len, problems)) < 300
 
 
@@ -374,3 +381,73 @@ def test_the_format_of_a_copy_is_shown_without_its_controls(release):
     path = release / "public" / "certificate.json"
     path.write_bytes(path.read_bytes().replace(b'"format": "csv"', b'"format": "csv\\u0007"', 1))
     assert all(problem.isprintable() for problem in hr.verify_release(release).problems)
+
+
+ODD = {
+    "csv": ["x", "z", 'a "b", c', " edge ", "=cmd", "größe", "two\nlines", "a;b"],
+    "parquet": ["x", "z", 'a "b", c', " edge ", "größe", "", "a.b"],
+    "arrow": ["x", "z", 'a "b", c', " edge ", "größe", ""],
+    "stata": ["x", "z", "class", "größe", "a" * 32, "text"],
+    "spss": ["x", "z", "CLASS", "größe", "a" * 64, "long_text_of_many_segments", "text"],
+}
+
+
+@pytest.fixture
+def make_odd(tmp_path, monkeypatch):
+    """A release whose columns have names that their format may just have."""
+
+    def release(format, delimiter=",", encoding="utf-8", **more):
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(tmp_path / "l.sqlite"))
+        frame = hr.datasets.lognormal(n=60, seed=3)
+        for name in ODD[format][2:]:
+            frame[name] = "w" * 700 if name.startswith("long") else "w" if name == "text" else range(60)
+        if format == "csv":
+            frame.to_csv(tmp_path / "t.csv", index=False, sep=delimiter, encoding=encoding)
+            more["read"] = Read(encoding=encoding, delimiter=None if delimiter in ",;" else delimiter)
+        else:
+            frame.to_parquet(tmp_path / "t.parquet", index=False)
+        outputs = hr.Outputs(format=format, formulas="escape", **more.pop("outputs", {}))
+        plan = hr.Plan(formula="x ~ z", epsilon=60.0, draws=200, outputs=outputs, **more)
+        place = tmp_path / ("t.csv" if format == "csv" else "t.parquet")
+        return hr.make_release(replace(plan, data=str(place)), tmp_path / "release").folder / "public"
+
+    return release
+
+
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")
+@pytest.mark.parametrize(
+    ("format", "dialect"),
+    [
+        *((format, {}) for format in ODD),
+        ("csv", {"delimiter": ";"}),
+        ("csv", {"delimiter": "~", "encoding": "cp1252"}),
+        ("csv", {"delimiter": ";", "encoding": "utf-16"}),
+        ("csv", {"encoding": "utf-8-sig"}),
+    ],
+)
+def test_the_columns_of_a_copy_are_those_that_the_certificate_names(make_odd, format, dialect):
+    public = make_odd(format, outputs={"drop": (ODD[format][2],)}, **dialect)
+    assert hr.verify_release(public).problems == ()
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    assert len(given.unchanged) == len(ODD[format]) - 2
+    rewrite(public, unchanged=given.unchanged[1:])
+    assert "has columns that the certificate does not name: 'z'." in problems(public)
+    rewrite(public, unchanged=(*given.unchanged, "w"))
+    assert "lacks columns that the certificate names: 'w'." in problems(public)
+    rewrite(public, unchanged=given.unchanged[::-1])
+    assert "columns in another order" in problems(public)
+    rewrite(public, unchanged=given.unchanged)
+    assert hr.verify_release(public).problems == ()
+
+
+def problems(public):
+    return " ".join(hr.verify_release(public).problems)
+
+
+def test_a_dictionary_that_leads_back_to_itself_is_left(tmp_path):
+    """An SPSS record of negative length would be read for ever."""
+    head = b"$FL2" + bytes(60) + struct.pack("<3i", 2, 1, 0) + bytes(100)
+    path = tmp_path / "copy-1.sav"
+    path.write_bytes(head[:176] + struct.pack("<4i", 7, 4, -16, 1))
+    with path.open("rb") as file, pytest.raises(ReleaseError, match="cannot be read as spss"):
+        read_columns(file, "spss", {"x"}, {})

@@ -1,9 +1,9 @@
 """The command `hedgerow`: argument parsing only.
 
-One module per group of commands: `release` (synthesize, sign, verify, inspect), `trial` (cost, calibrate,
-compare, audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study` (reproduce,
-study). `options` has the flags that several share, `screen` what is shown. What a command needs is imported
-when it runs, so that --help is quick.
+One module per group of commands: `release` (synthesize, sign, verify, certificate, inspect), `trial` (cost,
+calibrate, compare, audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study`
+(reproduce, study). `options` has the flags that several share, `screen` what is shown. What a command needs
+is imported when it runs, so that --help is quick.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
 or a release that cannot be used as it is; 4 not converged: the target cannot be met or a sampler failed its
@@ -32,6 +32,7 @@ from hedgerow.errors import (
 )
 
 _CODES = ((BudgetError, 5), (CalibrationError, 4), (HealthError, 4), (SettingError, 2), (HedgerowError, 3))
+_SHOWING = ("rich", "typer", "click")
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 data or file, 4 target not met, 5 budget. First steps: hedgerow datasets "
     "payroll --out payroll.csv, then hedgerow synthesize --help."
@@ -43,7 +44,7 @@ app = typer.Typer(
     help="Synthetic copies of a confidential table, with a formal privacy statement.",
 )  # fmt: skip
 for command in (
-    *(release.synthesize, release.sign, release.verify, release.inspect),
+    *(release.synthesize, release.sign, release.verify, release.certificate, release.inspect),
     *(trial.cost, trial.calibrate, trial.compare, trial.audit, trial.attack, trial.contraction),
     *(plan.box, study.reproduce, plan.init, plan.schema, plan.datasets),
 ):
@@ -88,11 +89,13 @@ def main() -> None:
             show_error("error", str(error))
             sys.exit(next(code for kind, code in _CODES if isinstance(error, kind)))
         if isinstance(error, OSError) and error.filename is None:  # files explain their own
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left goes nowhere when Python ends
+            what = "A file that the system does not name cannot be read or written"
+            if _comes_from_a_stream(error):
+                what = "Standard output or error cannot be written"
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left goes nowhere when Python ends
             show_error(
                 "error",
-                f"Standard output or error cannot be written ({reason_of(error)}). What was done until then "
-                "stands: see hedgerow ledger list.",
+                f"{what} ({reason_of(error)}). What was done until then stands: see hedgerow ledger list.",
             )
             sys.exit(3)
         show_error(  # the message of any other may quote data, so that only its kind is shown
@@ -101,3 +104,12 @@ def main() -> None:
             "it before you pass it on, since it may show data.",
         )
         sys.exit(1)
+
+
+def _comes_from_a_stream(error: OSError) -> bool:
+    """Whether it was raised where something is shown: by this room, or by what it shows it with."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = "" if last is None else str(last.tb_frame.f_globals.get("__name__"))
+    return any(module == room or module.startswith(f"{room}.") for room in (__name__, *_SHOWING))

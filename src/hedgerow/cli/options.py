@@ -49,6 +49,11 @@ _HELP: dict[str | None, dict[str, str]] = {
         "because": "Why the range is public; goes into the certificate.",
         "public_weight": "alpha (default) or one.",
     },
+    "What the certificate says": {
+        "unit": "Column that names the person or firm that a row belongs to.",
+        "rows_per_unit": "How many rows one of them has at most (with --unit: 1).",
+        "about": '"{purpose: …, curator: …, contact: …, decided_by: …, epsilon_reason: …}".',
+    },
     "Data": {
         "drop_missing": "Drop rows without a value; the certificate says that this is assumed public.",
         "read_format": "Where the file's ending does not say.",
@@ -70,7 +75,7 @@ _HELP: dict[str | None, dict[str, str]] = {
 }
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan", "ledger"), Path),
-    **dict.fromkeys(("copies", "draws", "seed"), int),
+    **dict.fromkeys(("copies", "draws", "seed", "rows_per_unit"), int),
     **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
     **{"epsilon": float, "delta": float, "debias": bool},
 }

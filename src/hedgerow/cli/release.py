@@ -1,4 +1,4 @@
-"""synthesize, sign, verify, inspect: making a release, signing, checking, looking into one."""
+"""synthesize, sign, verify, certificate, inspect: making a release, signing, checking, showing one."""
 
 import json
 from contextlib import nullcontext
@@ -10,7 +10,8 @@ import typer
 from hedgerow.cli.options import NewDataset, with_plan, with_screen
 from hedgerow.cli.plan import plan_from
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import ReleaseError
+from hedgerow.errors import ReleaseError, SettingError
+from hedgerow.numerics.rounding import format_rounded_up
 
 Folder = Annotated[Path, typer.Argument(help="A release folder, or its public part.", show_default=False)]
 
@@ -41,7 +42,10 @@ def synthesize(
         screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
-    screen.say(f"Recorded in {made.ledger} under '{made.relation}'. Check it: hedgerow verify {out}")
+    spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
+    rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
+    screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
+    screen.say(f"Check it: hedgerow verify {out}")
     screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
         {
@@ -49,6 +53,7 @@ def synthesize(
             "folder": str(made.folder),
             "files": [copy.file for copy in certificate.copies],
             "epsilon": None if certificate.epsilon is None else certificate.epsilon.total,
+            "charged": made.charged,
             "relation": made.relation,
             "ledger": str(made.ledger),
             "certificate_sha256": certificate.digest,
@@ -79,14 +84,20 @@ def sign(
 
 @with_screen
 def verify(
-    folder: Folder,
     screen: Screen,
+    folder: Annotated[
+        Path | None, typer.Argument(help="A release folder, or its public part.", show_default=False)
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Also compare with what this ledger recorded.")] = None,
     signers: Annotated[
         Path | None, typer.Option(help="Demand a signature by one of these (OpenSSH's allowed signers).")
     ] = None,
     certificate_sha256: Annotated[
         str | None, typer.Option(help="SHA-256 of the certificate, as the owner told it.")
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(help="Print what a sentence of certificates rests on, by its id, and verify nothing."),
     ] = None,
 ) -> None:
     """Check that a release is what its certificate says: no file changed, added or missing.
@@ -96,7 +107,14 @@ def verify(
       hedgerow verify release
 
       hedgerow verify release --signers allowed_signers
+
+      hedgerow verify --why C3
     """
+    if why is not None:
+        _explain(why, screen)
+        return
+    if folder is None:
+        raise SettingError("RELEASE is missing: the folder to verify. For a sentence of it, say --why ID.")
     from hedgerow.cli.ledger import open_existing
     from hedgerow.release.verify import verify_release
 
@@ -128,6 +146,44 @@ def verify(
         screen.say("It is not signed: its files belong together, but anybody may have made them.")
 
 
+def _explain(id: str, screen: Screen) -> None:
+    from hedgerow.privacy.claims.caveats import find_reason
+
+    reason = find_reason(id)
+    measured = f"docs/{reason.measured}" if reason.measured else "nothing to measure"
+    screen.say(f"{reason.id}. {reason.text.replace('{}', '…')}", "")
+    facts = {"proof": f"docs/maths.md, {reason.proof}", "test": f"tests/{reason.test}", "measured": measured}
+    screen.facts(list(facts.items()))
+    screen.result({"id": reason.id, "sentence": reason.text, **facts})
+
+
+@with_screen
+def certificate(
+    folder: Folder,
+    screen: Screen,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="As YAML for OpenDP's registry of deployments.")
+    ] = False,
+) -> None:
+    """Print the certificate of a release that verifies.
+
+    For instance:
+
+      hedgerow certificate release
+
+      hedgerow certificate release --registry > deployment.yaml
+    """
+    from hedgerow.release.registry import write_record
+    from hedgerow.release.verify import verify_release
+
+    verified = verify_release(folder)
+    if verified.problems:
+        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+    text = write_record(verified.certificate) if registry else verified.certificate.markdown()
+    screen.say(*text.rstrip("\n").split("\n"))
+    screen.result({"record": text} if registry else json.loads(verified.certificate.json()))
+
+
 @with_screen
 def inspect(
     folder: Folder,
@@ -149,13 +205,17 @@ def inspect(
     verified = verify_release(folder)
     certificate = verified.certificate
     result = json.loads(certificate.json()) | {"problems": list(verified.problems)}
-    screen.say(f"Release {certificate.release} of {certificate.date}", "", certificate.claim, "")
+    screen.say(f"Release {certificate.release} of {certificate.date}", "")
+    screen.say(*([] if certificate.plain is None else [certificate.plain, ""]), certificate.claim, "")
     screen.facts(certificate.facts())
+    if certificate.unit is not None:
+        screen.say("", certificate.unit.covered)
     for title, lines in (
-        ("Not covered", certificate.not_covered),
+        ("About this release, in the owner's words", certificate.describe_about()),
+        ("Not covered", certificate.describe_caveats()),
         ("Assumed to be public", [f"{item.what} ({item.because})" for item in certificate.assumed_public]),
     ):
-        screen.say("", f"{title}:", *(f"- {line}" for line in lines))
+        screen.say(*(["", f"{title}:"] if lines else []), *(f"- {line}" for line in lines))
     screen.say("")
     if not verified.problems:
         copy = certificate.copies[0]

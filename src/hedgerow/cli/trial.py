@@ -15,6 +15,7 @@ from hedgerow.cli.options import NewDataset, with_plan
 from hedgerow.cli.plan import plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.numerics.rounding import format_copies
 
 _SHOWN = (
     "standard",
@@ -70,7 +71,7 @@ def calibrate(
         raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
     with screen.progress(1 + len(targets)) as tell:
         rows = try_targets(plan, targets, progress=tell)
-    screen.table(f"Targets over {plan.settings.copies} copies. {_CONFIDENTIAL}", rows)
+    screen.table(f"Targets over {format_copies(plan.settings.copies)}. {_CONFIDENTIAL}", rows)
     screen.result({"confidential": True, "targets": rows})
     if not any(row["met"] == "yes" for row in rows):
         raise CalibrationError(
@@ -161,10 +162,12 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
         estimate = cost_of(plan, new_dataset=new_dataset, progress=tell)
+    copies = format_copies(plan.settings.copies)
+    rows = "" if (plan.rows or 1) == 1 else f" and {plan.rows} rows of one person or firm"
     facts: dict[str, str] = {"account": estimate.account}
     for number, (relation, price, balance) in enumerate(estimate.accounts):
         also, unbounded = ("also, ", "without bound") if number else ("", "no ε is claimed")
-        spend = unbounded if price is None else f"{price:g} for {plan.settings.copies} copies"
+        spend = unbounded if price is None else f"{price:g} for {copies}{rows}"
         facts |= {f"{also}relation": relation, f"{also}would spend": spend}
         facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:g}"
         if balance is None or balance.remaining is None:

@@ -1,12 +1,18 @@
-"""Figures for people, rounded so that a claim never says less than it must."""
+"""Figures for people: rounded so that a claim never says less than it must, and counted in good English."""
 
+import math
 from decimal import ROUND_CEILING, Decimal
 
 
 def format_rounded_up(value: float, digits: int) -> str:
     """A number to some significant digits, rounded up: `format_rounded_up(10 / 3, 3)` is 3.34."""
-    if value == 0:
-        return "0"
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else "∞"
     exact = Decimal(f"{value:.12g}")  # 5.7/3 is a rounding error above 1.9, and means 1.9
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"
+
+
+def format_copies(number: int) -> str:
+    """1 copy, 3 copies."""
+    return "1 copy" if number == 1 else f"{number} copies"

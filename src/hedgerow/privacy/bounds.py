@@ -17,7 +17,7 @@ speaks of the table at hand, with its weights held fixed.
     'oscillation'
 
 To add a bound, subclass `Bound`, say how it prices a record, list it in `LOCAL`, and write its sentence in
-`privacy.claims`.
+`privacy.claims` and what it never covers in `privacy.claims.caveats`.
 """
 
 from abc import ABC, abstractmethod
@@ -32,6 +32,7 @@ from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat
 
 CONFIDENCE = 0.95
 DELTA = 1e-6  # of the Rényi price over all copies, unless said otherwise
@@ -98,7 +99,11 @@ class Bound(ABC):
     sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
     proven: ClassVar[str]  # what of the claim is mathematics
     estimated: ClassVar[str]  # what of it rests on draws
-    not_covered: ClassVar[tuple[str, ...]]  # what a claim under this bound never covers
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What a claim under this bound never covers."""
+        return tuple(map(write_caveat, ALWAYS[self.name]))
 
     def has(self, priced: Priced) -> bool:
         """Whether this fit can be priced under this bound."""
@@ -157,32 +162,10 @@ class Bound(ABC):
         return hash(self.name)
 
 
-_UNPROTECTED = (
-    "Who is in the table, the number and order of the records, the index and every other column are not "
-    "protected."
-)
-_ARITHMETIC = "Arithmetic is in floating point; what the last digits of a copy may tell is not covered."
-_LOCAL = (
-    "It is not differential privacy: over all parameters the loss is unbounded for this model. It speaks of "
-    "the draws made for the data at hand, not of every possible table.",
-    "Weights, their scale, the shares taken as public and the ranges are held fixed, although they were "
-    "computed from all records, and so is the choice of the fit that met the target.",
-    _UNPROTECTED,
-    "Replacing an outcome by any other value is not covered.",
-    "That a run ended without a release, because the data, the model or the sampler refused, is not covered.",
-    _ARITHMETIC,
-)
-_LEVERAGE = (
-    "A record that decides much of its own fit, such as the only one of its category, can lose more than the "
-    "draws show."
-)
-
-
 class _OverDraws(Bound):
     """Bounds that speak of the posterior's draws on both sides of a set of parameters."""
 
     estimated = "How much of the fitted posterior the set holds, with the stated confidence."
-    not_covered = (*_LOCAL, _LEVERAGE)
 
 
 class Lipschitz(_OverDraws):
@@ -220,7 +203,6 @@ class Exact(Bound):
     brief = "draw-based and local, exact loss, weights held fixed"
     proven = "The log ratio of the two posterior densities is known in closed form at every parameter."
     estimated = "How often a draw exceeds ε, with the stated confidence."
-    not_covered = _LOCAL
 
     def has(self, priced: Priced) -> bool:
         return priced.constant is not None
@@ -249,10 +231,6 @@ class Renyi(Bound):
         "directions and over all parameters; independent draws add theirs, and an order makes ε and δ of it."
     )
     estimated = "Nothing."
-    not_covered = (
-        "It is not differential privacy: it speaks of the data at hand, not of every possible table.",
-        *_LOCAL[1:],
-    )
 
     def has(self, priced: Priced) -> bool:
         return priced.neighbours is not None
@@ -312,13 +290,6 @@ class StrictSupremum(Supremum):
     brief = "ε-differential privacy over a public box"
     proven = "Every record's factor oscillates by at most ε over the whole box, whatever the data."
     estimated = "Nothing."
-    not_covered = (
-        "It rests on the box of parameters having been chosen without the confidential outcome.",
-        _UNPROTECTED,
-        "It is a statement about releases: that a run ended without one, because the file could not be read, "
-        "held no numbers in the protected column or the ledger refused, and how long a run took are not "
-        "covered.",
-    )
 
 
 class CensoredSupremum(Supremum):
@@ -331,15 +302,6 @@ class CensoredSupremum(Supremum):
         "that the sampler aims at has the property. Not that the sampler hits it."
     )
     estimated = "Whether the chain has reached its posterior: by its health checks, which can miss a region."
-    not_covered = (
-        "The draws are those of a Markov chain. Its health checks do not reveal a region it never visited, "
-        "and nothing known bounds how far its draws are from the posterior the statement is about.",
-        "It rests on the model, its prior and with them the censoring having been chosen without the "
-        "confidential outcome.",
-        _UNPROTECTED,
-        "That a run ended without a release, because the model or the sampler refused, is not covered.",
-        _ARITHMETIC,
-    )
 
 
 LIPSCHITZ, OSCILLATION, EXACT, RENYI = Lipschitz(), Oscillation(), Exact(), Renyi()

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hedgerow.numerics.rounding import format_copies
 from hedgerow.privacy.bounds import Shares, Statement
-from hedgerow.privacy.claims import Figures, write_claim, write_consent, write_refusal
+from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, write_plain, write_refusal
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
@@ -91,13 +93,13 @@ class Guarantee:
             return None
         return terms.bound.shares(terms.epsilon, terms.copies, stated=self.statement.delta, asked=terms.delta)
 
-    def claim(self) -> str:
-        """The sentence that may be copied into a release note."""
+    def figures(self) -> Figures | None:
+        """What the words of the claim are made from; None where nothing may be claimed."""
         shares, stated = self.shares(), self.statement
         if shares is None:
-            return write_refusal(self.uncertified)
+            return None
         one, whole = shares.delta or (0.0, 0.0)
-        figures = Figures(
+        return Figures(
             neighbour=self.neighbour,
             epsilon=shares.epsilon[1],
             copies=self.terms.copies,
@@ -106,23 +108,25 @@ class Guarantee:
             delta=whole if one is None else one,
             confidence=stated.confidence,
         )
+
+    def claim(self) -> str:
+        """The sentence that may be copied into a release note."""
+        figures = self.figures()
+        if figures is None:
+            return write_refusal(self.uncertified)
         return write_claim(self.terms.bound.name, figures)
+
+    def plain(self, *, records: int | None = None) -> str:
+        """The claim for people, to stand before it; with the number of records it holds δ against 1/n."""
+        figures = self.figures()
+        return NOTHING if figures is None else write_plain(self.terms.bound.name, figures, records=records)
 
     @property
     def left_open(self) -> str:
         """What a range standard says nothing about; empty for a standard without a range."""
         if self.averaged:
-            return (
-                "The range-averaged ε compares with a table that still uses the exact outcome in part. It "
-                "does not bound what can be learned about an outcome; with the outcome withheld the loss is "
-                "larger and is not covered by ε."
-            )
-        if self.known and self.terms.bound.local:
-            return (
-                "The ε of a range standard compares with a public that knows the range. With the outcome "
-                "withheld altogether the loss may be larger and is not covered by ε."
-            )
-        return ""
+            return write_caveat("C17")
+        return write_caveat("C18") if self.known and self.terms.bound.local else ""
 
     def processing(self) -> tuple[str, ...]:
         """What was done to the released draws after the mechanism: none of it touches ε."""
@@ -136,11 +140,10 @@ class Guarantee:
                 else "All draws converged."
             )
             done.append(
-                "Each released draw was corrected by indirect inference for the bias of the weights before "
-                "prediction. Only the draw, the predictors, the public columns that the range, the weights "
-                "or the model read, the number of records, the settings of the plan and independent "
-                "randomness entered, so that this is post-processing: it changes neither ε nor what it "
-                f"covers. {how_many}"
+                f"{CORRECTED} before prediction. Only the draw, the predictors, the public columns that the "
+                "range, the weights or the model read, the number of records, the settings of the plan and "
+                "independent randomness entered, so that this is post-processing: it changes neither ε nor "
+                f"what it covers. {how_many}"
             )
         if self.terms.sampling == "stratified":
             done.append(
@@ -156,27 +159,15 @@ class Guarantee:
         told = {
             self.if_recomputed: self.if_recomputed and bound.sharper,
             self.left_open: self.left_open,
-            "It rests on what was declared of the outcome (support, levels, spike) not having been read from "
-            "the confidential column.": self.declared,
-            "Where a range holds a single value, that value is taken as public and is not "
-            "protected.": self.single_values,
-            "The ranges are computed from the outcome itself: whoever knew a record's range would know its "
-            "outcome. ε does not cover that; classes with public edges support a plainer "
-            "statement.": self.follows_outcome,
-            "Records whose outcome lies outside its range are taken as public: they are not protected at "
-            "all, and which records these are is not protected either.": self.outside_public,
-            write_consent(self.kept, self.protected): self.kept,
-            "The confidence holds if the run was made once, not repeated until it met the target.": (
-                self.terms.epsilon is not None and bound.over_draws
-            ),
-            "The correction is post-processing if it was decided on before looking at the confidential "
-            "data.": self.corrected is not None,
-            "The draws come from a Markov chain, so that δ and the confidence are approximate.": (
-                not self.statement.independent and bound.over_draws
-            ),
-            "The randomness comes from a seed set by hand. With that seed the copies are a function of the "
-            "data: it must stay secret, and a release for publication should be made without "
-            "one.": self.seeded,
+            write_caveat("C19"): self.declared,
+            write_caveat("C20"): self.single_values,
+            write_caveat("C21"): self.follows_outcome,
+            write_caveat("C22"): self.outside_public,
+            write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
+            write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
+            write_caveat("C25"): self.corrected is not None,
+            write_caveat("C26"): not self.statement.independent and bound.over_draws,
+            write_caveat("C27"): self.seeded,
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
 
@@ -192,7 +183,9 @@ class Guarantee:
             "declared": self.declared,
         }
         lines = [f"  {name + ':':16}{value}" for name, value in facts.items() if value]
-        claimed = [textwrap.fill(text, 100) for text in (f"Claim. {self.claim()}", *self.processing())]
+        claimed = [
+            textwrap.fill(text, 100) for text in (self.plain(), f"Claim. {self.claim()}", *self.processing())
+        ]
         caveats = [
             textwrap.fill(text, 100, initial_indent="- ", subsequent_indent="  ") for text in self.caveats()
         ]
@@ -210,4 +203,4 @@ class Release:
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
-        return f"Release({len(self.tables)} copies, {self.guarantee.standard}, {target})"
+        return f"Release({format_copies(len(self.tables))}, {self.guarantee.standard}, {target})"

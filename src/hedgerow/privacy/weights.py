@@ -11,6 +11,7 @@ from scipy.special import expit
 from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
 
@@ -286,20 +287,8 @@ def caveat_if_recomputed(weights: Weights) -> str:
     if not weights.joint:
         return ""
     if moves_with_everyone(weights):
-        return (
-            "These weights move with every record. Recomputed without one record, the loss was seen above "
-            "this bound."
-        )
-    if isinstance(weights, IdentificationWeights):
-        return (
-            "Weights are computed from the outcomes of all records. Recomputed without one record, the loss "
-            "can exceed ε."
-        )
-    return (
-        "Weights are computed from the fit that all records share. Recomputed without one record, the loss "
-        "can exceed ε; in simulations it was seen to, most of all where residuals have heavier tails than "
-        "the model."
-    )
+        return write_caveat("C14")
+    return write_caveat("C15" if isinstance(weights, IdentificationWeights) else "C16")
 
 
 def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:

@@ -4,15 +4,19 @@ Both are written from one value, and its statements are those of `Guarantee`, so
 different words. A certificate holds public facts only: targets and settings, never what a fit achieved. Its
 dataclasses are its form as well: `Certificate.loads` refuses whatever their annotations do not allow.
 `certificate.md` is a function of `certificate.json`; `verify` writes it again to see whether it was changed.
+
+Version 2 added who answers for the release, the unit of privacy and the plain paragraph. Documents of version
+1 are read and written as they were.
 """
 
 import hashlib
 import json
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import version as version_of
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -20,17 +24,28 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
+from hedgerow.privacy.claims import TUNED, write_unit
+from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
     from hedgerow.privacy.guarantee import Guarantee
 
-VERSION = 1
+VERSION = 2
+NAMES = {1: "copy-{}.{}", 2: "synthetic-copy-{}.{}"}  # of a copy by version: its number, its format's ending
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 # The words of the format, not of the engine, which a receiver need not have.
 Bound = Literal["lipschitz", "oscillation", "exact", "renyi", "strict", "censored"]
 Above0 = Annotated[Finite, Field(gt=0)]
 From1 = Annotated[Whole, Field(ge=1)]
+MOST_ROWS = 10**9  # of one person or firm
+From0 = Annotated[Whole, Field(ge=0)]
+# What an owner may say about a release, in the order in which it is shown.
+ABOUT = {
+    "purpose": "purpose", "curator": "curator", "contact": "contact", "region": "region",
+    "retention": "kept for", "decided_by": "ε decided by", "epsilon_reason": "reason for this ε",
+}  # fmt: skip
+AboutKey = Literal["purpose", "curator", "contact", "region", "retention", "decided_by", "epsilon_reason"]
 
 # What CommonMark takes for HTML, a link in angle brackets, or the address of a link: a backslash goes there.
 _TAG_OR_LINK = re.compile(r"<(?=/?[A-Za-z][\w-]*[\s/>]|[!?]|[A-Za-z][\w+.-]*:|[^\s<>]*@)|(?<=\])[(\[:]")
@@ -46,7 +61,7 @@ class _Strict:
 class Copy(_Strict):
     """A synthetic table on disk."""
 
-    file: Annotated[AnyText, Field(pattern=r"^(copy-[0-9]+\.[a-z]+)$")]
+    file: Annotated[AnyText, Field(pattern=r"^((synthetic-)?copy-[0-9]+\.[a-z]+)$")]
     format: Text
     sha256: Digest
     bytes: Annotated[Whole, Field(ge=0)]
@@ -67,6 +82,15 @@ class Assumption(_Strict):
 
     what: Text
     because: Text
+
+
+@dataclass(frozen=True)
+class Unit(_Strict):
+    """Whose data one row is: how many rows a person or firm has at most, by the owner's word."""
+
+    rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None  # None: nothing was declared
+    column: AnyText | None  # which names them, if it is released
+    covered: Text  # what that means for the claim
 
 
 @dataclass(frozen=True)
@@ -97,7 +121,13 @@ class Certificate(_Strict):
     software: dict[str, Text]
     plan: Digest  # of plan.yaml
     copies: Annotated[tuple[Copy, ...], Field(min_length=1)]
-    looks: Annotated[Whole, Field(ge=0)] | None = None  # at the data beforehand; None: they were not counted
+    # Since version 2, which has all of them:
+    plain: Text | None = None
+    unit: Unit | None = None
+    about: dict[AboutKey, Text] | None = None
+    earlier_releases: From0 | None = None  # of the same data; None: the owner does not say
+    looks: From0 | None = None  # at the data beforehand; None: they were not counted
+    version: Literal[1, 2] = 2
 
     @classmethod
     def build(
@@ -106,11 +136,18 @@ class Certificate(_Strict):
         *,
         assumed: Sequence[Assumption],
         also_not_covered: Sequence[str],
+        records: int,
+        rows_per_unit: int | None = None,
+        unit: str | None = None,
+        about: Mapping[str, str] = MappingProxyType({}),
         **files: Any,
     ) -> Self:
-        """The certificate of a guarantee, and of the `files` that it knows nothing of."""
+        """The certificate of a guarantee, and of the `files` that it knows nothing of.
+
+        At most `rows_per_unit` rows are one person's or firm's, which column `unit` names.
+        """
         terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
-        parts = {name: version(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
+        parts = {name: version_of(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
         return cls(
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
@@ -129,14 +166,24 @@ class Certificate(_Strict):
             assumed_public=tuple(assumed),
             seeded=guarantee.seeded,
             software={"hedgerow": __version__, "python": platform.python_version(), **parts},
+            records=records,
+            plain=guarantee.plain(records=records),
+            unit=Unit(
+                rows_per_unit,
+                unit,
+                write_unit(terms.bound.name, guarantee.figures(), rows=rows_per_unit, column=unit),
+            ),
+            about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
 
     def json(self) -> str:
         """For machines."""
-        document = {"certificate": VERSION, **asdict(self)}
-        if self.looks is None:  # as it was written before looks were counted
-            del document["looks"]
+        document = asdict(self)
+        document = {"certificate": document.pop("version"), **document}
+        left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
+        left_out += ("looks",) if self.looks is None else ()  # as it was written before looks were counted
+        document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -148,9 +195,16 @@ class Certificate(_Strict):
             document = json.loads(content, object_pairs_hook=_once, parse_constant=_refuse)
             if not isinstance(document, dict) or "certificate" not in document:
                 raise FieldError("the document has no key certificate with the version of its form.")
-            if document.pop("certificate") != VERSION:
-                raise ReleaseError(f"certificate.json has another version than {VERSION}. Update hedgerow.")
-            return read(TypeAdapter(cls), document)
+            version = document.pop("certificate")
+            if version not in (1, VERSION) or isinstance(version, bool):
+                raise ReleaseError(
+                    f"certificate.json has another version than 1 or {VERSION}. Update hedgerow."
+                )
+            for name in ("version", *_SINCE_2):
+                if (name in document) != (version >= 2 and name != "version"):
+                    there = "is not known" if name in document else "is missing"
+                    raise FieldError(f"{name} {there} in version {version}.")
+            return read(TypeAdapter(cls), document | {"version": version})
         except FieldError as error:
             raise ReleaseError(f"certificate.json is not a certificate: {error}") from None
         except (ValueError, RecursionError):
@@ -164,18 +218,24 @@ class Certificate(_Strict):
     def markdown(self) -> str:
         """For people. Names of columns may hold anything: none of it is taken for Markdown."""
         lines = [f"# Certificate of release {self.release}", "", f"Made on {self.date}.", "", "## Claim", ""]
+        lines += [] if self.plain is None else [_escape(self.plain), "", "Formally:", ""]
         lines += [_escape(self.claim), "", "| | |", "| --- | --- |"]
         cells = [(name, _escape(value).replace("|", "\\|")) for name, value in self.facts()]
         lines += [f"| {name} | {cell} |" for name, cell in cells]
+        if self.unit is not None:
+            lines += ["", "## Who is protected", "", _escape(self.unit.covered)]
+        if self.about:
+            told = _list(self.describe_about())
+            lines += ["", "## About this release", "", "In the owner's words.", "", *told]
         if self.processing:
             lines += ["", "## Processing after the draw", "", *_list(self.processing)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
-        lines += ["", "## Not covered", "", *_list(self.not_covered)]
+        lines += ["", "## Not covered", "", *_list(self.describe_caveats())]
         lines += ["", "## Assumed to be public", ""]
-        lines += [
-            f"- {_escape(item.what)}. *Why:* {_escape_headings(item.because)}" for item in self.assumed_public
-        ]
+        for item in self.assumed_public:
+            because = item.because if self.version == 1 else item.because.replace("<", "&lt;")
+            lines.append(f"- {_escape(item.what)}. *Why:* {_escape_headings(because)}")
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
         lines += [f"| plan.yaml | | {self.plan} |"]
@@ -183,6 +243,16 @@ class Certificate(_Strict):
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())
         return "\n".join([*lines, "", f"Made with {_escape(made_with)}.", ""])
+
+    def describe_caveats(self) -> list[str]:
+        """What is not covered, with the ids that lead to proofs: hedgerow verify --why ID."""
+        ids = [None if self.version == 1 else find_id(text) for text in self.not_covered]
+        return [f"{text} [{id}]" if id else text for id, text in zip(ids, self.not_covered, strict=True)]
+
+    def describe_about(self) -> list[str]:
+        """What the owner says of the release, a line each."""
+        given: Mapping[str, str] = self.about or {}  # type: ignore[assignment]  # keys are words too
+        return [f"{words}: {given[name]}" for name, words in ABOUT.items() if name in given]
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures and columns, one by one."""
@@ -210,7 +280,19 @@ class Certificate(_Strict):
             facts += [("columns used but not released", ", ".join(self.used_not_released))]
         if self.looks is not None:
             facts += [("looks at the data that were counted", str(self.looks))]
-        return [*facts, ("randomness", "a seed set by hand" if self.seeded else "from the operating system")]
+        if self.version == 1:
+            return [
+                *facts,
+                ("randomness", "a seed set by hand" if self.seeded else "from the operating system"),
+            ]
+        tuned = "nothing" if self.epsilon is None else TUNED[self.bound]
+        earlier = "not said" if self.earlier_releases is None else str(self.earlier_releases)
+        source = "a seed set by hand" if self.seeded else "entropy of the operating system"
+        facts += [("tuned on the data", tuned), ("earlier releases of the data", earlier)]
+        return [*facts, ("randomness", f"{source}, expanded by SHAKE-256")]
+
+
+_SINCE_2 = ("plain", "unit", "about", "earlier_releases")
 
 
 def _escape(text: str) -> str:
@@ -219,7 +301,10 @@ def _escape(text: str) -> str:
 
 
 def _escape_headings(text: str) -> str:
-    """The owner's own words, which may have links and several lines, but no heading."""
+    """The owner's own words, which may have links and several lines, but no heading.
+
+    Nor HTML, since version 2.
+    """
     # Anchored at each line break, so that a text of nothing but line breaks is read once.
     return "\n".join(map(show_controls, re.sub(r"(?<=\n)([^\S\n]*)(?=[#=-])", r"\1\\", text).split("\n")))
 
@@ -231,8 +316,9 @@ def _list(texts: Iterable[str]) -> list[str]:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a certificate."""
     body = describe(TypeAdapter(Certificate), "hedgerow certificate")
+    del body["properties"]["version"]
     body["properties"] = {"certificate": {"const": VERSION}} | body["properties"]
-    return body | {"required": ["certificate", *body["required"]]}
+    return body | {"required": ["certificate", *body["required"], *_SINCE_2]}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

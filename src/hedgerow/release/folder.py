@@ -1,7 +1,7 @@
 """The release folder: written aside, then there all at once.
 
     release/
-      public/        copy-1.csv …, certificate.json, certificate.md, plan.yaml
+      public/        synthetic-copy-1.csv …, certificate.json, certificate.md, plan.yaml
       confidential/  0700, files 0600: what was achieved, by record and in all
 
 A draft is a hidden sibling of the folder, readable by its owner only, named after the release it belongs to:

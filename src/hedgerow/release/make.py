@@ -15,7 +15,7 @@ import hashlib
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,14 +25,15 @@ from typing import Any
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
-from hedgerow.privacy.claims import write_looks
+from hedgerow.privacy.claims.caveats import write_caveat, write_looks
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
-from hedgerow.release.certificate import Assumption, Certificate, Copy
+from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
-from hedgerow.release.ledger.accounts import CLOSING
+from hedgerow.release.ledger.accounts import CLOSING, charge_unit
+from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
@@ -41,6 +42,7 @@ from hedgerow.tables import files as formats
 Progress = Callable[[str], None]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
+_LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
@@ -52,6 +54,7 @@ class Made:
     folder: Path
     certificate: Certificate
     relation: str
+    charged: float | None  # for all rows of one person or firm, where the plan says how many; None: unbounded
     ledger: Path
 
 
@@ -79,25 +82,30 @@ def make_release(
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
-        account |= {"dataset": plan.dataset, "epsilon": plan.settings.epsilon}
+        price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
+        account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows)}
         # Of all columns: a key that is dropped from the copies tells best which records these are.
         account |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         account |= {"new_dataset": new_dataset}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
         with _noting() as notes:
+            _warn_of_units(prepared)
             synth = prepared.fit()
         sample = synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
-        account |= charge_of(synth, plan.relation)
+        account |= charge_unit(price | charge_of(synth, plan.relation), plan.rows)
         with Draft(out, release) as draft:
             try:
                 entry = ledger.reserve(**account, release=release, place=draft.place)
                 looks = len(ledger.looks(dataset=entry.dataset, fingerprint=fingerprint))
                 draft.begin()
-                certificate = _write_public(draft, prepared, sample, release, looks, tell)
+                earlier = _count_released(ledger, account) if plan.about.earlier else None
+                certificate = _write_public(
+                    draft, prepared, sample, release, tell, looks=looks, earlier=earlier
+                )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
                 write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
@@ -115,28 +123,32 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    return Made(out, certificate, plan.relation, ledger_path(plan.ledger))
+    return Made(out, certificate, plan.relation, entry.epsilon, ledger_path(plan.ledger))
 
 
 def _write_public(
-    draft: Draft, prepared: Prepared, sample: Release, release: str, looks: int, tell: Progress
+    draft: Draft,
+    prepared: Prepared,
+    sample: Release,
+    release: str,
+    tell: Progress,
+    *,
+    looks: int,
+    earlier: int | None,
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, copies, place = prepared.plan, [], f"copy-{{}}{prepared.like.format.suffix}"
+    plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
     for number, table in enumerate(sample.tables, 1):
         tell(f"writing copy {number} of {plan.settings.copies}")
         file = formats.write(
-            prepared.copy_to_write(table), draft.path / PUBLIC / place.format(number), prepared.like,
-            formulas=plan.outputs.formulas,
+            prepared.copy_to_write(table), draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
+            prepared.like, formulas=plan.outputs.formulas, label=_LABEL.format(release),
         )  # fmt: skip
         copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")
-    not_covered = [
-        "The rows are in the order of the input. If that order says anything about the outcome, it is public."
-    ]
+    not_covered = [write_caveat("C28")]
     if prepared.withheld:
-        names = ", ".join(prepared.withheld)
-        not_covered.append(f"Columns that were used and not released ({names}) are not protected either.")
+        not_covered.append(write_caveat("C29", ", ".join(prepared.withheld)))
     not_covered.append(write_looks(looks))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     certificate = Certificate.build(
@@ -150,11 +162,22 @@ def _write_public(
         also_not_covered=not_covered,
         plan=hashlib.sha256(public_plan).hexdigest(),
         copies=tuple(copies),
+        rows_per_unit=plan.rows,
+        unit=plan.public().unit,
+        about={name: text for name in ABOUT if (text := getattr(plan.about, name)) is not None},
+        earlier_releases=earlier,
         looks=looks,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
     return certificate
+
+
+def _count_released(ledger: Ledger, asked: Mapping[str, Any]) -> int:
+    """How many releases of the same dataset are out, or may be."""
+    rows = find_account(ledger.entries(), asked["dataset"], asked["fingerprint"]).rows
+    void = {entry.release for entry in rows if entry.event == "void"}
+    return len({entry.release for entry in rows if entry.event in ("publishing", "released")} - void)
 
 
 def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
@@ -230,6 +253,17 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         _warn(
             "No reason was given why the range is public, and the certificate says so. Give one: "
             '--because "…", or because: in the plan.'
+        )
+
+
+def _warn_of_units(prepared: Prepared) -> None:
+    """Tells the owner, and the confidential files alone, where the table contradicts what was declared."""
+    rows, most = prepared.plan.rows, prepared.most_rows
+    if rows is not None and most is not None and most > rows:
+        _warn(
+            f"Column '{prepared.plan.unit}' names a person or firm with {most} rows, and the plan declares "
+            f"at most {rows}. The price for one of them is that of all its rows: say rows_per_unit: {most}, "
+            "or combine its rows."
         )
 
 

@@ -28,6 +28,7 @@ class Prepared:
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
+    most_rows: int | None = None  # of one person or firm, where the plan names the column
 
     def copy_to_write(self, copy: pa.Table) -> pa.Table:
         """A copy as it is written: the released columns, with the levels that the plan keeps."""
@@ -62,10 +63,15 @@ def prepare(plan: Plan) -> Prepared:
     outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
     used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
-    whole.require([*used, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
+    units = [] if plan.unit is None else [plan.unit]
+    whole.require([*used, *units, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
     if outcome in plan.outputs.drop:
         raise SettingError(
             f"Column '{outcome}' is the protected column; without it there is nothing to release."
+        )
+    if outcome == plan.unit:
+        raise SettingError(
+            f"unit: '{outcome}' is the protected column. Name the column that says whose row it is."
         )
     both = [name for name in plan.outputs.keep if name in plan.outputs.drop]
     if both:
@@ -100,7 +106,13 @@ def prepare(plan: Plan) -> Prepared:
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
+        most_rows=None if plan.unit is None else _count_rows(source.frame.column(plan.unit)),
     )
+
+
+def _count_rows(units: pa.ChunkedArray) -> int:
+    """How many rows the unit with the most of them has; a row without a name is a unit of its own."""
+    return int(pc.max(pc.value_counts(units.drop_null()).field("counts")).as_py() or 1)
 
 
 def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:

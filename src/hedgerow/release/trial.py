@@ -22,6 +22,7 @@ from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
 from hedgerow.release.ledger import Balance, open_ledger
+from hedgerow.release.ledger.accounts import charge_unit
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, prepare
@@ -136,16 +137,17 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         request: dict[str, Any] = {"fingerprint": fingerprint, "dataset": plan.dataset}
-        request |= {"relation": plan.relation, "epsilon": asked.epsilon, "new_dataset": new_dataset}
+        price: dict[str, Any] = {"epsilon": asked.epsilon}
+        request |= {"relation": plan.relation, "new_dataset": new_dataset, **charge_unit(price, plan.rows)}
         request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         ledger.check(**request)
         ledger.look("cost", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
         progress("fitting")
         synth = prepared.fit()
-        charge = charge_of(synth, plan.relation)
+        charge = charge_unit(price | charge_of(synth, plan.relation), plan.rows)
         balances = ledger.check(**request, bound=charge["bound"], withheld=charge["withheld"])
     found = {each.relation: each for each in balances}
-    accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]
+    accounts = [(plan.relation, charge["epsilon"], found.get(plan.relation))]
     if plan.relation != WITHHELD:
         accounts.append((WITHHELD, charge["withheld"], found.get(WITHHELD)))
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound

@@ -11,6 +11,7 @@ import hedgerow as hr
 from hedgerow.mechanism.calibrate import TRIES
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BOUNDS, LIPSCHITZ, LOCAL, OSCILLATION, Bound
+from hedgerow.privacy.claims.caveats import CAVEATS, CLAIMS, FORMER, Reason, write_caveat
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import Standard
@@ -32,16 +33,26 @@ STANDARDS: dict[str, Standard] = {
 }
 # When a caveat joins those that a bound always has: what is changed in the example, in the order of the page.
 WHEN: dict[str, dict[str, Any]] = {
-    "weights that depend on other records": {},
+    "weights that depend on other records": {"weights": WEIGHTS},
+    "linear or inverse weights": {"weights": hr.LinearWeights()},
+    "identification weights": {"weights": hr.IdentificationWeights(0.2)},
     "the standard is range-truncated": {"standard": hr.RangeTruncated(hr.Brackets([0, 10, 1e6]))},
     "the standard is range-averaged": {"standard": hr.RangeAveraged(hr.Brackets([0, 10, 1e6]))},
     "the range is a radius or a tail": {"standard": hr.RangeAveraged(RADIUS)},
     'outside="public"': {"standard": hr.RangeAveraged(hr.Brackets([0, 10], outside="public"))},
     "a support, levels or a spike were declared": {"declared": "values above 0"},
     "counts, classes or spikes with a range": {"single_values": True},
+    "a column was kept on purpose": {"kept": ("…",), "protected": "…"},
     "copies are corrected": {"corrected": 1},
     "a model sampled by Markov chain": {"independent": False},
     "a seed was set": {"seeded": True},
+}
+# What a release adds, under any bound.
+ADDED = {
+    "C28": "always",
+    "C29": "a column is used and not released",
+    "C31": "no look at the data was counted",
+    "C32": "looks at the data were counted",
 }
 
 
@@ -97,10 +108,12 @@ def caveats() -> dict[str, dict[str, str]]:
             } | changes
             if "standard" in changes and bound not in _bounds(changes["standard"]):
                 continue
-            if not changes:
-                given["weights"] = WEIGHTS
             for sentence in guarantee(**given).caveats():
                 table.setdefault(sentence, {}).setdefault(bound.name, when)
+    for id, when in ADDED.items():
+        table[write_caveat(id, "…")] = dict.fromkeys((bound.name for bound in BOUNDS), when)
+    for id in FORMER:
+        table[write_caveat(id)] = {}
     return table
 
 
@@ -128,27 +141,53 @@ def page() -> str:
         f"One copy at ε = 2 from {DRAWS} draws. For models sampled by Markov chains the number of draws is",
         f"the {EFFECTIVE} effective ones that the health gate demands of every fit, and the claim is called",
         "approximate. The exact and Rényi bounds and Strict need a closed form, which such models do not",
-        "have; what their audit says is an estimate and can never certify.",
+        "have; what their audit says is an estimate and can never certify. The plain paragraph comes first",
+        "([why it follows](maths.md#in-plain-words)), then the formal sentence.",
         "",
     ]
     for bound in BOUNDS:
         example = guarantee(standard_of(bound), bound, independent=bound.name != "censored")
-        lines += [f"### {bound}", "", f"> {example.claim()}", ""]
+        lines += [f"### {bound}", "", f"> {example.plain()}", ">", f"> {example.claim()}", ""]
         lines += [f"- Proven: {bound.proven}", f"- Estimated: {bound.estimated}", ""]
     names = [bound.name for bound in BOUNDS]
     lines += [
         "## What a claim does not cover",
         "",
-        "Each sentence once, with the bounds it belongs to: always (●), or where the second column says (○).",
+        "Each sentence once, with the bounds it belongs to: always (●), or where the third column says (○).",
+        "The last columns say what it rests on: the proof, a test below `tests/`, and where a breach was",
+        "measured. `hedgerow verify --why ID` prints them; a bound's name is an id too.",
         "",
-        f"| sentence | where | {' | '.join(names)} |",
-        f"| --- | --- |{' --- |' * len(names)}",
+        f"| id | sentence | where | {' | '.join(names)} | proof | test | measured |",
+        f"| --- | --- | --- |{' --- |' * len(names)} --- | --- | --- |",
     ]
-    for sentence, under in caveats().items():
+    table = caveats()
+    for id, reason in CAVEATS.items():
+        sentence = reason.text.replace("{}", "…")
+        under = table[sentence]
         reasons = ", or ".join(dict.fromkeys(when for when in under.values() if when != "always"))
+        reasons = "former certificates" if id in FORMER else reasons
         marks = ["●" if under.get(name) == "always" else "○" if name in under else "" for name in names]
-        lines.append(f"| {sentence} | {reasons} | {' | '.join(marks)} |")
+        lines.append(f"| {id} | {sentence} | {reasons} | {' | '.join([*marks, *_origin(reason)])} |")
+    lines += [
+        "",
+        "The claims themselves:",
+        "",
+        "| bound | proof | test | measured |",
+        "| --- |" + " --- |" * 3,
+    ]
+    lines += [f"| {name} | {' | '.join(_origin(reason))} |" for name, reason in CLAIMS.items()]
     return "\n".join([*lines, ""])
+
+
+def _origin(reason: Reason) -> list[str]:
+    """Links to the proof, the test and the measurement."""
+    anchor = reason.proof.lower().replace(" ", "-")
+    page = reason.measured.partition("#")[0].removesuffix(".md")
+    return [
+        f"[{reason.proof}](maths.md#{anchor})",
+        f"`{reason.test}`",
+        f"[{page}]({reason.measured})" if page else "",
+    ]
 
 
 if __name__ == "__main__":

@@ -1,19 +1,29 @@
-"""The words of a claim, made from its figures alone.
+"""The words of a claim, formal and plain, made from its figures alone.
 
-    >>> figures = Figures(neighbour=NEIGHBOURS["Strict"], epsilon=2.0, copies=1, draws=1000, independent=True)
+    >>> figures = Figures(neighbour=NEIGHBOURS["Strict"], epsilon=1.0, copies=1, draws=1000, independent=True)
     >>> write_claim("strict", figures)[:54]
-    'Each copy is ε-differentially private with ε = 2 for o'
+    'Each copy is ε-differentially private with ε = 1 for o'
+    >>> write_plain("strict", figures)[-72:]
+    'at most 45.1 %: its odds grow at most by a factor of e^(2ε), with ε = 1.'
 
 A guarantee writes its claim here, and `release.verify` writes it again from the fields of a certificate, so
-that none can say one thing in words and another in figures. Nothing here needs NumPy: a receiver has none of
-the engine.
+that none can say one thing in words and another in figures. What a claim leaves open is in `caveats`. Nothing
+here needs NumPy: a receiver has none of the engine.
+
+A plain paragraph says what its formal sentence implies and nothing beyond it (docs/maths.md, "In plain
+words"). Pure differential privacy bounds the odds of any statement about an outcome, by e^(2ε), because one
+value is withheld and another put in its place. A bound that compares the table at hand with one neighbour
+bounds how well the two can be told apart: in odds where it holds draw by draw, and ε at a given δ by what a
+test can reach, since (ε, δ) does not say that a loss above ε has probability δ.
 
 To add a bound, add its row to `SENTENCES`; to add a standard, its row to `NEIGHBOURS`. The sentences belong
-to version 1 of certificates, which must be recognised as long as they are about: whoever changes one of them
-raises that version and keeps the former sentence for the former version.
+to versions 1 and 2 of certificates, the plain ones to version 2, and must be recognised as long as such
+certificates are about: whoever changes one of them raises that version and keeps the former sentence for the
+former version.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hedgerow.numerics.rounding import format_rounded_up
@@ -40,6 +50,20 @@ NO_TARGET = (
     "confidential data."
 )
 _NOT_CERTIFIED = "No ε may be claimed. Not certified: "
+CORRECTED = "Each released draw was corrected by indirect inference for the bias of the weights"
+
+PRIOR, FALSE_ALARMS = 0.1, 0.05  # of the examples
+_LITTLE = 0.995  # a limit from here on limits nothing
+NOTHING = "Nothing is promised about how much these copies tell of one outcome."
+HARDLY = " At this ε that is hardly a limit."
+
+# What is chosen by looking at the confidential data, by the name of the bound.
+_SCALE = "the scale of the weights, until a fresh fit met the target"
+_BEFOREHAND = "nothing: a record's weight follows from ε, its own value and public things"
+TUNED: Mapping[str, str] = {
+    **dict.fromkeys(("lipschitz", "oscillation", "exact", "renyi"), _SCALE),
+    **dict.fromkeys(("strict", "censored"), _BEFOREHAND),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,26 +128,6 @@ def write_refusal(uncertified: str = "") -> str:
     return f"{_NOT_CERTIFIED}{uncertified}." if uncertified else NO_TARGET
 
 
-def write_consent(kept: Iterable[str], protected: str) -> str:
-    """What is said of columns that are released although they may give the outcome away."""
-    return (
-        f"The owner keeps {', '.join(kept)} in the copies on purpose, whatever they say about "
-        f"'{protected}': what can be computed from them is published."
-    )
-
-
-def write_looks(looks: int) -> str:
-    """What a claim does not cover because of looks at the data beforehand."""
-    if looks == 0:
-        counted = "No look at the confidential data was counted before this release"
-        return f"{counted}; choices made by looks that nobody counted are not covered."
-    times = "once" if looks == 1 else f"{looks} times"
-    return (
-        f"The confidential data was looked at {times} before this release, as far as that was counted: "
-        "choices made by what was seen are not covered."
-    )
-
-
 def is_refusal(claim: str) -> bool:
     """Whether a text is what `write_refusal` writes: which checks were overridden, and no figure for ε."""
     return claim == NO_TARGET or (
@@ -185,3 +189,114 @@ SENTENCES: Mapping[str, Sentence] = {
     "strict": Sentence(_write_strict),
     "censored": Sentence(_write_censored),
 }
+
+
+def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> str:
+    """The paragraph before the formal sentence; with the number of records it holds δ against 1/n."""
+    copies = "the released copy" if figures.copies == 1 else f"the {figures.copies} released copies"
+    epsilon = f"ε = {format_rounded_up(figures.epsilon, 6)}" + (" in total" if figures.copies > 1 else "")
+    if bound in ("strict", "censored"):
+        limit = _raise_odds(2 * figures.epsilon)
+        text = (
+            f"Whoever knows everything else in the table, and gave 10 % to some statement about one outcome, "
+            f"may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor of "
+            f"e^(2ε), with {epsilon}."
+        )
+        if bound == "censored":
+            text = text.replace("Whoever", "If the copies came from exact draws: whoever", 1)
+            text += " They come from a Markov chain, and how far its draws are from exact ones is not known."
+        return text + (HARDLY if limit >= _LITTLE else "")
+    delta = _total_delta(bound, figures)
+    chance = format_rounded_up(delta, 2)
+    other = figures.neighbour.partition(":")[0]
+    if bound == "renyi":
+        limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
+        text = (
+            f"Somebody who knows everything else tests whether {copies} "
+            f"{'was' if figures.copies == 1 else 'were'} made from this very table or from the one in which "
+            f"{other}. A test that wrongly says the first in 5 % of the cases rightly says it in at most "
+            f"{_percent(limit)}: e^ε × 5 % + δ, with {epsilon} and δ = {chance}."
+        )
+    else:
+        limit = _raise_odds(figures.epsilon)
+        confident = f"with {figures.confidence:.0%} confidence"
+        come = f"10 % to this very table, and 90 % to the one in which {other}, as what {copies} came from"
+        come = f"{come}, may come to at most {_percent(limit)}"
+        grown = f"the odds grow at most by a factor of e^ε, with {epsilon}"
+        text = (
+            f"Whoever knows everything else, and gave {come}, even if shown the parameters behind: {grown}, "
+            f"except with probability {chance} over the draws, {confident}."
+            if bound == "exact"
+            else f"Suppose somebody knows everything else and is told that the parameters behind {copies} "
+            f"lie in a certain set, which holds them except with probability {chance}, {confident}. Whoever "
+            f"then gives {come} by seeing them: {grown}. What being told so gives away is not covered."
+        )
+    text += HARDLY if limit >= _LITTLE else ""
+    text += (
+        " This holds for the table at hand, with its weights held fixed. It compares no other values of the "
+        "outcome, and is no limit on what can be guessed about it."
+    )
+    if records is not None and delta >= 1 / records:
+        text += f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: "
+        text += (
+            "publishing one record of n outright has such a δ too."
+            if bound == "renyi"
+            else "it is the share of the posterior that nobody looked at, and about it nothing is said."
+        )
+    return text
+
+
+def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column: str | None = None) -> str:
+    """Who is protected: one row's value, and what follows for a person or firm with several rows.
+
+    `rows` is how many the owner declares at most, None if nothing was declared; `figures` is None where
+    nothing is claimed.
+    """
+    unit = "The unit of privacy is the protected value of one row."
+    named = "" if column is None else f", as column '{column}' names them,"
+    if rows == 1:
+        return f"{unit} The owner declares that no person or firm{named} has more than one."
+    unit += (
+        " How many rows one person or firm may have was not declared."
+        if rows is None
+        else f" The owner declares that one person or firm{named} has at most {rows}."
+    )
+    if figures is None:
+        return f"{unit} Nothing is claimed for any number of rows."
+    k = "k" if rows is None else str(rows)
+    epsilon = "kε" if rows is None else f"{k}ε = {format_rounded_up(rows * figures.epsilon, 6)}"
+    if bound in ("strict", "censored"):
+        sampler = " up to sampler error" if bound == "censored" else ""
+        return (
+            f"{unit} For {k} rows together the price is{sampler} {epsilon} over all copies where their "
+            "outcomes are withheld, and twice that where they are replaced."
+        )
+    if bound == "renyi":
+        chance = f"δ times {k}e^(({k} − 1)ε)"
+        delta = _total_delta(bound, figures)
+        if rows is not None and delta > 0:
+            log = math.log(rows) + (rows - 1) * figures.epsilon + math.log(delta)
+            vacuous = ", which is above 1 and says nothing"
+            chance += vacuous if log >= 0 else f" = {format_rounded_up(math.exp(log), 2)}"
+        return (
+            f"{unit} For {k} rows together nothing is proven: it would be {epsilon} and {chance}, if the "
+            "statement held as well for the tables in which some of these outcomes are withheld already, and "
+            "those were not priced."
+        )
+    return (
+        f"{unit} For {k} rows together nothing is claimed. Adding up their prices makes {epsilon} over all "
+        "copies, which is an account and not a bound."
+    )
+
+
+def _total_delta(bound: str, figures: Figures) -> float:
+    return figures.delta if SENTENCES[bound].together else figures.copies * figures.delta
+
+
+def _raise_odds(loss: float) -> float:
+    """What 10 % may become when odds grow by a factor of e^loss."""
+    return 1 / (1 + (1 - PRIOR) / PRIOR * math.exp(-loss))
+
+
+def _percent(share: float) -> str:
+    return f"{format_rounded_up(100 * share, 3)} %"

@@ -16,11 +16,11 @@ no rounding ever lets a sum pass its budget.
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hedgerow.errors import LedgerError
 from hedgerow.release.ledger.charges import WITHHELD, compose
@@ -88,6 +88,24 @@ def below(amount: Fraction) -> float:
 def above(amount: Fraction) -> float:
     """The smallest float whose decimal is not less than the amount."""
     return -below(-amount)
+
+
+def charge_unit(charge: Mapping[str, Any], rows: int | None) -> dict[str, Any]:
+    """What is charged for so many rows of one person or firm together, from the charge for one row.
+
+    ε is k-fold. Under the strict bounds that is the price of the k rows; under others it is an account, and
+    so is δ: k-fold, or by what (ε, δ) would give for k rows where copies are priced together. A Rényi curve
+    is of one row, and says nothing about several.
+    """
+    k = rows or 1
+    if k == 1:
+        return dict(charge)
+    prices = {name: charge.get(name) for name in ("epsilon", "withheld", "delta")}
+    whole = {name: above(k * exact(price)) for name, price in prices.items() if price is not None}
+    if charge.get("bound") == "renyi" and "delta" in whole:
+        growth = (k - 1) * charge["epsilon"]
+        whole["delta"] = min(1.0, whole["delta"] * math.exp(growth)) if growth < 700 else 1.0
+    return {**charge, **whole, **({"curve": None} if "curve" in charge else {})}
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ from hedgerow.privacy.strict import Bounded
 from hedgerow.release import text
 from hedgerow.release.document import read
 from hedgerow.release.plan import parts
-from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, Outputs, Read
+from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, About, Outputs, Read
 from hedgerow.tables.files import DictionaryEntry
 
-__all__ = ["DictionaryEntry", "Outputs", "Plan", "Read"]
+_PLAIN = ("data", "missing", "dataset", "ledger", "seed", "unit", "rows_per_unit")
+__all__ = ["About", "DictionaryEntry", "Outputs", "Plan", "Read"]
 
 
 @dataclass(frozen=True, init=False)
@@ -52,6 +53,9 @@ class Plan:
     ledger: str | None
     outputs: Outputs
     seed: int | None
+    unit: str | None  # column that names a person or firm
+    rows_per_unit: int | None
+    about: About
 
     def __init__(
         self,
@@ -65,6 +69,9 @@ class Plan:
         ledger: str | os.PathLike[str] | None = None,
         outputs: Outputs | None = None,
         seed: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
+        about: About | None = None,
         **asked: Any,
     ) -> None:
         if settings is None:
@@ -73,7 +80,8 @@ class Plan:
         elif asked:
             settings = replace(settings, **asked)
         values = {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
-        values |= {"read": read or Read(), "outputs": outputs or Outputs()}
+        values |= {"read": read or Read(), "outputs": outputs or Outputs(), "about": about or About()}
+        values |= {"unit": unit, "rows_per_unit": rows_per_unit}
         for name, place in (("data", data), ("ledger", ledger)):
             values[name] = None if place is None else os.fspath(place)
         for name, value in values.items():
@@ -85,6 +93,11 @@ class Plan:
     def ranged(self) -> bool:
         """Whether the standard assumes that the public knows a range."""
         return "range" in parts.write(self.settings.standard, "a standard")
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows one person or firm has at most, as declared; None: nothing was."""
+        return 1 if self.rows_per_unit is None and self.unit is not None else self.rows_per_unit
 
     @property
     def because(self) -> str | None:
@@ -134,7 +147,7 @@ class Plan:
         asked, standard = self.settings, parts.write(self.settings.standard, "a standard")
         if "range" in standard:
             parts.put_reasons(standard["range"], self.reasons)
-        plain = {name: getattr(self, name) for name in ("data", "missing", "dataset", "ledger", "seed")}
+        plain = {name: getattr(self, name) for name in _PLAIN}
         plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {
             "version": VERSION,
@@ -148,6 +161,7 @@ class Plan:
             "bound": None,
             "read": parts.write_changes(self.read) or None,
             "outputs": parts.write_changes(self.outputs) or None,
+            "about": parts.write_changes(self.about) or None,
         }
         if not isinstance(asked.standard, Bounded):  # which brings its own
             plain |= {"weights": parts.write(asked.weights, "weights"), "bound": asked.bound.name}
@@ -166,8 +180,11 @@ class Plan:
         Without paths, ledger and seed, and without names that are none of the receiver's business: those of
         the dataset and of dropped columns. The certificate names the dropped columns that were used.
         """
+        hidden = self.unit in self.outputs.drop
         return replace(
             self,
+            unit=None if hidden else self.unit,
+            rows_per_unit=self.rows if hidden else self.rows_per_unit,
             data=None,
             read=replace(self.read, text=()),
             dataset=None,

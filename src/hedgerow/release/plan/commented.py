@@ -14,6 +14,9 @@ _EXAMPLES = {
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
     "outputs": "{format: parquet, drop: [name], keep: [size_class], keep_levels: [region]}",
+    "unit": "person",
+    "rows_per_unit": "3",
+    "about": "{purpose: teaching, contact: data@example.org, decided_by: the data board}",
     "seed": "1",
 }
 

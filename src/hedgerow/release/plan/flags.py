@@ -19,8 +19,8 @@ from hedgerow.release.plan import Plan
 from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, write
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
-          "ledger", "seed")  # fmt: skip
-_WRITTEN = ("family", "prior", "declared", "weights")
+          "ledger", "seed", "unit", "rows_per_unit")  # fmt: skip
+_WRITTEN = ("family", "prior", "declared", "weights", "about")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header"},
@@ -150,7 +150,7 @@ def to_flags(plan: Plan) -> list[str]:
     for name in _PLAIN[1:]:
         default = LIPSCHITZ.name if name == "bound" else getattr(Terms, name, None)
         if name in plain and plain[name] not in (default, NO_TARGET):
-            arguments.append(f"--{name}={plain[name]}")
+            arguments.append(f"--{name.replace('_', '-')}={plain[name]}")
     arguments += ["--no-target"] if plan.settings.epsilon is None else []
     arguments += ["--drop-missing"] if plan.missing == "drop" else []
     arguments += ["--debias"] if plan.settings.debias else []

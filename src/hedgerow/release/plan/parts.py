@@ -23,6 +23,7 @@ from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Strict
+from hedgerow.release.certificate import MOST_ROWS
 from hedgerow.release.document import (
     AnyText,
     ByKind,
@@ -208,6 +209,23 @@ class Outputs:
     keep_levels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class About:
+    """Who answers for a release, and what the certificate says of it in the owner's words.
+
+    `earlier` lets it say how many releases of the same data the ledger knows; that is confidential otherwise.
+    """
+
+    purpose: str | None = None
+    curator: str | None = None
+    contact: str | None = None
+    region: str | None = None
+    retention: str | None = None
+    decided_by: str | None = None
+    epsilon_reason: str | None = None
+    earlier: bool = False
+
+
 class _Family(Part):
     kind: Annotated[str, OneOf(FAMILIES)] = needed("the name of a family.")
     lower: Finite = optional("public lower end of the support")
@@ -272,6 +290,18 @@ class _Outputs(Part):
     keep_levels: list[Text] = optional("public columns that keep levels and labels which do not occur")
 
 
+class _About(Part):
+    makes = About
+    purpose: Text = optional("what the copies are for")
+    curator: Text = optional("who publishes them")
+    contact: Text = optional("whom to ask")
+    region: Text = optional("what region the data describe")
+    retention: Text = optional("for how long the confidential files are kept")
+    decided_by: Text = optional("who decided on ε")
+    epsilon_reason: Text = optional("why this ε")
+    earlier: Flag = optional("say how many releases of this data the ledger knows")
+
+
 _OWN: Keys = {"enum": [*BOUNDED]}
 _BRINGS_OWN: list[Any] = [_OWN, {"type": "object", "properties": {"kind": _OWN}, "required": ["kind"]}]
 
@@ -323,6 +353,11 @@ class PlanKeys(Record):
     dataset: Text = optional("name under which versions of one dataset share a budget")
     ledger: Text = optional("the ledger file, relative to the plan")
     outputs: _Outputs = optional("the files of the copies")
+    unit: Text = optional("column that names the person or firm that a row belongs to")
+    rows_per_unit: Whole = optional(
+        "how many rows one of them has at most; 1 if only unit is given", ge=1, le=MOST_ROWS
+    )
+    about: _About = optional("who answers for the release and why; published")
     seed: Whole = optional("discouraged: for experiments only, as confidential as the data", ge=0)
 
 

@@ -28,7 +28,15 @@ from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
 from hedgerow.release.verify.consistency import certificate_problems, plan_problems
-from hedgerow.release.verify.files import count_records, digest, open_file, read_file, show_name, size_of
+from hedgerow.release.verify.files import (
+    count_records,
+    digest,
+    open_file,
+    read_columns,
+    read_file,
+    show_name,
+    size_of,
+)
 
 if TYPE_CHECKING:  # a receiver verifies without the engine, and most without a ledger
     from hedgerow.release.ledger import Ledger
@@ -106,15 +114,18 @@ def _compare(
     if beside:
         found = list_some(sorted(map(show_name, beside)))
         problems.append(f"beside {PUBLIC}, and no part of a release: {found}.")
+    plan = _load_plan(plan_text)
     for name in sorted(copies.keys() & there):
-        problems += _copy_problems(public / name, copies[name], certificate.records)
+        problems += _copy_problems(public / name, copies[name], certificate, plan.get("read"))
     problems += _text_problems(public, certificate, there)
     if hashlib.sha256(plan_text).hexdigest() != certificate.plan:
         problems.append(f"{PLAN} was changed: its digest is not the certificate's.")
     if certificate.json().encode(errors="surrogatepass") != content:
         problems.append(f"{CERTIFICATE} was written by something else than hedgerow.")
     problems += certificate_problems(certificate)
-    problems += _plan_problems(certificate, plan_text)
+    problems += plan_problems(certificate, plan)
+    if plan.keys() & {"data", "ledger", "seed"}:
+        problems.append(f"{PLAN} holds a path or a seed, which must not be published.")
     problems += _confidential_problems(folder / CONFIDENTIAL if public != folder else None, sha256)
     if told is not None and told.lower() != sha256:
         problems.append(f"{CERTIFICATE} has the SHA-256 {sha256}, not the one that was passed.")
@@ -176,8 +187,9 @@ def _read(path: Path, largest: int) -> bytes:
         ) from None
 
 
-def _copy_problems(path: Path, copy: Copy, records: int) -> list[str]:
-    """Size first: a file of another size is not read. Its records are counted once its bytes are right."""
+def _copy_problems(path: Path, copy: Copy, certificate: Certificate, dialect: Any) -> list[str]:
+    """Size first: a file of another size is not read. What is in it counts once its bytes are right."""
+    expected = {*certificate.unchanged, certificate.protected}
     try:
         with open_file(path) as file:
             if size_of(file) != copy.bytes:
@@ -185,11 +197,24 @@ def _copy_problems(path: Path, copy: Copy, records: int) -> list[str]:
             if digest(file, copy.bytes) != copy.sha256:
                 return [f"{copy.file} was changed: its digest is not the certificate's."]
             counted = count_records(file, copy.format)
+            given = dialect if isinstance(dialect, dict) else {}
+            columns = read_columns(file, copy.format, expected, given)
     except ReleaseError as error:
         return [str(error)]
-    if counted != records:
-        return [f"{copy.file} has {counted} records, the certificate says {records}."]
+    if counted != certificate.records:
+        return [f"{copy.file} has {counted} records, the certificate says {certificate.records}."]
+    if added := [name for name in columns if name not in expected]:
+        return [f"{copy.file} has columns that the certificate does not name: {_list_names(added)}."]
+    if lacking := sorted(expected - {*columns}):
+        return [f"{copy.file} lacks columns that the certificate names: {_list_names(lacking)}."]
+    unchanged = [name for name in columns if name != certificate.protected]
+    if unchanged != [*certificate.unchanged] or len(columns) > len(unchanged) + 1:
+        return [f"{copy.file} has its columns in another order than the certificate, or one of them twice."]
     return []
+
+
+def _list_names(names: list[str]) -> str:
+    return list_some([show_name(name) for name in names], quoted=True)
 
 
 def _text_problems(public: Path, certificate: Certificate, there: set[str]) -> list[str]:
@@ -203,18 +228,15 @@ def _text_problems(public: Path, certificate: Certificate, there: set[str]) -> l
     return [] if same else [f"{CERTIFICATE_TEXT} was changed: it is not what {CERTIFICATE} says."]
 
 
-def _plan_problems(certificate: Certificate, content: bytes) -> list[str]:
-    """What a plan must not say in public. Whether it could be run is for `Verified.plan` to find out."""
+def _load_plan(content: bytes) -> dict[str, Any]:
+    """The plan's keys. Whether it could be run is for `Verified.plan` to find out."""
     try:
         plan: Any = text.load(content, PLAN)
     except PlanError as error:
         raise ReleaseError(f"{PLAN} is not a plan: {error}") from None
     if not isinstance(plan, dict) or "formula" not in plan:
         raise ReleaseError(f"{PLAN} is not a plan: it names no formula.")
-    problems = plan_problems(certificate, plan)
-    if plan.keys() & {"data", "ledger", "seed"}:
-        problems.append(f"{PLAN} holds a path or a seed, which must not be published.")
-    return problems
+    return plan
 
 
 def _read_signature(public: Path) -> bytes:
@@ -245,6 +267,8 @@ def _confidential_problems(folder: Path | None, sha256: str) -> list[str]:
 
 
 def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) -> list[str]:
+    from hedgerow.release.ledger.accounts import charge_unit
+
     problems = [f"ledger: {problem}" for problem in ledger.verify()]
     release = certificate.release
     states = [entry for entry in ledger.entries() if entry.release == release]
@@ -262,6 +286,7 @@ def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) ->
     elif recorded != {sha256}:
         problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
     total = None if certificate.epsilon is None else certificate.epsilon.total
-    if last.epsilon != total:
+    rows = None if certificate.unit is None else certificate.unit.rows
+    if last.epsilon != charge_unit({"epsilon": total}, rows)["epsilon"]:
         problems.append("the ledger recorded another ε than the certificate states.")
     return problems

@@ -11,16 +11,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hedgerow.privacy.claims import (
+    CORRECTED,
     NEIGHBOURS,
     NO_TARGET,
+    NOTHING,
     SENTENCES,
     Figures,
     is_refusal,
     write_claim,
-    write_consent,
-    write_looks,
+    write_plain,
+    write_unit,
 )
-from hedgerow.release.certificate import Certificate, Price
+from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
+from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
 
@@ -39,7 +42,7 @@ USUAL: dict[str, Any] = {
 
 def certificate_problems(certificate: Certificate) -> list[str]:
     """Where the certificate contradicts itself."""
-    checks = (_figures, _words, _looks, _files, _columns)
+    checks = (_figures, _words, _looks, _caveats, _files, _columns)
     found = [problem for check in checks for problem in check(certificate)]
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
@@ -60,6 +63,19 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
     }
+    if certificate.version >= 2 and certificate.unit is not None:
+        about = plan.get("about", {})
+        said = {k: v for k, v in about.items() if k != "earlier"} if isinstance(about, Mapping) else about
+        rows = plan.get("rows_per_unit", 1 if "unit" in plan else None)
+        pairs |= {
+            "words about the release": (said, certificate.about),
+            "rows of one unit": (rows, certificate.unit.rows),
+            "column that names a unit": (plan.get("unit"), certificate.unit.column),
+        }
+        if (certificate.earlier_releases is not None) != (
+            isinstance(about, Mapping) and about.get("earlier") is True
+        ):
+            pairs["word on earlier releases"] = (about, certificate.earlier_releases)
     if certificate.bound == "renyi" and certificate.delta is not None:  # under other bounds draws make it
         pairs["δ"] = (plan["delta"], certificate.delta.total)
     if claimed is None and certificate.claim != NO_TARGET:
@@ -77,7 +93,7 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     dropped, kept = _names(plan, "drop"), _names(plan, "keep")
     if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
-    if kept and write_consent(kept, certificate.protected) not in certificate.not_covered:
+    if kept and write_caveat("C23", ", ".join(kept), certificate.protected) not in certificate.not_covered:
         problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
     return problems
 
@@ -123,12 +139,30 @@ def _words(given: Certificate) -> Iterator[str]:
         given.standard.lower() != given.bound
     ):
         yield f"the standard {format_value(given.standard)} does not go with the bound {given.bound}."
-    if given.epsilon is None:
+    figures = _make_figures(given)
+    if figures is None:
         if not is_refusal(given.claim):
             yield "it states no ε, but claims something."
+    elif given.claim != write_claim(given.bound, figures):
+        yield "the claim is not the one that its figures make."
+    if given.version == 1:
         return
+    plain = NOTHING if figures is None else write_plain(given.bound, figures, records=given.records)
+    if given.plain != plain:
+        yield "the plain paragraph is not the one that its figures make."
+    unit = given.unit
+    if unit is None or unit.covered != write_unit(given.bound, figures, rows=unit.rows, column=unit.column):
+        yield "what it says of the unit of privacy is not what its figures make."
+    elif unit.column is not None and unit.column not in given.unchanged:
+        yield f"the column {format_value(unit.column)} that names a unit is not among those released."
+
+
+def _make_figures(given: Certificate) -> Figures | None:
+    """What the words of its claim are made from; None where it states no ε."""
+    if given.epsilon is None:
+        return None
     one, whole = (0.0, 0.0) if given.delta is None else (given.delta.per_copy, given.delta.total)
-    figures = Figures(
+    return Figures(
         neighbour=given.neighbour,
         epsilon=given.epsilon.total,
         copies=len(given.copies),
@@ -137,13 +171,38 @@ def _words(given: Certificate) -> Iterator[str]:
         delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
     )
-    if given.claim != write_claim(given.bound, figures):
-        yield "the claim is not the one that its figures make."
 
 
 def _looks(given: Certificate) -> Iterator[str]:
     if given.looks is not None and write_looks(given.looks) not in given.not_covered:
         yield "what it says of looks at the data beforehand is not what their number makes."
+
+
+def _caveats(given: Certificate) -> Iterator[str]:
+    """What follows from its other fields, since version 2; the rest follows from plan and model."""
+    if given.version == 1:
+        return
+    over_draws = "confidence" in SENTENCES[given.bound].states
+    due = dict.fromkeys(ALWAYS[given.bound], True) | {
+        "C17": given.standard == "RangeAveraged",
+        "C25": any(text.startswith(CORRECTED) for text in given.processing),
+        "C26": over_draws and not given.independent_draws,
+        "C27": given.seeded,
+        "C28": True,
+    }
+    if given.epsilon is not None or given.claim == NO_TARGET:  # else the owner gave up a target
+        due["C24"] = over_draws and given.epsilon is not None
+    sentences = {id: write_caveat(id) for id in due}
+    if given.used_not_released:
+        due["C29"], sentences["C29"] = True, write_caveat("C29", ", ".join(given.used_not_released))
+    for id, applies in due.items():
+        if (sentences[id] in given.not_covered) != applies:
+            yield f"what is not covered {'lacks' if applies else 'has'} {id}, against its other fields."
+    said = [text for id in ("C17", "C18") if (text := write_caveat(id)) in given.not_covered]
+    if said != ([] if given.left_open is None else [given.left_open]):
+        yield "what its range leaves open is not what it says is not covered."
+    if said and not given.standard.startswith("Range"):
+        yield f"the standard {given.standard} has no range that could leave something open."
 
 
 def _files(given: Certificate) -> Iterator[str]:
@@ -154,7 +213,7 @@ def _files(given: Certificate) -> Iterator[str]:
                 f"{copy.file} has the format {format_value(copy.format)}; all copies have the same one of "
                 f"{', '.join(ENDINGS)}."
             )
-        elif copy.file != f"copy-{number}.{ENDINGS[copy.format]}":
+        elif copy.file != NAMES[given.version].format(number, ENDINGS[copy.format]):
             yield f"copy {number} of format {copy.format} is named {copy.file}."
 
 

@@ -1,6 +1,6 @@
 """Files that somebody else wrote: nothing is followed, waited for, or read beyond the size it should have.
 
-    >>> with open_file(Path("public/copy-1.csv")) as file:
+    >>> with open_file(Path("public/synthetic-copy-1.csv")) as file:
     ...     count_records(file, "csv")
     150
 
@@ -8,21 +8,24 @@ What is checked is what was opened, not what lay there a moment before: a pipe, 
 a file's place cannot make a receiver wait, nor a file of any size make it read.
 """
 
+import csv
 import errno
 import hashlib
+import io
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hedgerow.errors import ReleaseError
 
 _FLAGS = ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # of which each system has some
 _OPEN = sum(getattr(os, flag, 0) for flag in _FLAGS)
 _BLOCK = 1 << 20
+_LARGEST_NAMES = 1 << 24  # bytes; 32,767 columns, the most that SPSS has, need three million
 
 
 @contextmanager
@@ -72,6 +75,34 @@ def count_records(file: BinaryIO, format: str) -> int:
     try:
         return _COUNTS[format](file)
     except Exception:  # whatever a parser stumbles over, the file is at fault
+        raise ReleaseError(f"cannot be read as {show_name(format)}.") from None
+
+
+def read_columns(
+    file: BinaryIO, format: str, expected: Collection[str], dialect: Mapping[str, Any]
+) -> list[str]:
+    """The names of a copy's columns, from its header.
+
+    Of a CSV file the `dialect` may be known in part; it is read by the delimiter that makes most of the
+    `expected` names of its header. A name that a spreadsheet would run may have an apostrophe in front.
+    """
+    file.seek(0)
+    try:
+        if format != "csv":
+            return _COLUMNS[format](file)
+        encoding, delimiter = dialect.get("encoding", "utf-8"), dialect.get("delimiter", ",;\t|")
+        head = file.read(64 + sum(8 * (len(name) + 4) for name in expected))  # of four bytes, and doubled
+        cells = [
+            next(
+                csv.reader(
+                    io.StringIO(head.decode(encoding, "ignore").removeprefix("\ufeff"), ""), delimiter=d
+                )
+            )
+            for d in delimiter
+        ]
+        names = [[c[1:] if c not in expected and c[1:] in expected else c for c in row] for row in cells]
+        return max(names, key=lambda row: len({*row} & {*expected}) - len({*row} - {*expected}))
+    except Exception:  # as above
         raise ReleaseError(f"cannot be read as {show_name(format)}.") from None
 
 
@@ -137,8 +168,80 @@ def _count_spss(file: BinaryIO) -> int:
     head = file.read(84)
     if head[:3] != b"$FL":
         raise ValueError("no header")
-    order = "little" if int.from_bytes(head[64:68], "little") in (2, 3) else "big"  # its layout code
-    return int.from_bytes(head[80:84], order, signed=True)  # type: ignore[arg-type]  # one of two words
+    return int(struct.unpack_from(f"{_spss_order(head)}i", head, 80)[0])
+
+
+def _spss_order(head: bytes) -> str:
+    """Which end of a number comes first, by the header's layout code."""
+    return "<" if int.from_bytes(head[64:68], "little") in (2, 3) else ">"
+
+
+def _parquet_columns(file: BinaryIO) -> list[str]:
+    import pyarrow.parquet as pq
+
+    return list(pq.ParquetFile(file).schema_arrow.names)
+
+
+def _arrow_columns(file: BinaryIO) -> list[str]:
+    import pyarrow as pa
+
+    return list(pa.ipc.open_file(file).schema.names)
+
+
+def _stata_columns(file: BinaryIO) -> list[str]:
+    """From fields of 129 bytes, in the section that the map's fourth entry leads to (format 118)."""
+    head = file.read(512)
+    order = ">" if b"MSF" in head[:100] else "<"
+    (columns,) = struct.unpack_from(f"{order}H", head, head.index(b"<K>") + len("<K>"))
+    (place,) = struct.unpack_from(f"{order}q", head, head.index(b"<map>") + len("<map>") + 8 * 3)
+    file.seek(place + len("<varnames>"))
+    fields = [file.read(129) for _ in range(columns)]
+    return [field.partition(b"\0")[0].decode() for field in fields]
+
+
+def _spss_columns(file: BinaryIO) -> list[str]:
+    """From the records of the dictionary: short names, and long ones and segments of long texts by them."""
+    order = _spss_order(file.read(176))
+
+    def numbers(count: int) -> tuple[int, ...]:
+        return struct.unpack(f"{order}{count}i", file.read(4 * count))
+
+    def skip(size: int) -> None:
+        if size < 0:  # back to where it would be read again
+            raise ValueError("no dictionary")
+        file.seek(size, os.SEEK_CUR)
+
+    short: list[str] = []
+    told: dict[int, dict[str, str]] = {}
+    while (kind := numbers(1)[0]) != 999:
+        if kind == 2:  # a variable, or 8 more bytes of the one before
+            width, labelled, missing, _, _ = numbers(5)
+            name = file.read(8).decode().rstrip()
+            short += [name] if width >= 0 else []
+            skip(-(-numbers(1)[0] // 4) * 4 if labelled else 0)
+            skip(8 * abs(missing))
+        elif kind == 3:  # labels of values, each filled up to eight bytes
+            for _ in range(numbers(1)[0]):
+                skip(8)
+                skip(file.read(1)[0] // 8 * 8 + 7)
+        elif kind in (4, 6):  # which variables they belong to; notes
+            skip(numbers(1)[0] * {4: 4, 6: 80}[kind])
+        elif kind == 7:
+            subtype, size, count = numbers(3)
+            if subtype not in (13, 14) or size * count > _LARGEST_NAMES:
+                skip(size * count)
+                continue
+            words = file.read(size * count).decode().replace("\0", "").split("\t")
+            told[subtype] = dict(word.split("=", 1) for word in words if word)
+        else:
+            raise ValueError("no dictionary")
+    long, segments, columns = told.get(13, {}), told.get(14, {}), iter(short)
+    names = []
+    for name in columns:
+        names.append(long.get(name, name))
+        for _ in range((int(segments.get(name, 1)) - 1) // 252):  # bytes of a text that one segment holds
+            next(columns)
+    return names
 
 
 # By the name of the format, of those that hedgerow writes.
@@ -148,4 +251,10 @@ _COUNTS: dict[str, Callable[[BinaryIO], int]] = {
     "arrow": _count_arrow,
     "stata": _count_stata,
     "spss": _count_spss,
+}
+_COLUMNS: dict[str, Callable[[BinaryIO], list[str]]] = {
+    "parquet": _parquet_columns,
+    "arrow": _arrow_columns,
+    "stata": _stata_columns,
+    "spss": _spss_columns,
 }

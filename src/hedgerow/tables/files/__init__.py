@@ -15,7 +15,7 @@ apart, and narwhals works on it. Reading says what was missing (`Source.missing`
 (`Source.notes`); writing says what the format could not hold (`Written.changes`).
 
 Guarantee: writing puts a whole file in place or none, and the same table always gives the same bytes: no
-time, path, file label, pandas index or value hidden under a null is written.
+time, path, pandas index or value hidden under a null is written, and no file label but the one passed.
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
 `dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
@@ -120,12 +120,14 @@ def write(
     format: Format | str | None = None,
     formulas: str = "refuse",
     encoding: str | None = None,
+    label: str = "",
     overwrite: bool = False,
 ) -> Written:
     """Writes a dataframe like a source: in its format or the given one, with its dialect and dictionary.
 
-    `like` may also be a format alone. SAS files are not written: a copy of one is Parquet. The file appears
-    whole under its name, or not at all.
+    `like` may also be a format alone. `label` says what the file is, where its format has a place for that:
+    the metadata of Parquet and Arrow, the file label of Stata and SPSS (64 bytes at most). SAS files are
+    not written: a copy of one is Parquet. The file appears whole under its name, or not at all.
     """
     path = Path(path)
     table = check_flat(to_arrow(frame), "the table")
@@ -137,7 +139,7 @@ def write(
             raise FileError(f"{path.name}: the file exists. Choose another name, or pass overwrite=True.")
         if not path.parent.is_dir():
             raise FileError(f"{path.name}: the folder to write it into does not exist. Create it first.")
-        changes = _write_table(partial, table, source, kind, formulas, encoding)
+        changes = _write_table(partial, table, source, kind, formulas, encoding, label)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -164,7 +166,13 @@ def _target(like: Source | Format | str, format: Format | str | None) -> Format:
 
 
 def _write_table(
-    path: Path, table: pa.Table, source: Source, kind: Format, formulas: str, encoding: str | None
+    path: Path,
+    table: pa.Table,
+    source: Source,
+    kind: Format,
+    formulas: str,
+    encoding: str | None,
+    label: str,
 ) -> list[str]:
     """Writes the file; returns what its format could not hold."""
     changes: list[str] = []
@@ -182,13 +190,13 @@ def _write_table(
         if kind is not source.format:
             # Display formats, measures and declared codes mean something in their own format only.
             dictionary, codes = Dictionary(dictionary.labels, dictionary.value_labels), {}
-        changes += write_statistical(table, path, kind, dictionary, codes)
+        changes += write_statistical(table, path, kind, dictionary, codes, label)
     else:
         if labelled:
             changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
         with path.open("wb") as file:
             if kind is not Format.CSV:
-                write_columnar(table, file, kind)
+                write_columnar(table, file, kind, label)
                 return changes
             dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
             file.writelines(csv_bytes(table, dialect, formulas))

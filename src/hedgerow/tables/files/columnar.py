@@ -55,12 +55,13 @@ def count_missing(table: pa.Table) -> dict[str, Missing]:
     return counts
 
 
-def write_columnar(table: pa.Table, file: BinaryIO, kind: Format) -> None:
-    """The same table gives the same bytes, whatever its chunks were."""
+def write_columnar(table: pa.Table, file: BinaryIO, kind: Format, label: str = "") -> None:
+    """The same table gives the same bytes, whatever its chunks were; a label becomes the description."""
     # Statistics in the footer come from the written values alone. No column's bytes depend on another.
     columns = [own_buffers(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
-    clean = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    told = {"description": label} if label else None
+    clean = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=told))
     if kind is Format.PARQUET:
         pyarrow.parquet.write_table(clean, file, _ROW_GROUP, version="2.6", compression="snappy")
         return

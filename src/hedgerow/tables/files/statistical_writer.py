@@ -73,11 +73,17 @@ def check_names(names: list[str], format: Format) -> None:
 
 
 def write_statistical(
-    table: pa.Table, path: Path, format: Format, dictionary: Dictionary, codes: Mapping[str, pa.ChunkedArray]
+    table: pa.Table,
+    path: Path,
+    format: Format,
+    dictionary: Dictionary,
+    codes: Mapping[str, pa.ChunkedArray],
+    label: str = "",
 ) -> list[str]:
     """Writes a .dta or .sav file; returns what the format could not hold as it was.
 
-    `codes` has the declared missing values of columns that come back as they were read.
+    `codes` has the declared missing values of columns that come back as they were read, `label` says what the
+    file is.
     """
     check_names(table.column_names, format)
     changes: list[str] = []
@@ -111,12 +117,12 @@ def write_statistical(
     if format is Format.STATA:
         if codes:
             changes.append(f"columns {list_some(sorted(codes))}: missing values .a to .z written as `.`.")
-        _write_dta(path, cells, displays, labels, titles, changes)
+        _write_dta(path, cells, displays, labels, titles, label, changes)
     else:
         for name, column in codes.items():
             known = column.to_numpy()
             cells[name] = np.where(pd.isna(known), cells[name], known)
-        _write_sav(path, cells, displays, labels, titles, dictionary)
+        _write_sav(path, cells, displays, labels, titles, label, dictionary)
     return changes
 
 
@@ -208,7 +214,13 @@ def _usable_labels(given: Mapping[Any, str], format: Format, *, text: bool) -> d
 
 
 def _write_dta(
-    path: Path, cells: _Cells, displays: _Words, labels: _Labels, titles: _Words, changes: list[str]
+    path: Path,
+    cells: _Cells,
+    displays: _Words,
+    labels: _Labels,
+    titles: _Words,
+    label: str,
+    changes: list[str],
 ) -> None:
     cut = sum(len(title) > _STATA_LABEL for title in titles.values())
     if cut:
@@ -224,6 +236,7 @@ def _write_dta(
                 byteorder="<",
                 write_index=False,
                 time_stamp=datetime(1960, 1, 1),  # the same table, the same bytes
+                data_label=label or None,
                 variable_labels={alias[name]: title[:_STATA_LABEL] for name, title in titles.items()},
                 value_labels={alias[name]: texts for name, texts in labels.items()},
                 convert_strl=long,
@@ -251,7 +264,13 @@ def _write_fields(file: BinaryIO, section: tuple[int, str, int], words: Mapping[
 
 
 def _write_sav(
-    path: Path, cells: _Cells, displays: _Words, labels: _Labels, titles: _Words, dictionary: Dictionary
+    path: Path,
+    cells: _Cells,
+    displays: _Words,
+    labels: _Labels,
+    titles: _Words,
+    label: str,
+    dictionary: Dictionary,
 ) -> None:
     def is_word(entry: Any) -> bool:
         return isinstance(entry["lo"] if isinstance(entry, dict) else entry, str)
@@ -260,6 +279,7 @@ def _write_sav(
         pyreadstat.write_sav(
             pd.DataFrame(cells, copy=False),
             str(path),
+            file_label=label,
             column_labels=titles,
             variable_value_labels=labels,
             missing_ranges={
