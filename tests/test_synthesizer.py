@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hedgerow as hr
-from hedgerow import results
+from hedgerow import fitted as module
 
 
 def synth(**settings):
@@ -255,8 +255,8 @@ def test_whole_numbers_beyond_doubles_are_no_trouble(small):
 
 def test_copies_are_predicted_once_however_often_they_are_used(small, monkeypatch):
     calls = []
-    predict = results.predict_copies
-    monkeypatch.setattr(results, "predict_copies", lambda *a, **k: calls.append(1) or predict(*a, **k))
+    predict = module.predict_copies
+    monkeypatch.setattr(module, "predict_copies", lambda *a, **k: calls.append(1) or predict(*a, **k))
     fitted = synth(epsilon=5.0, copies=2).fit(small[["x", "z"]])
     first = fitted.sample()
     fitted.utility()

@@ -30,7 +30,7 @@ from .privacy.standards import (
     Standard as Standard,
     Unweighted as Unweighted,
 )
-from .privacy.strict import Strict as Strict
+from .privacy.strict import Margin as Margin, Strict as Strict
 from .privacy.weights import (
     CapWeights as CapWeights,
     IdentificationWeights as IdentificationWeights,

@@ -17,8 +17,7 @@ from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
-from hedgerow.synthesizer import Synthesizer, check_columns
-from hedgerow.tables import design as designs
+from hedgerow.synthesizer import Synthesizer, check_columns, encode
 from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -36,21 +35,29 @@ class Comparison:
         """One row per standard: price under every bound, the withheld price beside it, weights, scale."""
         rows = []
         for label, synth in self.synthesizers.items():
-            own, withheld = prices(synth._need().outcome.pricing), synth.withheld_epsilon_
-            rows.append(
-                {"standard": label, "epsilon": synth.epsilon_}
-                | {bound.name: own.get(bound.name, np.nan) for bound in LOCAL}
-                | {f"withheld_{bound}": withheld.get(bound.name, np.nan) for bound in LOCAL}
-                | {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
-                | {"mean_power": float(synth.power_.mean())}
+            row: dict[str, Any] = {"standard": label, "epsilon": synth.epsilon_}
+            row |= dict.fromkeys(
+                [bound.name for bound in LOCAL] + [f"withheld_{bound}" for bound in LOCAL], np.nan
             )
+            row |= dict.fromkeys(("scale", "mean_alpha", "mean_power"), np.nan)
+            if label in self.weighted:
+                row |= prices(synth._need().outcome.pricing)
+                row |= {f"withheld_{name}": price for name, price in synth.withheld_epsilon_.items()}
+                row |= {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
+                row |= {"mean_power": float(synth.power_.mean())}
+            rows.append(row)
         return self._like({name: [row[name] for row in rows] for name in rows[0]})
+
+    @property
+    def weighted(self) -> dict[str, Synthesizer]:
+        """Those with prices by record: all but `Strict(limits=…)`."""
+        return {label: each for label, each in self.synthesizers.items() if each.settings.noisy is None}
 
     @property
     def records(self) -> Any:
         """One row per standard and record: what `Synthesizer.records_` shows, and |d|."""
         parts = []
-        for label, synth in self.synthesizers.items():
+        for label, synth in self.weighted.items():
             frame = Table.of(synth.records_)
             own = {name: frame.numbers(name) for name in frame.columns}
             parts.append({"standard": np.repeat(label, frame.rows), **own, "lipschitz": synth.lipschitz_})
@@ -69,7 +76,7 @@ class Comparison:
         """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility" (with a `statistic`)."""
         if what not in _PLOTS:
             raise SettingError(f"plot must be one of {', '.join(_PLOTS)}, got {what!r}.")
-        return _PLOTS[what](self.synthesizers, **options)
+        return _PLOTS[what](self.synthesizers if what in ("data", "utility") else self.weighted, **options)
 
     def _like(self, columns: Mapping[str, Any]) -> Any:
         return next(iter(self.synthesizers.values())).like(columns)
@@ -103,26 +110,29 @@ def compare(
     synthesizers = {}
     for label, standard in chosen.items():
         own = settings if getattr(standard, "weighted", True) else settings | {"debias": False}
+        if isinstance(standard, Bounded):  # which brings its own
+            own = {name: value for name, value in own.items() if name not in ("weights", "bound", "delta")}
+        if getattr(standard, "by_statistics", False):
+            own = {name: value for name, value in own.items() if name not in ("prior", "known", "debias")}
         synthesizers[label] = Synthesizer(formula, family, standard=standard, **own)
-    first = next(iter(synthesizers.values())).settings
     table = Table.of(data)
-    domains = [synth.settings.model.domain for synth in synthesizers.values()]
-    # A gap counts as withheld only where every standard takes it so.
-    usable = None if any(domain.usable is None for domain in domains) else domains[0].usable
-    design = designs.build(formula, table, first.model.columns, domains[0].classes, usable=usable)
+    design = encode(table, [synth.settings for synth in synthesizers.values()])
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
     notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
     key = Key.from_seed(seed)
     shared: Start | None = None
     for synth in synthesizers.values():
         asked = synth.settings
+        told: dict[str, Any] = {"key": key, "seeded": seed is not None, "left_out": left_out, "keep": keep}
+        if asked.noisy is not None:
+            notes |= dict.fromkeys(synth.fit_noisy(table, design, **told).doubts())
+            continue
         # The risk of a bound for every table is that of its own restricted model, and needs no fit.
         start = shared if shared is not None and asked.bound.local else None
         if start is None:
             start = begin(asked.model, table, design, draws=asked.draws, key=key)
             shared = start if asked.bound.local else shared
-        done = synth.fit_from(start, key=key, seeded=seed is not None, left_out=left_out, keep=keep)
-        notes |= dict.fromkeys(done.doubts())
+        notes |= dict.fromkeys(synth.fit_from(start, **told).doubts())
     for note in notes:
         warnings.warn(note, HedgerowWarning, stacklevel=2)
     return Comparison(synthesizers)

@@ -1,195 +1,41 @@
-"""A finished fit (`Fitted`), and the attributes a synthesizer has because of it (`Results`). Confidential.
-
-What may leave is made here once, as `Fitted.release`; everything else stays.
-"""
+"""The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Confidential, Mask, PerRecord
+from hedgerow.arrays import PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit, powers_without
 from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import compare_copies
+from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
 from hedgerow.inference.intervals import check as check_intervals
-from hedgerow.mechanism.copies import predict_copies, released_draws
-from hedgerow.mechanism.debias import Corrected, public_view
-from hedgerow.mechanism.steps import Outcome, Start
+from hedgerow.mechanism.debias import public_view
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.claims import WITHHELD
-from hedgerow.privacy.guarantee import Guarantee, Release
+from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
-from hedgerow.privacy.weights import Reweighted, moves_with_everyone
-from hedgerow.randomness import Key
-from hedgerow.tables.table import Table
-
-_OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
-_HIGH_LEVERAGE = 0.9
-_SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
-_AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
-_DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 
 
-@dataclass(frozen=True, repr=False)
-class Fitted(Confidential):
-    """A finished fit with the settings it was made under: what is released and claimed comes from here."""
-
-    settings: Settings
-    start: Start
-    outcome: Outcome
-    scale: float
-    key: Key
-    seeded: bool
-    left_out: tuple[str, ...]  # columns read but not released
-    keep: tuple[str, ...] = ()  # columns released even if they give the outcome away
-
-    @cached_property
-    def released(self) -> tuple[Corrected, ...]:
-        """The draws behind the copies, one each, corrected if the plan said so."""
-        return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
-
-    def variant(self, **changes: Any) -> "Fitted":
-        """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
-        other = replace(self, settings=replace(self.settings, **changes))
-        if other.settings.debias == self.settings.debias:
-            other.__dict__["released"] = self.released
-        return other
-
-    def predict(self) -> list[PerRecord]:
-        """The synthetic outcomes, copy by copy, before they take the type of the confidential column."""
-        return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
-
-    @cached_property
-    def release(self) -> Release:
-        """What may leave: typed copies and their guarantee, made once."""
-        design, table = self.start.design, self.start.table
-        name, domain = design.outcome, self.settings.model.domain
-        tables = [
-            table.drop(
-                self.left_out,
-                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
-            )
-            for values in self.predict()
-        ]
-        fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
-        failed = ", ".join(dict.fromkeys(check for fit in fits for check in fit.health.failed))
-        guarantee = Guarantee.of(
-            self.settings,
-            self.outcome.statement,
-            protected=name,
-            passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
-            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
-            atoms=domain.atoms,
-            seeded=self.seeded,
-            uncertified=_OVERRODE.format(failed) if failed else "",
-            kept=self.keep,
-            corrected=sum(draw.converged for draw in self.released) if self.settings.debias else None,
-        )
-        return Release(tables, guarantee)
-
-    @cached_property
-    def copied_outcomes(self) -> list[PerRecord]:
-        """The protected column of every copy as it is released, in numbers or the places of its labels."""
-        design = self.start.design
-        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.release.tables]
-
-    @property
-    def untrusted(self) -> Mask:
-        """Records that decide so much of their own fit that draws cannot bound the loss about them."""
-        pricing = self.outcome.pricing
-        if not self.settings.bound.over_draws:
-            return np.zeros(self.start.design.records, dtype=np.bool_)
-        if pricing.influence is None:
-            return pricing.importance.untrusted
-        leverage, pull = pricing.influence.leverage, pricing.influence.pull
-        flagged = leverage > _HIGH_LEVERAGE
-        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
-            flagged |= EXACT.by_record(pricing.withheld) > OSCILLATION.by_record(pricing.withheld)
-        return flagged
-
-    @property
-    def leverage(self) -> PerRecord:
-        """How much of its own fitted value each record decides in the plain posterior; 0 where not known."""
-        fit = self.start.fit
-        if fit is None or fit.influence is None:
-            return np.zeros(self.start.design.records)
-        return fit.influence().leverage
-
-    @property
-    def edge_mass(self) -> float:
-        """The share of draws at the edge of a box of parameters; 0 without a box."""
-        model, parameters = self.settings.model, self.outcome.fit.parameters
-        return model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed) else 0.0
-
-    def doubts(self) -> list[str]:
-        """What the owner should be warned about: in words without figures."""
-        settings, weights = self.settings, self.settings.weights
-        while isinstance(weights, Reweighted):
-            weights = weights.base
-        weighted = settings.standard.weighted
-        doubts = []
-        if weighted and settings.bound.sharper and moves_with_everyone(weights):
-            doubts.append(
-                f"{type(weights).__name__} with bound='{settings.bound}': these weights move with every "
-                "record, and recomputed without one record the loss was seen above this bound. Use "
-                "CapWeights(cap, risk='oscillation') or ScalarWeights, and an audit, or the Lipschitz bound."
-            )
-        by_density = weighted and getattr(weights, "risk", "") == "lipschitz"
-        if by_density and self.start.risk.share_above_one > _DENSE:
-            doubts.append(
-                f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
-                "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
-                "risk='oscillation', which does not depend on units."
-            )
-        if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
-            doubts.append(
-                "delta is not below 1/n, which would allow one record in n to be published. Choose one well "
-                "below."
-            )
-        if settings.bound == RENYI and (self.leverage > _HIGH_LEVERAGE).any():
-            doubts.append(
-                "Some records decide their own fitted value, such as the only one of a category: without it "
-                "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
-                "little of all records. Merge rare categories, or give a prior that is less vague."
-            )
-        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
-        if left < len(self.start.design.columns):
-            doubts.append(
-                "The target left all records together less weight than there are coefficients: the prior "
-                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
-            )
-        if self.untrusted.any():
-            doubts.append(
-                "Some records decide so much of their own fit that draws cannot bound the loss about them: "
-                "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
-                "(confidential). Merge rare categories, or use bound='exact' where there is one."
-            )
-        if self.edge_mass > _AT_THE_EDGE:
-            doubts.append(
-                "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
-                "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
-                "knowledge supports better."
-            )
-        return doubts
+class NoWeightsError(SettingError, AttributeError):
+    """Asked of noisy statistics what only a weighted posterior has."""
 
 
 class Results:
     """The attributes a synthesizer has after `fit`; every one is computed from the confidential data."""
 
     settings: Settings
-    _fitted: Fitted | None
+    _fitted: Finished | None
 
     def sample(self) -> Release:
         """The release: the same copies each time, from draws of the fit that was priced."""
-        return self._need().release
+        return self._done().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
         """The certified fit's draws as an ArviZ InferenceData; confidential."""
@@ -202,15 +48,18 @@ class Results:
     def intervals(self, *, level: float = 0.95, tables: int = TABLES) -> Any:
         """Interval estimates of the coefficients and σ: one row per parameter, in a table of the fitted kind.
 
-        A parametric bootstrap through the same procedure, with `tables` simulated tables, for corrected draws
-        of the normal and lognormal models (docs/bias.md, "Intervals"). `corrected` is False where a draw went
-        out uncorrected. The same each time; approximate, and only as good as the model.
+        Under `Strict(limits=…)` quantiles of the posterior given the released statistics, which knows their
+        noise. Else a parametric bootstrap through the same procedure, with `tables` simulated tables, for
+        corrected draws of the normal and lognormal models (docs/bias.md, "Intervals"). `corrected` is False
+        where a draw went out uncorrected. The same each time; approximate, and only as good as the model.
 
         Formal guarantees
         -----------------
         A function of released draws and public things: post-processing, covered by the ε of `sample`,
         provided that giving it out was decided on before looking.
         """
+        if isinstance(noised := self._fitted, Noised):
+            return self.like(noised.intervals(level))
         check_intervals(self.settings.model, debias=self.settings.debias, level=level, tables=tables)
         done = self._need()
         key = done.key.child("release").child("intervals")
@@ -222,13 +71,13 @@ class Results:
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
-        fitted = self._need()
-        values, present = fitted.start.design.values, fitted.start.present
+        fitted = self._done()
+        values, present = fitted.design.values, fitted.present
         return compare_copies(values[present] if present.any() else values, fitted.copied_outcomes)
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
-        return self._need().start.table.like(columns)
+        return self._done().table.like(columns)
 
     def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> Audit:
         """Leave-one-out privacy loss against the price of one copy (`evidence.audit`).
@@ -236,6 +85,8 @@ class Results:
         Exact for the exact models. For others an estimate by importance weights, which cannot certify;
         weights are then recomputed only for as many records as asked for, since each takes Markov chains.
         """
+        if isinstance(noised := self._fitted, Noised):
+            return noised.audit()
         done = self._need()
         return audit(done.settings, done.start, done.outcome, key=done.key, riskiest=riskiest, sample=sample)
 
@@ -247,6 +98,8 @@ class Results:
         the Rényi bound that of all) or, without a target and for range standards, against the price with
         the outcome withheld.
         """
+        if isinstance(noised := self._fitted, Noised):
+            return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
         settings, withheld = done.settings, done.outcome.pricing.withheld
         chosen = int(np.argmax(OSCILLATION.by_record(withheld))) if record is None else record
@@ -279,14 +132,13 @@ class Results:
 
     @property
     def epsilon_(self) -> float:
-        """Price of one copy under the chosen bound."""
-        return self._need().outcome.epsilon
+        """Price of one copy under the chosen bound; of all copies for noisy statistics."""
+        return self._done().epsilon
 
     @property
     def total_epsilon_(self) -> float:
         """Price of all copies under the chosen bound."""
-        fitted = self._need()
-        return fitted.settings.bound.total(fitted.outcome.pricing, fitted.settings.copies)
+        return self._done().total_epsilon
 
     @property
     def lipschitz_epsilon_(self) -> float:
@@ -350,7 +202,7 @@ class Results:
     @property
     def health_(self) -> Health:
         """R-hat, effective draws and divergences of the certified fit."""
-        return self._need().outcome.fit.health
+        return self._done().health
 
     @property
     def sensitivity_(self) -> float:
@@ -397,16 +249,16 @@ class Results:
     @property
     def outcome_name(self) -> str:
         """The protected column."""
-        return self._need().start.design.outcome
+        return self._done().design.outcome
 
     def copied_outcomes(self) -> list[PerRecord]:
         """The copies of the protected column as numbers, or the places of its labels."""
-        return self._need().copied_outcomes
+        return self._done().copied_outcomes
 
     @property
     def outcome_(self) -> PerRecord:
         """The confidential outcome itself."""
-        return self._need().start.design.values
+        return self._done().design.values
 
     @property
     def records_(self) -> Any:
@@ -450,7 +302,33 @@ class Results:
             columns["exact"] = EXACT.by_record(pricing.withheld)[rows]
         return self.like(columns)
 
-    def _need(self) -> Fitted:
+    @property
+    def statistics_(self) -> dict[str, Any]:
+        """Under `Strict(limits=…)`: the noisy statistics with their scales, covered by ε: they may leave."""
+        return self._noised("statistics_").statistics()
+
+    @property
+    def clipped_(self) -> float:
+        """Under `Strict(limits=…)`: the share of the outcomes that were moved to a limit; confidential."""
+        return self._noised("clipped_").clipped
+
+    def _done(self) -> Finished:
         if self._fitted is None:
             raise NotFittedError("Not fitted yet: call fit(data) first.")
         return self._fitted
+
+    def _need(self) -> Fitted:
+        """The weighted posterior."""
+        done = self._done()
+        if not isinstance(done, Fitted):
+            raise NoWeightsError(
+                "Strict(limits=…) has neither weights nor risks nor prices by record: its ε is set "
+                "beforehand and holds for every table. See total_epsilon_, statistics_ and clipped_."
+            )
+        return done
+
+    def _noised(self, name: str) -> Noised:
+        done = self._done()
+        if not isinstance(done, Noised):
+            raise AttributeError(f"{name}: only a fit under Strict(limits=…) has noisy statistics.")
+        return done

@@ -12,9 +12,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from hedgerow import progress
+from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import finish
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
@@ -24,7 +28,7 @@ from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
-from hedgerow.results import Fitted, Results
+from hedgerow.results import Results
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
@@ -61,7 +65,8 @@ class Synthesizer(Results):
         `Declared(type, …)`: type, decimals and limits of the outcome in the copies, chosen without looking at
         it. None: the type of the confidential column; under `Strict` doubles.
     sampling
-        "independent", or "stratified" for smoother copies; rules that combine copies assume the first.
+        "independent", or "stratified" for smoother copies; rules that combine copies assume the first. Under
+        `Strict(limits=…)` also "projected": regression on a copy returns the draw it comes from.
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
@@ -75,8 +80,9 @@ class Synthesizer(Results):
     Formal guarantees
     -----------------
     With a target, the fit that `sample` releases was priced on its own draws, after calibration, at no more
-    than epsilon/copies; under bound="renyi" without draws, all copies together at no more than epsilon. What
-    that price does and does not mean is printed by `sample().guarantee`.
+    than epsilon/copies; under bound="renyi" without draws, all copies together at no more than epsilon. Under
+    `Strict(limits=…)` noisy statistics are released once at epsilon, and copies follow from them. What that
+    price does and does not mean is printed by `sample().guarantee`.
     Attributes with a trailing underscore are computed from the confidential data and are confidential.
     """
 
@@ -140,7 +146,7 @@ class Synthesizer(Results):
                 ) from None
         Key.from_seed(seed)
         self._seed = seed
-        self._fitted: Fitted | None = None
+        self._fitted: Finished | None = None
 
     def fit(self, data: Any, *, left_out: Sequence[str] = (), keep: Sequence[str] = ()) -> "Synthesizer":
         """Fit, weigh, refit and price. Returns the synthesizer itself.
@@ -151,10 +157,7 @@ class Synthesizer(Results):
         """
         model = self.settings.model
         table = Table.of(data)
-        domain = model.domain
-        design = designs.build(
-            self.settings.formula, table, model.columns, domain.classes, usable=domain.usable
-        )
+        design = encode(table, [self.settings])
         if design.levels is not None and self.settings.declared is not None:
             raise SettingError(
                 f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
@@ -174,26 +177,72 @@ class Synthesizer(Results):
             )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
+        told: dict[str, Any] = {
+            "key": key,
+            "seeded": self._seed is not None,
+            "left_out": left_out,
+            "keep": keep,
+        }
         with progress.shown():
-            start = begin(model, table, design, draws=self.settings.draws, key=key)
-            fitted = self.fit_from(
-                start, key=key, seeded=self._seed is not None, left_out=left_out, keep=keep
-            )
+            if self.settings.noisy is not None:
+                fitted = self.fit_noisy(table, design, **told)
+            else:
+                start = begin(model, table, design, draws=self.settings.draws, key=key)
+                fitted = self.fit_from(start, **told)
         for doubt in fitted.doubts():
             warnings.warn(doubt, HedgerowWarning, stacklevel=2)
         return self
 
     def fit_from(
         self, start: Start, *, key: Key, seeded: bool, left_out: Sequence[str] = (), keep: Sequence[str] = ()
-    ) -> Fitted:
+    ) -> Finished:
         """Go on from an unweighted fit of the same model that several synthesizers share."""
         outcome, scale = finish(self.settings, start, key=key)
-        self._fitted = Fitted(self.settings, start, outcome, scale, key, seeded, tuple(left_out), tuple(keep))
+        self._fitted = Fitted(
+            settings=self.settings, key=key, seeded=seeded, left_out=tuple(left_out), keep=tuple(keep),
+            start=start, outcome=outcome, scale=scale,
+        )  # fmt: skip
+        return self._fitted
+
+    def fit_noisy(
+        self,
+        table: Table,
+        design: designs.Design,
+        *,
+        key: Key,
+        seeded: bool,
+        left_out: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ) -> Finished:
+        """Release noisy statistics of the outcome, from which everything else follows."""
+        columns = {"left_out": tuple(left_out), "keep": tuple(keep)}
+        self._fitted = Noised.of(self.settings, table, design, key=key, seeded=seeded, **columns)
         return self._fitted
 
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
         return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
+
+
+def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
+    """Outcome and predictors of a table, for settings that differ in their standards alone.
+
+    An outcome that is missing, or none that the model describes, counts as withheld where every standard
+    takes it so.
+    """
+    first, rules = settings[0], [each.domain.usable for each in settings]
+
+    def usable(values: PerRecord) -> Mask:
+        return np.logical_and.reduce([rule(values) for rule in rules if rule is not None])
+
+    design = designs.build(
+        first.formula, table, first.model.columns, first.domain.classes,
+        usable=None if None in rules else usable,
+    )  # fmt: skip
+    if any(each.noisy is None for each in settings):
+        return design
+    # Noisy statistics take infinite values as well, and move them to a limit.
+    return design.replace_values(np.clip(design.values, -designs.LARGEST, designs.LARGEST))
 
 
 def check_columns(

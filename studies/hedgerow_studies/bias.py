@@ -21,11 +21,11 @@ from scipy.special import ndtri, stdtrit
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.fitted import Fitted
 from hedgerow.privacy.bounds import LIPSCHITZ
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key, Stream
-from hedgerow.results import Fitted
 from hedgerow.synthesizer import Synthesizer
 from hedgerow_studies.work import each, processors, silence_advice
 

@@ -18,9 +18,9 @@ from scipy.stats import chi2, t
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import CalibrationError
+from hedgerow.fitted import Fitted
 from hedgerow.inference.intervals import intervals
 from hedgerow.mechanism.debias import public_view
-from hedgerow.results import Fitted
 from hedgerow.synthesizer import Synthesizer
 from hedgerow_studies.bias import COPIES, SEED, Setting, sample
 from hedgerow_studies.work import each, processors, silence_advice

@@ -20,9 +20,9 @@ from scipy import stats
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.fitted import Fitted
 from hedgerow.privacy.standards import ADP, Unweighted
 from hedgerow.randomness import Key
-from hedgerow.results import Fitted
 from hedgerow.synthesizer import Synthesizer
 from hedgerow_studies.bias import CORRECTED, PLAIN, SEED, SMOOTH, UNWEIGHTED
 from hedgerow_studies.work import silence_advice

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 import hedgerow as hr
+from hedgerow.fitted import Fitted
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Price, Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.models.scored import Interval, Risk
-from hedgerow.results import Fitted
 
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 CONFIDENTIAL = (Fit, Start, Weighted, Outcome, Pricing, Price, Interval, Risk, Fitted)

@@ -22,6 +22,8 @@ KINDS = {
     "renyi": (True,),
     "strict": (True,),
     "censored": (False,),
+    "statistics": (False,),
+    "gaussian": (False,),
 }
 COMBINATIONS = [
     (label, bound, independent)
@@ -42,15 +44,20 @@ def test_permitted_words(label, bound, independent):
     everything = f"{claim} {caveats}".lower()
     bound = bound.name
     strict, censored = bound == "strict", bound == "censored"
-    supremum, renyi = strict or censored, bound == "renyi"
+    pure, noisy = bound == "statistics", bound in ("statistics", "gaussian")
+    supremum, renyi = strict or censored or noisy, bound == "renyi"
     assert ("differentially private" in claim) == supremum
-    assert ("pure differential privacy" in claim) == strict
+    assert ("(ε, δ)-differentially private" in claim) == (bound == "gaussian")
+    assert ("pure differential privacy" in claim) == (strict or pure)
+    assert ("for every table with these predictors" in claim) == noisy
+    assert ("on no model, weights or draws" in claim) == noisy
+    assert ("Blowfish" in claim) == ("Outcomes of different sets" in caveats) == ("range" in label and noisy)
     assert ("Each copy is ε-differentially private" in claim) == strict
     assert ("an exact draw from the posterior with censored likelihood would be" in claim) == censored
     assert claim.startswith("Approximate, up to sampler error") == censored
     assert ("how far its draws are from it is not known" in claim) == censored
     assert ("do not reveal a region" in caveats) == censored
-    assert ("pure" in everything) == strict
+    assert ("pure" in everything) == (strict or pure)
     assert not re.search(r"\bstrict", everything)  # the word is in the name of its own standard alone
     assert ("not differential privacy" in caveats) == (not supremum)
     assert "asymptotic" not in everything
@@ -58,7 +65,7 @@ def test_permitted_words(label, bound, independent):
     assert ("given either of the two tables" in claim) == renyi
     assert ("over all parameters and rests on no draws" in claim) == renyi
     assert ("the table is the one at hand, and its weights and their scale are held fixed" in claim) == renyi
-    assert ("replaced by any other value" in claim) == supremum
+    assert ("replaced by any other value" in claim) == (supremum and "range" not in label)
     assert ("Replacing an outcome" in caveats) == (not supremum)
     assert ("both restricted to that set" in claim) == (bound in ("lipschitz", "oscillation"))
     assert ("the second posterior lies in the set is not covered" in claim) == (
@@ -70,7 +77,7 @@ def test_permitted_words(label, bound, independent):
     assert ("Recomputed without one record" in caveats) == (
         bound in ("oscillation", "exact", "renyi") and label != "Unweighted"
     )
-    assert ("approximate" in everything) == (not independent)
+    assert ("approximate" in everything) == (not independent and not noisy)
     assert ("repeated until it met the target" in caveats) == (not supremum and not renyi)
     assert ("does not bound what can be learned" in caveats) == (label == "RangeAveraged")
     assert ("whoever knew a record's range" in caveats) == label.startswith("Range")
@@ -101,6 +108,8 @@ ALWAYS = {
     "renyi": "C2 C3 C4 C5 C6 C7",
     "strict": "C9 C4 C30",
     "censored": "C11 C12 C4 C13 C7",
+    "statistics": "C33 C4 C30",
+    "gaussian": "C33 C4 C30",
 }
 
 

@@ -24,7 +24,7 @@ def test_every_bound_has_a_sentence_that_states_its_figures():
     for bound in BOUNDS:
         claim, stated = write_claim(bound.name, figures), SENTENCES[bound.name].states
         together = SENTENCES[bound.name].together
-        assert ("δ = 0.015" in claim) == ("delta" in stated) == (bound.over_draws or together)
+        assert ("δ = 0.015" in claim) == ("delta" in stated) == (bound.over_draws or bound.takes_delta)
         assert ("95%" in claim) == ("confidence" in stated) == bound.over_draws
         # One copy's, rounded up: a claim never says less than it must.
         assert ("ε = 13.3334" in claim) != together
@@ -35,7 +35,12 @@ def test_every_bound_has_a_sentence_that_states_its_figures():
 def test_every_standard_that_a_plan_knows_says_what_it_compares_with():
     labels = {kind.makes.label: kind.makes.neighbour for kind in STANDARDS.values()}
     one = hr.RangeTruncated(hr.Radius(0.4, 1.8), public_weight="one")
-    assert labels | {one.label: one.neighbour} == NEIGHBOURS
+    strict = [
+        hr.Strict(limits=(1, 2)),
+        hr.Strict(limits=(1, 2), relation="replaced"),
+        hr.Strict(limits=(1, 2), relation="range", range=hr.Radius(0.4, 1.8)),
+    ]
+    assert labels | {each.label: each.neighbour for each in (one, *strict)} == NEIGHBOURS
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,11 @@ import hedgerow as hr
 
 BOX = "{Intercept: [6, 10], z: [0.5, 1.5], sigma: [0.6, 1.6]}"
 STRICT = f"{{kind: strict, box: {BOX}, reason: published tables}}"
+LIMITS = "{kind: strict, limits: [1, 1000000], reason: published tables}"
+IN_RANGE = (
+    "{kind: strict, limits: [1, 1000000], relation: range, margin: {share: 0.3}, "
+    "range: {kind: brackets, edges: [0, 100, 10000], because: published tables}}"
+)
 
 
 def rows(records=60):
@@ -52,8 +57,18 @@ def public(folder):
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("family", ["lognormal", "normal"])
-def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(hedgerow, monkeypatch, name, family):
+@pytest.mark.parametrize(
+    ("family", "standard"),
+    [
+        pytest.param("lognormal", STRICT, id="box-lognormal"),
+        pytest.param("normal", STRICT, id="box-normal"),
+        pytest.param("lognormal", LIMITS, id="limits-lognormal"),
+        pytest.param("normal", IN_RANGE, id="range-normal", marks=pytest.mark.slow),
+    ],
+)
+def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(
+    hedgerow, monkeypatch, name, family, standard
+):
     """Each file has a ledger of its own: what a ledger refuses follows the data, and the claim says so."""
     plain = rows()
     changed = [[CELLS[name], plain[0][1]], *plain[1:]]
@@ -63,7 +78,7 @@ def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(hedgerow, mon
         monkeypatch.setenv("HEDGEROW_LEDGER", str(Path(f"{file}.sqlite").resolve()))
         made = hedgerow(
             "synthesize", f"{file}.csv", "--formula", "x ~ z", "--family", family, "--epsilon", "2",
-            "--draws", "200", "--standard", STRICT, "--out", file, "--quiet", "--format", "parquet",
+            "--draws", "200", "--standard", standard, "--out", file, "--quiet", "--format", "parquet",
         )  # fmt: skip
         schema = pyarrow.parquet.read_schema(f"{file}/public/synthetic-copy-1.parquet")
         name_of_release = json.loads(Path(f"{file}/public/certificate.json").read_text())["release"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.fitted import Fitted
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
 from hedgerow.privacy.presets import recommended_weights
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
@@ -26,7 +27,6 @@ from hedgerow.privacy.weights import (
     SoftmaxWeights,
     Weights,
 )
-from hedgerow.results import Fitted
 from hedgerow.synthesizer import Synthesizer
 
 PLAIN, CORRECTED, SMOOTH = "plain", "corrected", "corrected, stratified"

@@ -6,6 +6,7 @@ statement about spread, fix a box for `Strict`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,17 @@ import pandas as pd
 from scipy.special import ndtri
 
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.noisy import expect
+from hedgerow.mechanism.noisy.run import recipe_of
 from hedgerow.models.exact import Lognormal, Regression
 from hedgerow.models.families import model_named
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, Strict
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
+
+_TOLD = ("low", "high", "epsilon", "relation", "width", "noise", "delta", "margin_share")
 
 
 def box_from_medians(
@@ -37,7 +43,7 @@ def box_from_medians(
     `top_decile_gap`), each as a lower and an upper end. `predictors` is the public table of predictors.
     """
     model = _regression(family)
-    design = _public_design(formula, predictors)
+    design = public_design(formula, predictors)
     rows = pd.DataFrame([dict(values) for values, _ in points]).rename(columns=dict(design.aliases))
     if len(points) != len(design.columns):
         raise SettingError(
@@ -75,19 +81,56 @@ def box_cost(
     copies carry.
     """
     model = _regression(family)
-    design = _public_design(formula, predictors)
+    design = public_design(formula, predictors)
     centre = np.array([sum(box[name]) / 2 for name in design.columns])
     sigma = float(np.sqrt(box["sigma"][0] * box["sigma"][1]))
     uniforms = Key.from_seed(seed).child("box").stream().uniform(design.records)
     values = model.predict(design, {"beta": centre, "sigma": np.asarray(sigma)}, uniforms)
     simulated = design.replace_values(values)
-    wider = [Boxed(model, Strict(widened(box, factor)).box) for factor in factors]
+    wider = [Boxed(model, Strict(widened(box, factor)).box or {}) for factor in factors]
     weights = [np.minimum(1.0, epsilon / wide.oscillation(simulated)) for wide in wider]
     return {
         "factor": [float(factor) for factor in factors],
         "mean_weight": [float(weight.mean()) for weight in weights],
         "effective_records": [float(weight.sum()) for weight in weights],
     }
+
+
+def expected_errors(
+    settings: Settings,
+    predictors: Any,
+    *,
+    factors: Sequence[float] = (0.5, 1.0, 2.0),
+    sigma: float | None = None,
+) -> dict[str, list[float]]:
+    """What errors noisy statistics will have, beforehand, at multiples of ε: tidy and public.
+
+    On stand-ins for the outcome, about the middle of the limits, that go through the very mechanism; `plain_`
+    has the errors of the same model without privacy on the same stand-ins. `line` is the root mean squared
+    error of fitted values on the response's scale, `log_sigma` that of log σ, `ecdf_max` the largest distance
+    between the distributions of a copy and of what it was made from. `sigma` is a guess at σ, by default an
+    eighth of the distance of the limits.
+    """
+    table = Table.of(predictors)
+    design = public_design(settings.formula, predictors)
+    rows = []
+    for factor in factors:
+        epsilon = factor * (settings.epsilon or 1.0)
+        recipe = recipe_of(replace(settings, epsilon=epsilon), table, design)
+        told = {name: getattr(recipe, name) for name in _TOLD}
+        found = expect.expected_errors(recipe.matrix, sigma=sigma, sampling=settings.sampling, **told)
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "line": found.line,
+                "plain_line": found.plain_line,
+                "log_sigma": found.log_sigma,
+                "plain_log_sigma": found.plain_log_sigma,
+                "ecdf_max": found.ecdf,
+                "plain_ecdf_max": found.plain_ecdf,
+            }
+        )
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
@@ -112,9 +155,9 @@ def _regression(family: str) -> Regression:
     return model
 
 
-def _public_design(formula: str, predictors: Any) -> designs.Design:
+def public_design(formula: str, predictors: Any) -> designs.Design:
     """The design of the public predictors; the outcome, if it is there at all, is not read."""
-    table = Table.of(predictors)
+    table = predictors if isinstance(predictors, Table) else Table.of(predictors)
     outcome = formula.split("~")[0].strip().strip("`")
     blank = {name: table.frame[name].to_numpy() for name in table.columns if name != outcome}
     return designs.build(formula, Table.of(pd.DataFrame({outcome: np.ones(table.rows), **blank})))

@@ -25,7 +25,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "family": 'lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".',
         "standard": "unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
         "epsilon": "Target ε over all copies.",
-        "delta": "δ over all copies, with --bound renyi (1e-6).",
+        "delta": "δ over all copies, with --bound renyi or --noise gaussian (1e-6).",
         "no_target": "Claim no ε at all.",
         "copies": "Number of synthetic tables (1).",
         "draws": "Posterior draws kept (1000).",
@@ -33,7 +33,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "bound": "lipschitz (default), oscillation, exact or renyi.",
         "known": "How λ is found: exact (default) or simulated.",
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
-        "sampling": "independent (default), or stratified: smoother copies.",
+        "sampling": "independent (default), or stratified: smoother copies; with --limits also projected.",
         "preset": "paper, or recommended: cap weights on oscillation, corrected, stratified.",
         "prior": '"{residual: 1, slope: [0, 100]}".',
         "declared": 'Of the protected column: "{type: integer, range_min: 0}".',
@@ -41,12 +41,18 @@ _HELP: dict[str | None, dict[str, str]] = {
         "dataset": "Name under which versions of one dataset share a budget.",
         "ledger": "The ledger file (or HEDGEROW_LEDGER, or the plan's).",
     },
+    "Strict": {
+        "limits": "Smallest and largest value that matter, chosen without looking: 1000,1e9.",
+        "relation": "What ε compares: one outcome withheld (default), replaced, or in its range.",
+        "margin": "Share of ε for counts that keep the distribution if the model is wrong: 0.25.",
+        "noise": "laplace (default): pure ε; or gaussian: ε at --delta.",
+    },
     "What is public": {
         "radius": "Each value is known to within these factors: 0.4,1.8.",
         "brackets": "Public class edges: 0,1000,5000,inf.",
         "bounds": "Columns or numbers: low,high.",
         "range": "Any range as YAML on one line.",
-        "because": "Why the range is public; goes into the certificate.",
+        "because": "Why the range is public, or the limits known; goes into the certificate.",
         "public_weight": "alpha (default) or one.",
     },
     "What the certificate says": {
@@ -77,7 +83,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan", "ledger"), Path),
     **dict.fromkeys(("copies", "draws", "seed", "rows_per_unit"), int),
     **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
-    **{"epsilon": float, "delta": float, "debias": bool},
+    **{"epsilon": float, "delta": float, "margin": float, "debias": bool},
 }
 _SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header"}
 PLAN_FLAGS: dict[str, Any] = {

@@ -17,6 +17,8 @@ from hedgerow.errors import FileError, SettingError, reason_of, show_controls
 if TYPE_CHECKING:
     from hedgerow.release.plan import Plan
 
+EXPECTED = "Errors to expect, beside those without privacy (plain), on a simulated outcome. Public"
+
 
 def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
     """The plan of a command line: a plan file, flags, or flags on top of a file."""
@@ -89,7 +91,10 @@ def _ask(flags: dict[str, Any]) -> dict[str, Any]:
     predictors = typer.prompt("Public columns that explain it, with + between them", default="1")
     answers["formula"] = f"{outcome if outcome.isidentifier() else f'`{outcome}`'} ~ {predictors}"
     fill("family", "Distribution (lognormal, gamma, poisson, …)", "lognormal")
-    fill("standard", "Standard (adp, range-averaged, range-truncated, unweighted)", "adp")
+    fill("standard", "Standard (strict, adp, range-averaged, range-truncated, unweighted)", "adp")
+    if answers["standard"] == "strict":
+        fill("limits", "Smallest and largest value that matter, known without looking (1000,1e9)")
+        fill("because", "How do you know? (goes into the certificate)")
     if answers["standard"] in ("range-averaged", "range-truncated"):
         if not any(answers[name] for name in ("brackets", "bounds", "range")):
             fill("radius", "The public knows each value to within these factors", "0.4,1.8")
@@ -105,7 +110,9 @@ def box(
     predictors: Annotated[Path, typer.Argument(help="A file with the predictors.", show_default=False)],
     screen: Screen,
     formula: Annotated[str, typer.Option(help='"payroll ~ log(employees)"; the outcome is not read.')],
-    epsilon: Annotated[float, typer.Option(help="Target ε of one copy.")] = 1.0,
+    epsilon: Annotated[
+        float, typer.Option(help="Target ε: with a box of one copy, with limits of all.")
+    ] = 1.0,
     at: Annotated[
         list[str] | None,
         typer.Option(help='Between what the median lies there: "{employees: 10, median: [200000, 500000]}".'),
@@ -117,11 +124,18 @@ def box(
     given: Annotated[
         str | None, typer.Option("--box", help='A box to price as it is: "{z: [0, 1], sigma: [0.5, 2]}".')
     ] = None,
+    limits: Annotated[
+        str | None, typer.Option(help="No box, but limits of the outcome: which errors to expect. 1000,1e9.")
+    ] = None,
     family: Annotated[str, typer.Option(help="lognormal or normal.")] = "lognormal",
 ) -> None:
-    """Find a box for a strict release from public statements, and see what a wider one would cost.
+    """See beforehand what a strict release will lose: which errors limits make, or what a box costs.
 
-    As many --at as the formula has coefficients, and --spread; or --box to price a box as it is.
+    With --limits the errors to expect at several ε, on a simulated outcome. Or find a box from public
+    statements, and see what a wider one would cost: as many --at as the formula has coefficients, and
+    --spread; or --box to price a box as it is.
+
+    Example: hedgerow box payroll.csv --formula "payroll ~ log(employees)" --limits 1000,1e9 --epsilon 0.5
 
     Example: hedgerow box payroll.csv --formula "payroll ~ log(employees)" --spread 1.5,3
     --at "{employees: 1, median: [20000, 50000]}" --at "{employees: 100, median: [2000000, 5000000]}"
@@ -133,10 +147,15 @@ def box(
     from hedgerow.tables import files as formats
 
     table = formats.read(predictors).frame
+    if limits is not None:
+        if at or spread is not None or given is not None:
+            raise SettingError("--limits go without a box: leave out --at, --spread and --box.")
+        _show_errors(formula, table, limits, epsilon, family, screen)
+        return
     if given is not None:
         if at or spread is not None:
             raise SettingError("--box is priced as it is: leave out --at and --spread.")
-        ends = dict(Strict(_parse_mapping(given, "--box")).box)
+        ends = dict(Strict(_parse_mapping(given, "--box")).box or {})
     else:
         if not at or spread is None:
             raise SettingError("Give --at for every coefficient and --spread, or --box. See --help.")
@@ -166,6 +185,22 @@ def box(
     )
     screen.table("Wider boxes", rows)
     screen.result({"box": rounded, "epsilon": epsilon, "cost": rows})
+
+
+def _show_errors(formula: str, table: Any, limits: str, epsilon: float, family: str, screen: Screen) -> None:
+    """The errors that limits make at several ε."""
+    from hedgerow.advice.elicit import expected_errors
+    from hedgerow.privacy.settings import Settings
+    from hedgerow.privacy.strict import Strict
+    from hedgerow.release import text
+
+    ends = _check_pair([text.plain(end.strip()) for end in limits.split(",")], "--limits")
+    asked = Settings.of(formula, family, standard=Strict(limits=ends), epsilon=epsilon)
+    columns = expected_errors(asked, table, factors=(0.25, 0.5, 1.0, 2.0, 4.0))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    screen.say(f"--standard strict --limits {limits}")
+    screen.table(f"{EXPECTED}: the protected column was not read", rows)
+    screen.result({"limits": list(ends), "expected_errors": rows})
 
 
 def _parse_mapping(given: str, flag: str) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from hedgerow.cli.options import NewDataset, with_plan
-from hedgerow.cli.plan import plan_from, write_new
+from hedgerow.cli.plan import EXPECTED, plan_from, write_new
 from hedgerow.cli.screen import Screen
 from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.numerics.rounding import format_copies
 
 _SHOWN = (
     "standard",
+    "epsilon",
     "lipschitz",
     "oscillation",
     "exact",
@@ -175,8 +176,11 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
         else:
             facts[f"{also}remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
     screen.facts(list(facts.items()))
-    screen.table(f"ε of one copy as fitted. {_CONFIDENTIAL}", estimate.prices)
+    title = f"ε of one copy as fitted. {_CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
+    screen.table(title, estimate.prices)
     screen.say(*estimate.advice.split("\n"))
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
+    screen.table(EXPECTED, estimate.expected)
     result = {"confidential": True, "facts": facts, "prices": estimate.prices, "advice": estimate.advice}
-    screen.result(result | ({"wider_boxes": estimate.wider} if estimate.wider else {}))
+    result |= {"wider_boxes": estimate.wider} if estimate.wider else {}
+    screen.result(result | ({"expected_errors": estimate.expected} if estimate.expected else {}))

@@ -12,6 +12,9 @@ from scipy.special import betaincinv, gammaln
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Posterior, Regression
 from hedgerow.privacy.strict import Boxed
@@ -69,8 +72,7 @@ def attack(
     `power` is the mechanism's exponent on each record and `without` its exponents on the table in which the
     outcome is withheld; by default the same with 0 for the record, which holds the other weights fixed.
     """
-    if trials < 200:
-        raise SettingError(f"trials must be at least 200 for an interval to mean anything, got {trials}.")
+    _check_trials(trials)
     base = model.base if isinstance(model, Boxed) else model
     if not isinstance(base, Regression):
         raise SettingError(f"The attack needs a model with a closed form, not {model.name}.")
@@ -95,7 +97,7 @@ def attack(
         return ratios
 
     present, absent = log_ratios(power, key.child("with")), log_ratios(without, key.child("without"))
-    return _decide(present, absent, claimed, trials, confidence)
+    return decide(present, absent, claimed, trials, confidence)
 
 
 def _log_marginal(posterior: Posterior, gram: Array, cross: Array, square: float, records: int) -> float:
@@ -116,7 +118,7 @@ def _log_marginal(posterior: Posterior, gram: Array, cross: Array, square: float
     )
 
 
-def _decide(present: PerDraw, absent: PerDraw, claimed: float, trials: int, confidence: float) -> Attack:
+def decide(present: PerDraw, absent: PerDraw, claimed: float, trials: int, confidence: float) -> Attack:
     """Choose thresholds on one half of the copies, count on the other: the interval stays honest."""
     half = trials // 2
     candidates = np.quantile(np.concatenate([present[:half], absent[:half]]), np.linspace(0.02, 0.98, 49))
@@ -149,3 +151,32 @@ def _rates(present: PerDraw, absent: PerDraw, cut: float, upward: bool) -> tuple
     if upward:
         return int((present > cut).sum()), int((absent > cut).sum())
     return int((absent <= cut).sum()), int((present <= cut).sum())
+
+
+def attack_statistics(
+    recipe: Recipe,
+    one: Outcomes,
+    other: Outcomes,
+    *,
+    claimed: float,
+    key: Key,
+    trials: int,
+    confidence: float,
+) -> Attack:
+    """Attack noisy statistics themselves, from which copies are computed: one table against its neighbour.
+
+    The ratio of their probabilities is the best test there is, of the statistics and so of any copies.
+    """
+    _check_trials(trials)
+
+    def log_ratios(table: Outcomes, own: Key) -> PerDraw:
+        fresh = (release_statistics(recipe, *table, key=own.child(k)) for k in range(trials))
+        return np.array([log_ratio(released, one, other) for released in fresh])
+
+    present, absent = log_ratios(one, key.child("with")), log_ratios(other, key.child("without"))
+    return decide(present, absent, claimed, trials, confidence)
+
+
+def _check_trials(trials: int) -> None:
+    if trials < 200:
+        raise SettingError(f"trials must be at least 200 for an interval to mean anything, got {trials}.")

@@ -279,3 +279,27 @@ def _choose(start: Start, fixed: PerRecord, riskiest: int, sample: int, key: Key
     by_loss = np.argsort(-fixed, kind="stable")[: riskiest // 2]
     order = np.argsort(key.child("sample").stream().uniform(records))[:sample]
     return np.unique(np.concatenate([by_risk, by_loss, order])).astype(np.int64)
+
+
+@dataclass(frozen=True, repr=False)
+class StatisticsAudit(Audit):
+    """Losses about records through noisy statistics, given the rounds as they came out; confidential.
+
+    There is nothing to find: the noise's scale was set so that no table has a loss above ε. What is shown is
+    how much of ε the records at hand use.
+    """
+
+    @property
+    def kind(self) -> str:
+        return "exact, of noisy statistics"
+
+    def _lines(self) -> Iterator[str]:
+        found = len(self.breaches)
+        yield f"hedgerow audit (confidential): {self.kind}\n"
+        yield f"  ε of the statistics, for any number of copies:  {self.epsilon:.3f}"
+        yield f"  largest loss about a record at hand:            {self.largest_fixed:.3f}"
+        yield f"  median loss:                                    {np.median(self.fixed):.3f}\n"
+        if found:
+            yield f"Finding: the loss about {found} records exceeds ε, which is a fault of hedgerow."
+        else:
+            yield "Nothing to find: the noise keeps every loss at or below ε, whatever the table."

@@ -7,7 +7,8 @@ one fit:
 - `OSCILLATION`: max_s d − min_s d, never larger;
 - `EXACT`: max_s |d − c|, the privacy loss itself, where c has a closed form;
 - `RENYI`: ε at a given δ by Rényi divergence, over all parameters and without draws, in closed form;
-- `STRICT` and `CENSORED`: the supremum over all parameters, which comes with its standard.
+- `STRICT` and `CENSORED`: the supremum over all parameters, which comes with its standard;
+- `STATISTICS` and `GAUSSIAN`: the price of noisy statistics, which is no record's: it is set beforehand.
 
 The price is the largest over records. A maximum over draws is not a supremum over parameters: for these
 models that supremum is infinite, and none of the first three is differential privacy. Nor is the fourth: it
@@ -97,6 +98,7 @@ class Bound(ABC):
     priced_for: ClassVar[str] = "per copy"  # what a target is compared with
     growth: ClassVar[float] = 1.0  # a price grows about like this power of the weights' scale
     sharper: ClassVar[bool] = True  # weights that move with every record were seen to exceed it
+    takes_delta: ClassVar[bool] = False  # δ is asked for, beside ε, over all copies
     proven: ClassVar[str]  # what of the claim is mathematics
     estimated: ClassVar[str]  # what of it rests on draws
 
@@ -224,6 +226,7 @@ class Renyi(Bound):
     name = "renyi"
     brief = "local, ε at a given δ over all parameters, weights held fixed"
     over_draws = False
+    takes_delta = True
     priced_for = "over all copies"
     growth = 0.5
     proven = (
@@ -304,11 +307,57 @@ class CensoredSupremum(Supremum):
     estimated = "Whether the chain has reached its posterior: by its health checks, which can miss a region."
 
 
+class NoisyStatistics(Bound):
+    """The noise of statistics that are released once: ε is set before a value is read, copies cost nothing.
+
+    Formal guarantee: whatever is computed from the released statistics, any number of copies included, is
+    ε-differentially private under the standard's relation, for every table with the same predictors.
+    """
+
+    name = "statistics"
+    brief = "ε-differential privacy by noisy statistics, for any number of copies"
+    local = False
+    over_draws = False
+    sharper = False
+    priced_for = "over all copies"
+    proven = (
+        "One outcome moves the released sums by a known amount at most, whatever the data, in whole numbers; "
+        "noise of a matching scale makes ε of it, and what is computed from noisy sums costs nothing more."
+    )
+    estimated = "Nothing."
+
+    def has(self, priced: Priced) -> bool:
+        return False
+
+    def by_record(self, priced: Priced) -> PerRecord:
+        raise SettingError("Noisy statistics have one price for all records and copies: see total_epsilon_.")
+
+    def target(self, epsilon: float, copies: int) -> float:
+        return epsilon
+
+    def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
+        return Statement(draws, 0.0, 1.0, health.independent)
+
+    def shares(self, epsilon: float, copies: int, *, stated: float, asked: float) -> Shares:
+        one = copies == 1
+        delta = (asked if one else None, asked) if self.takes_delta else None
+        return Shares((epsilon if one else None, epsilon), delta)
+
+
+class GaussianStatistics(NoisyStatistics):
+    """The same with Gaussian noise: (ε, δ)."""
+
+    name = "gaussian"
+    brief = "(ε, δ)-differential privacy by noisy statistics, for any number of copies"
+    takes_delta = True
+
+
 LIPSCHITZ, OSCILLATION, EXACT, RENYI = Lipschitz(), Oscillation(), Exact(), Renyi()
 STRICT, CENSORED = StrictSupremum(), CensoredSupremum()
+STATISTICS, GAUSSIAN = NoisyStatistics(), GaussianStatistics()
 BY_DRAWS: tuple[Bound, ...] = (LIPSCHITZ, OSCILLATION, EXACT)
 LOCAL: tuple[Bound, ...] = (*BY_DRAWS, RENYI)  # those a caller may choose
-BOUNDS: tuple[Bound, ...] = (*LOCAL, STRICT, CENSORED)
+BOUNDS: tuple[Bound, ...] = (*LOCAL, STRICT, CENSORED, STATISTICS, GAUSSIAN)
 
 
 def bound_named(given: "str | Bound") -> Bound:

@@ -145,6 +145,12 @@ class Guarantee:
                 "independent randomness entered, so that this is post-processing: it changes neither ε nor "
                 f"what it covers. {how_many}"
             )
+        if self.terms.sampling == "projected":
+            done.append(
+                "Residuals of each copy were projected off the predictors and rescaled, so that regression "
+                "on a copy returns the draw that it comes from, which is post-processing. Rules that combine "
+                "copies must leave out the noise of a copy's own: the spread between copies is all of it."
+            )
         if self.terms.sampling == "stratified":
             done.append(
                 "Predictions were made from stratified instead of independent random numbers, which is "
@@ -161,13 +167,14 @@ class Guarantee:
             self.left_open: self.left_open,
             write_caveat("C19"): self.declared,
             write_caveat("C20"): self.single_values,
-            write_caveat("C21"): self.follows_outcome,
+            write_caveat("C21"): self.follows_outcome and bound.local,
             write_caveat("C22"): self.outside_public,
             write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
             write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
             write_caveat("C25"): self.corrected is not None,
             write_caveat("C26"): not self.statement.independent and bound.over_draws,
             write_caveat("C27"): self.seeded,
+            write_caveat("C34"): self.standard == "Strict, in range",
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
 

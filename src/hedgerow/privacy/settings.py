@@ -9,17 +9,18 @@ terms. To add a setting, add a field and its check here, a keyword to `Synthesiz
 """
 
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import SettingError, is_count, is_real
-from hedgerow.models.base import Model
+from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
+from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, Bound, bound_named, per_copy
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
@@ -27,9 +28,10 @@ from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
-Sampling = Literal["independent", "stratified"]
+Sampling = Literal["independent", "stratified", "projected"]
 _MOST_DRAWS = 10**8
 _LEAST_EPSILON = sys.float_info.min  # below it, thirds of a number do not add up to it
+_LEAST_NOISY, _MOST_NOISY = 1e-6, 1e6  # ε for which noise has a scale
 
 
 class _Unset(Enum):
@@ -48,7 +50,7 @@ class Terms:
 
     bound: Bound = LIPSCHITZ
     epsilon: float | None = None  # target over all copies; None: no calibration, and no ε may be claimed
-    delta: float = DELTA  # what the Rényi price leaves open over all copies; other bounds have their own
+    delta: float = DELTA  # what the Rényi price and Gaussian noise leave open over all copies
     copies: int = 1
     draws: int = 1000
     known: Known = "exact"  # how λ is found: from distribution functions, or simulated as in the paper
@@ -69,7 +71,7 @@ class Terms:
                 f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
             )
         if self.delta != DELTA:
-            self._require_renyi()
+            self._require_delta()
         if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
                 f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
@@ -88,9 +90,9 @@ class Terms:
                 f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
             )
 
-    def _require_renyi(self) -> None:
+    def _require_delta(self) -> None:
         """A δ that was asked for is kept or refused: other bounds would put their own in its place."""
-        if self.bound != RENYI:
+        if not self.bound.takes_delta:
             raise SettingError(
                 f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
                 "follows from the draws or is 0. Leave it out, or use bound='renyi' (--bound renyi)."
@@ -108,7 +110,8 @@ class Terms:
 class Settings(Terms):
     """The terms, and the parts that the procedure is made of. Public, unless a caller's own part is not.
 
-    A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets the weights.
+    A standard that brings its own bound (`Strict`, `Censored`) restricts the model and sets the weights, or
+    needs neither (`Strict(limits=…)`).
     """
 
     formula: str
@@ -120,8 +123,10 @@ class Settings(Terms):
     model: Model = UNSET  # made from family, prior and standard
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         standard = self.standard
+        if isinstance(standard, Bounded):
+            object.__setattr__(self, "bound", standard.bound)
+        super().__post_init__()
         if not isinstance(standard, Standard):
             raise SettingError(
                 f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
@@ -130,14 +135,24 @@ class Settings(Terms):
         made: dict[str, Any] = {}
         if self.model is UNSET:
             made["model"] = model_named(self.family, self.prior)
-        if isinstance(standard, Bounded):
-            if self.epsilon is None:
-                raise SettingError(
-                    f"{standard.label} needs a target: its weights are min(1, ε/oscillation). Give epsilon."
-                )
+        if isinstance(standard, Bounded) and self.epsilon is None:
+            why = (
+                "its noise follows from ε"
+                if standard.by_statistics
+                else "its weights are min(1, ε/oscillation)"
+            )
+            raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
+        if self.noisy is not None:
+            self._check_noisy(self.noisy, made.get("model", self.model))
+        elif isinstance(standard, Bounded):
             if "model" in made:
                 made["model"] = standard.restrict(made["model"], default_prior=self.prior is None)
-            made |= {"bound": standard.bound, "weights": StrictWeights(per_copy(self.epsilon, self.copies))}
+            made["weights"] = StrictWeights(per_copy(self.epsilon or 0.0, self.copies))
+        if self.noisy is None and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' goes with Strict(limits=…), whose copies follow from released "
+                "statistics. Use 'independent' or 'stratified'."
+            )
         for name, value in made.items():
             object.__setattr__(self, name, value)
         if self.declared is not None:
@@ -147,6 +162,34 @@ class Settings(Terms):
                     'Declared("integer", range_min=0).'
                 )
             self.declared.nearest(np.zeros(0), self.model.domain.support)  # refuses what cannot be kept
+
+    def _check_noisy(self, standard: Strict, model: Model) -> None:
+        """Refuse what noisy statistics have no use for, before any data are seen."""
+        standard.check_model(model)
+        if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
+            raise SettingError(
+                f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
+                f"{self.epsilon!r}."
+            )
+        unused = {
+            "debias": (self.debias, "there are no weights whose bias could be corrected"),
+            "prior": (getattr(model, "prior", None) != Prior(), "its prior follows from the limits"),
+            "known": (self.known != "exact", "no λ is computed"),
+        }
+        for name, (given, why) in unused.items():
+            if given:
+                raise SettingError(f"Strict(limits=…) takes no {name}: {why}. Leave it out.")
+
+    @property
+    def noisy(self) -> Strict | None:
+        """The standard, if copies follow from noisy statistics instead of a weighted posterior."""
+        standard = self.standard
+        return standard if isinstance(standard, Strict) and standard.by_statistics else None
+
+    @property
+    def domain(self) -> Domain:
+        """What values the outcome may take. Noisy statistics refuse none: what is no number is withheld."""
+        return self.model.domain if self.noisy is None else replace(self.model.domain, usable=_is_number)
 
     @property
     def written_as(self) -> Declared | None:
@@ -180,6 +223,8 @@ class Settings(Terms):
         if isinstance(standard, Bounded) and own:
             raise SettingError(f"{standard.label} has its own bound and weights; leave out {', '.join(own)}.")
         filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, copies=copies, given=said)
+        if getattr(standard, "by_statistics", False):  # whatever a preset says of weights, there are none
+            filled = {name: value for name, value in filled.items() if name in ("sampling", "draws")}
         chosen: dict[str, Any] = filled | said
         if "bound" in chosen:
             chosen["bound"] = bound_named(chosen["bound"])
@@ -191,8 +236,12 @@ class Settings(Terms):
             chosen["standard"] = standard
         settings = cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
         if "delta" in said:  # the default too, if somebody said it
-            settings._require_renyi()
+            settings._require_delta()
         return settings
 
     def __repr__(self) -> str:
         return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"
+
+
+def _is_number(values: PerRecord) -> Mask:
+    return ~np.isnan(values)

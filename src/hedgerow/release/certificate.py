@@ -35,7 +35,9 @@ VERSION = 2
 NAMES = {1: "copy-{}.{}", 2: "synthetic-copy-{}.{}"}  # of a copy by version: its number, its format's ending
 LARGEST = 1 << 24  # bytes; 10,000 columns need half a megabyte
 # The words of the format, not of the engine, which a receiver need not have.
-Bound = Literal["lipschitz", "oscillation", "exact", "renyi", "strict", "censored"]
+Bound = Literal[
+    "lipschitz", "oscillation", "exact", "renyi", "strict", "censored", "statistics", "gaussian"
+]  # fmt: skip
 Above0 = Annotated[Finite, Field(gt=0)]
 From1 = Annotated[Whole, Field(ge=1)]
 MOST_ROWS = 10**9  # of one person or firm

@@ -20,13 +20,9 @@ target does not cover. Keep it with the data, under the same rules.
 
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
-    frames = {
-        "records": synth.records_,
-        "flagged": synth.flagged_,
-        "utility": synth.utility(),
-        "by-draws": synth.by_draws_,
-        "draws": _draws_table(synth),
-    }
+    frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
+    if synth.settings.noisy is None:
+        frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
     for name, frame in frames.items():
         if len(frame):
             formats.write(frame, draft.path / CONFIDENTIAL / f"{name}.parquet", "parquet")
@@ -37,23 +33,12 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
-    health = synth._need().outcome.fit.health
-    boxed = isinstance(
-        synth.settings.model, Boxed
-    )  # then: how well the box of a strict release fits the data
-    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
+    health = synth.health_
     return {
         "confidential": True,
         "epsilon": synth.epsilon_,
         "total_epsilon": synth.total_epsilon_,
-        "certified_epsilon": synth.certified_epsilon_,
-        "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
-        "withheld_epsilon": synth.withheld_epsilon_,
-        "sensitivity": synth.sensitivity_,
-        "scale": synth.scale_,
-        "mean_alpha": float(synth.alpha_.mean()),
-        "flagged_records": len(synth.flagged_),
-        **({"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_} if boxed else {}),
+        **(_summarize_weights(synth) if synth.settings.noisy is None else {"clipped": synth.clipped_}),
         "health": {name: getattr(health, name) for name in ("sampler", "independent", "effective_draws")},
         "seed": prepared.plan.seed,
         "data": prepared.plan.data,
@@ -66,10 +51,27 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
     }
 
 
+def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
+    boxed = isinstance(
+        synth.settings.model, Boxed
+    )  # then: how well the box of a strict release fits the data
+    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
+    return {
+        "certified_epsilon": synth.certified_epsilon_,
+        "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
+        "withheld_epsilon": synth.withheld_epsilon_,
+        "sensitivity": synth.sensitivity_,
+        "scale": synth.scale_,
+        "mean_alpha": float(synth.alpha_.mean()),
+        "flagged_records": len(synth.flagged_),
+        **({"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_} if boxed else {}),
+    }
+
+
 def _draws_table(synth: Synthesizer) -> pa.Table:
     """The parameter draws, one column per coefficient."""
     columns: dict[str, Any] = {}
-    for name, values in synth._need().outcome.fit.parameters.items():
+    for name, values in synth._done().parameters.items():
         if np.ndim(values) == 1:
             columns[name] = np.asarray(values)
         else:

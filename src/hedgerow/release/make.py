@@ -197,13 +197,17 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, outcome = prepared.plan, prepared.outcome
     standard, family = plan.settings.standard, plan.settings.family
-    sentences = standard.range.sentences(f"each value of '{outcome}'") if plan.ranged else ()
+    strict = standard if isinstance(standard, Strict) else None
+    known = plan.ranged and strict is None  # by statistics a range is a policy, and nobody need know it
+    sentences = standard.range.sentences(f"each value of '{outcome}'") if known else ()
     pairs = [
         (words, plan.reasons.get(place) or ("As for the whole." if place else _NO_REASON))
         for place, words in sentences
     ]
-    if isinstance(standard, Strict):
-        pairs += [(standard.described(), standard.reason or _NO_REASON)]
+    if strict is not None:
+        pairs += [(strict.described(), strict.reason or _NO_REASON)]
+    if strict is not None and strict.policy():
+        pairs += [(strict.policy(), plan.because or _NO_REASON)]
     if isinstance(standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
         pairs += [(what, standard.reason or _NO_REASON)]

@@ -55,7 +55,7 @@ def prepare(plan: Plan) -> Prepared:
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
-    withholds = plan.settings.model.domain.usable is not None
+    withholds = plan.settings.domain.usable is not None
     numbers = [split(plan.settings.formula)[0]] if withholds else []
     source = formats.read(plan.data, **vars(plan.read), numbers=numbers)
     whole = Table.of(source.frame)

@@ -51,6 +51,13 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
     kept = [f"Kept for: {given['retention']}"] if "retention" in given else []
     tuned = None if epsilon is None else f"Tuned on the data: {TUNED[certificate.bound]}."
     reason = [given["epsilon_reason"]] if "epsilon_reason" in given else []
+    pure = certificate.bound == "strict" or (
+        certificate.bound == "statistics" and certificate.standard != "Strict, in range"
+    )
+    mechanism = "One draw for each copy from a risk-weighted posterior"
+    if certificate.bound in ("statistics", "gaussian"):
+        kind = "Laplace" if certificate.bound == "statistics" else "Gaussian"
+        mechanism = f"Sums of clipped outcomes with discrete {kind} noise, and predictions given these sums"
     composed = None
     if epsilon is not None and copies > 1:
         how = "ε and δ of the copies are added up" if epsilon.per_copy else "copies are priced together"
@@ -67,8 +74,8 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
             "publication_date": certificate.date,
         },
         "dp_variant": {
-            # Only one bound is differential privacy by the book; a custom one has to say what it relates.
-            "variant_name": "Pure DP" if certificate.bound == "strict" and epsilon is not None else "Custom",
+            # Only these are differential privacy by the book; a custom one has to say what it relates.
+            "variant_name": "Pure DP" if pure and epsilon is not None else "Custom",
             "unprotected_quantities": _list(certificate.not_covered),
         },
         "privacy_loss": {
@@ -93,7 +100,7 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
         },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": tuned,
-            "mechanisms": f"One draw for each copy from a risk-weighted posterior ({certificate.family}, "
+            "mechanisms": f"{mechanism} ({certificate.family}, "
             f"standard {certificate.standard}, bound {certificate.bound}). Randomness: "
             f"{dict(certificate.facts())['randomness']}. Made with {software}.",
             "composition": composed,

@@ -6,18 +6,19 @@ counts it, and the certificate of a release says how often its data was looked a
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from hedgerow.advice.elicit import box_cost
+from hedgerow.advice.elicit import box_cost, expected_errors, public_design
 from hedgerow.comparison import compare
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL, RENYI
+from hedgerow.mechanism.noisy.run import recipe_of, withheld_epsilon
+from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
@@ -43,6 +44,7 @@ class Cost:
     prices: list[Row]
     advice: str  # whether more draws would raise the price, or how well a box fits
     wider: list[Row]  # what wider boxes would cost, for a strict plan
+    expected: list[Row] = field(default_factory=list)  # errors of noisy statistics, at several ε; public
 
 
 def _local_bound(plan: Plan) -> str:
@@ -62,10 +64,12 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         standards["range-truncated"] = RangeTruncated(plan.settings.standard.range)
         if getattr(plan.settings.standard, "public_weight", "alpha") == "one":
             standards["range-truncated, as printed"] = plan.settings.standard
+    if plan.settings.noisy is not None:
+        standards["strict"] = plan.settings.noisy
     progress("fitting")
     asked = plan.settings
     own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
-    told = {"bound"} if asked.bound == RENYI else {"bound", "delta"}  # under other bounds nobody chose a δ
+    told = {"bound"} if asked.bound.takes_delta else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     comparison = compare(
         asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
@@ -82,7 +86,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
     """One row per target: the scale it needs, what one copy costs then, what is lost."""
     prepared, copies = _look(plan, "calibrate", progress), plan.settings.copies
-    together = copies > 1 and plan.settings.bound == RENYI  # then there is no share for one copy
+    together = copies > 1 and plan.settings.bound.priced_for == "over all copies"  # no share for one copy
     rows = []
     for target in sorted(set(targets)):
         progress(f"calibrating to {target:g}")
@@ -91,14 +95,12 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
         row |= dict.fromkeys(("scale", "mean_alpha", "achieved", "withheld", "ecdf_max"), np.nan)
         with suppress(CalibrationError):
             synth = prepared.fit(epsilon=float(target))
-            row |= {
-                "met": "yes",
-                "scale": synth.scale_,
-                "mean_alpha": float(synth.alpha_.mean()),
-                "achieved": synth.epsilon_,
-                "withheld": synth.withheld_epsilon_.get(_local_bound(plan), np.nan),
-                "ecdf_max": _largest_gap(synth),
-            }
+            row |= {"met": "yes", "achieved": synth.epsilon_, "ecdf_max": _largest_gap(synth)}
+            if plan.settings.noisy is None:
+                row |= {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
+                row["withheld"] = synth.withheld_epsilon_.get(_local_bound(plan), np.nan)
+            else:
+                row["withheld"] = withheld_epsilon(synth._noised("statistics_").released.recipe)
         rows.append(row)
     return rows
 
@@ -140,7 +142,9 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         price: dict[str, Any] = {"epsilon": asked.epsilon}
         request |= {"relation": plan.relation, "new_dataset": new_dataset, **charge_unit(price, plan.rows)}
         request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
-        ledger.check(**request)
+        balances = ledger.check(**request)
+        if asked.noisy is not None:  # its price is known, and nothing of the outcome is shown
+            return _cost_of_noise(prepared, account, balances)
         ledger.look("cost", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
         progress("fitting")
         synth = prepared.fit()
@@ -170,12 +174,27 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
     standard, family, target = asked.standard, asked.family, asked.epsilon
-    if isinstance(standard, Strict) and target is not None and isinstance(family, str):
+    box = standard.box if isinstance(standard, Strict) else None
+    if box is not None and target is not None and isinstance(family, str):
         # On a simulated outcome: public.
         epsilon = target / asked.copies
-        costs = box_cost(asked.formula, prepared.table, standard.box, epsilon=epsilon, family=family)
+        costs = box_cost(asked.formula, prepared.table, box, epsilon=epsilon, family=family)
         wider = _rows(costs)
     return Cost(account, accounts, prices, advice, wider)
+
+
+def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) -> Cost:
+    """What noisy statistics cost, and what errors they will have: from public things alone."""
+    plan, asked = prepared.plan, prepared.plan.settings
+    table = Table.of(prepared.table)
+    withheld = withheld_epsilon(recipe_of(asked, table, public_design(asked.formula, table)))
+    found = {each.relation: each for each in balances}
+    accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]
+    if plan.relation != WITHHELD:
+        accounts.append((WITHHELD, withheld, found.get(WITHHELD)))
+    own = {"bound": asked.bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
+    sure = "The price is set beforehand, for any number of copies. Nothing of the protected column was shown."
+    return Cost(account, accounts, [own], sure, [], _rows(expected_errors(asked, prepared.table)))
 
 
 def _look(plan: Plan, what: str, progress: Progress) -> Prepared:

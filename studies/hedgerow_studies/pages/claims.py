@@ -21,6 +21,7 @@ PAGE = Path("docs/claims.md")
 DRAWS, EFFECTIVE = 1000, 400
 WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # those of the recommended preset at ε = 2
 RADIUS = hr.Radius(0.4, 1.8)
+LIMITS = (1.0, 1e6)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 STANDARDS: dict[str, Standard] = {
     "ADP": hr.ADP(),
@@ -30,6 +31,10 @@ STANDARDS: dict[str, Standard] = {
     "Unweighted": hr.Unweighted(),
     "Strict": hr.Strict(BOX, "published tables"),
     "Censored": hr.Censored(reason="published tables"),
+    "Strict(limits=…)": hr.Strict(limits=LIMITS, reason="published tables"),
+    'Strict(limits=…, relation="replaced")': hr.Strict(limits=LIMITS, relation="replaced"),
+    'Strict(limits=…, relation="range")': hr.Strict(limits=LIMITS, relation="range", range=RADIUS),
+    'Strict(limits=…, noise="gaussian")': hr.Strict(limits=LIMITS, noise="gaussian"),
 }
 # When a caveat joins those that a bound always has: what is changed in the example, in the order of the page.
 WHEN: dict[str, dict[str, Any]] = {
@@ -42,6 +47,7 @@ WHEN: dict[str, dict[str, Any]] = {
     'outside="public"': {"standard": hr.RangeAveraged(hr.Brackets([0, 10], outside="public"))},
     "a support, levels or a spike were declared": {"declared": "values above 0"},
     "counts, classes or spikes with a range": {"single_values": True},
+    'relation="range"': {"standard": hr.Strict(limits=LIMITS, relation="range", range=RADIUS)},
     "a column was kept on purpose": {"kept": ("…",), "protected": "…"},
     "copies are corrected": {"corrected": 1},
     "a model sampled by Markov chain": {"independent": False},

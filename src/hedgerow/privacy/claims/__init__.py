@@ -33,6 +33,10 @@ WITHHELD = (
     "number of records stay"
 )
 _IN_RANGE = "the outcome of one record is replaced by the statement that it lies in its range, at {} weight"
+_REPLACED = (
+    "the outcome of one record is replaced by {}, while its row, its predictors and the number of "
+    "records stay"
+)
 # The table that a release is compared with, by the label of its standard.
 NEIGHBOURS: Mapping[str, str] = {
     "Unweighted": WITHHELD,
@@ -44,6 +48,15 @@ NEIGHBOURS: Mapping[str, str] = {
     "RangeTruncated, public weight one": _IN_RANGE.format("full"),
     "Strict": WITHHELD,
     "Censored": WITHHELD,
+    "Strict, withheld": WITHHELD,
+    "Strict, replaced": _REPLACED.format("any other value"),
+    "Strict, in range": _REPLACED.format("another value of the same public set"),
+}
+# Standards that bring their own bound: its name, by the label of the standard.
+OWN_BOUNDS: Mapping[str, tuple[str, ...]] = {
+    "Strict": ("strict",),
+    "Censored": ("censored",),
+    **dict.fromkeys(("Strict, withheld", "Strict, replaced", "Strict, in range"), ("statistics", "gaussian")),
 }
 NO_TARGET = (
     "No ε may be claimed: the copies were made without a target, and what they cost was computed from the "
@@ -63,6 +76,9 @@ _BEFOREHAND = "nothing: a record's weight follows from ε, its own value and pub
 TUNED: Mapping[str, str] = {
     **dict.fromkeys(("lipschitz", "oscillation", "exact", "renyi"), _SCALE),
     **dict.fromkeys(("strict", "censored"), _BEFOREHAND),
+    **dict.fromkeys(
+        ("statistics", "gaussian"), "nothing: the noise follows from ε, the limits and public things"
+    ),
 }
 
 
@@ -180,6 +196,46 @@ def _write_censored(given: Figures) -> str:
     )
 
 
+def _write_statistics(given: Figures) -> str:
+    epsilon, twice = (format_rounded_up(share * given.epsilon, 6) for share in (1, 2))
+    replaced = "one outcome replaced by any other value"
+    also = {
+        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and with 2ε = {twice} for {replaced}",
+        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
+    }
+    return (
+        f"{_all_copies(given)} ε-differentially private with ε = {epsilon} for "
+        f"{also.get(given.neighbour, _IN_ONE_SET)}. This is pure differential privacy for every table with "
+        f"these predictors. {_BY_NOISE}"
+    )
+
+
+def _write_gaussian(given: Figures) -> str:
+    epsilon, twice = (format_rounded_up(share * given.epsilon, 6) for share in (1, 2))
+    replaced = "one outcome replaced by any other value"
+    more = f"with ε = {twice} and (1 + e^ε)δ for {replaced}"
+    also = {
+        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and {more}",
+        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
+    }
+    return (
+        f"{_all_copies(given)} (ε, δ)-differentially private with ε = {epsilon} and {given.chance} for "
+        f"{also.get(given.neighbour, _IN_ONE_SET)}. This is differential privacy for every table with these "
+        f"predictors. {_BY_NOISE}"
+    )
+
+
+_IN_ONE_SET = "one outcome replaced by another value of the same public set (Blowfish privacy)"
+_BY_NOISE = (
+    "It rests on the noise of the sums that were released, and on no model, weights or draws; copies are "
+    "computed from these sums alone, so that further ones cost nothing."
+)
+
+
+def _all_copies(given: Figures) -> str:
+    return "The released copy is" if given.copies == 1 else f"The {given.copies} released copies together are"
+
+
 # By the name of the bound.
 SENTENCES: Mapping[str, Sentence] = {
     "lipschitz": Sentence(_write_on_a_set, ("delta", "confidence")),
@@ -188,6 +244,8 @@ SENTENCES: Mapping[str, Sentence] = {
     "renyi": Sentence(_write_renyi, ("delta",), together=True),
     "strict": Sentence(_write_strict),
     "censored": Sentence(_write_censored),
+    "statistics": Sentence(_write_statistics, together=True),
+    "gaussian": Sentence(_write_gaussian, ("delta",), together=True),
 }
 
 
@@ -206,9 +264,29 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
             text = text.replace("Whoever", "If the copies came from exact draws: whoever", 1)
             text += " They come from a Markov chain, and how far its draws are from exact ones is not known."
         return text + (HARDLY if limit >= _LITTLE else "")
+    if bound == "statistics":
+        knows, power = _KNOWS.get(figures.neighbour, ("", 1))
+        limit = _raise_odds(power * figures.epsilon)
+        text = (
+            f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about one "
+            f"outcome, may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor "
+            f"of e^{'(2ε)' if power == 2 else 'ε'}, with {epsilon}, however many copies there are."
+        )
+        return text + (HARDLY if limit >= _LITTLE else "")
     delta = _total_delta(bound, figures)
     chance = format_rounded_up(delta, 2)
     other = figures.neighbour.partition(":")[0]
+    if bound == "gaussian":
+        limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
+        text = (
+            f"Somebody who knows everything else tests whether {copies} "
+            f"{'was' if figures.copies == 1 else 'were'} made from some table or from the one in which "
+            f"{other.partition(', while')[0]}. A test that wrongly says the first in 5 % of the cases "
+            f"rightly says it in at most {_percent(limit)}: e^ε × 5 % + δ, with {epsilon} and δ = {chance}, "
+            "however many copies there are."
+        )
+        text += HARDLY if limit >= _LITTLE else ""
+        return text + (_above_one_in_n(chance, records) if records and delta >= 1 / records else "")
     if bound == "renyi":
         limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
         text = (
@@ -237,13 +315,28 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
         "outcome, and is no limit on what can be guessed about it."
     )
     if records is not None and delta >= 1 / records:
-        text += f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: "
         text += (
-            "publishing one record of n outright has such a δ too."
+            _above_one_in_n(chance, records)
             if bound == "renyi"
-            else "it is the share of the posterior that nobody looked at, and about it nothing is said."
+            else f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: it is the share of the "
+            "posterior that nobody looked at, and about it nothing is said."
         )
     return text
+
+
+# What somebody knows beside the other records, and by which multiple of ε odds then grow.
+_KNOWS: Mapping[str, tuple[str, int]] = {
+    NEIGHBOURS["Strict, withheld"]: ("", 2),
+    NEIGHBOURS["Strict, replaced"]: ("", 1),
+    NEIGHBOURS["Strict, in range"]: (", and a public set that holds the outcome of one record", 1),
+}
+
+
+def _above_one_in_n(chance: str, records: int) -> str:
+    return (
+        f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: publishing one record of n outright "
+        "has such a δ too."
+    )
 
 
 def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column: str | None = None) -> str:
@@ -271,13 +364,18 @@ def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column:
             f"{unit} For {k} rows together the price is{sampler} {epsilon} over all copies where their "
             "outcomes are withheld, and twice that where they are replaced."
         )
-    if bound == "renyi":
+    moved = _MOVED.get(figures.neighbour, "")
+    if bound == "statistics":
+        return f"{unit} For {k} rows together the price is {epsilon} over all copies where {moved}."
+    if bound in ("renyi", "gaussian"):
         chance = f"δ times {k}e^(({k} − 1)ε)"
         delta = _total_delta(bound, figures)
         if rows is not None and delta > 0:
             log = math.log(rows) + (rows - 1) * figures.epsilon + math.log(delta)
             vacuous = ", which is above 1 and says nothing"
             chance += vacuous if log >= 0 else f" = {format_rounded_up(math.exp(log), 2)}"
+        if bound == "gaussian":
+            return f"{unit} For {k} rows together the price is {epsilon} and {chance}, where {moved}."
         return (
             f"{unit} For {k} rows together nothing is proven: it would be {epsilon} and {chance}, if the "
             "statement held as well for the tables in which some of these outcomes are withheld already, and "
@@ -287,6 +385,13 @@ def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column:
         f"{unit} For {k} rows together nothing is claimed. Adding up their prices makes {epsilon} over all "
         "copies, which is an account and not a bound."
     )
+
+
+_MOVED: Mapping[str, str] = {
+    NEIGHBOURS["Strict, withheld"]: "their outcomes are withheld",
+    NEIGHBOURS["Strict, replaced"]: "their outcomes are replaced by any others",
+    NEIGHBOURS["Strict, in range"]: "each outcome is replaced by another of its set",
+}
 
 
 def _total_delta(bound: str, figures: Figures) -> float:

@@ -39,6 +39,7 @@ def _read(*rows: tuple[str, ...]) -> dict[str, Reason]:
 
 _AUDIT, _WEIGHTS = "honesty.md#audit", "weights.md#what-the-audit-says"
 _KEPT = "release/test_keep.py::test_a_column_that_is_the_outcome_is_refused_dropped_or_kept"
+_NOISY = "Strict by noisy statistics"
 _STATED = "pages/test_claims_page.py::test_which_sentences_a_bound_always_has"
 
 CAVEATS: Mapping[str, Reason] = _read(
@@ -239,6 +240,19 @@ CAVEATS: Mapping[str, Reason] = _read(
         "made by what was seen are not covered.",
         "The mechanism", "release/test_charges.py::test_looks_are_counted_shown_and_certified",
     ),
+    (
+        "C33",
+        "It rests on the limits, and on the sets that a range makes, having been chosen without the "
+        "confidential outcome.",
+        _NOISY, "test_fitted.py::test_copies_follow_from_the_released_statistics_alone",
+        "strict.md#how-to-choose-limits",
+    ),
+    (
+        "C34",
+        "Outcomes of different sets are not kept apart at this ε: which set an outcome lies in may be "
+        "learned, as far as the price of replacing it by any other value allows, which is larger.",
+        _NOISY, "test_fitted.py::test_an_attack_bounds_epsilon_from_below", "strict.md#relations",
+    ),
 )  # fmt: skip
 
 FORMER = ("C10",)  # said by certificates of former versions of hedgerow alone
@@ -252,6 +266,8 @@ ALWAYS: Mapping[str, tuple[str, ...]] = {
     "renyi": ("C2", *_LOCAL),
     "strict": ("C9", "C4", "C30"),
     "censored": ("C11", "C12", "C4", "C13", "C7"),
+    "statistics": ("C33", "C4", "C30"),
+    "gaussian": ("C33", "C4", "C30"),
 }
 
 # The claim itself, by the name of its bound.
@@ -284,6 +300,17 @@ CLAIMS: Mapping[str, Reason] = _read(
         "Censored likelihood",
         "privacy/test_censored.py::test_the_posteriors_differ_by_at_most_epsilon_on_a_grid",
         "honesty.md#models-without-a-closed-form",
+    ),
+    (
+        "statistics", "The claim under the bound statistics.",
+        _NOISY, "test_fitted.py::test_an_audit_finds_no_loss_above_epsilon_and_nearly_that",
+        "strict.md#relations",
+    ),
+    (
+        "gaussian", "The claim under the bound gaussian: statistics with Gaussian noise.",
+        _NOISY,
+        "release/test_strict_statistics.py::test_each_relation_pays_from_its_account_and_for_withheld",
+        "strict.md#relations",
     ),
 )  # fmt: skip
 

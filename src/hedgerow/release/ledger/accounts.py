@@ -102,7 +102,7 @@ def charge_unit(charge: Mapping[str, Any], rows: int | None) -> dict[str, Any]:
         return dict(charge)
     prices = {name: charge.get(name) for name in ("epsilon", "withheld", "delta")}
     whole = {name: above(k * exact(price)) for name, price in prices.items() if price is not None}
-    if charge.get("bound") == "renyi" and "delta" in whole:
+    if charge.get("bound") in ("renyi", "gaussian") and "delta" in whole:
         growth = (k - 1) * charge["epsilon"]
         whole["delta"] = min(1.0, whole["delta"] * math.exp(growth)) if growth < 700 else 1.0
     return {**charge, **whole, **({"curve": None} if "curve" in charge else {})}
@@ -165,7 +165,10 @@ class Account:
         for relation in dict.fromkeys(relations):
             budget, spent, charged = self.budget(relation), self.spent(relation), self.charged(relation)
             entries = [charge.entry for charge in charged]
-            delta = min((e.delta for e in entries if e.bound == "renyi" and e.delta), default=USUAL_DELTA)
+            delta = min(
+                (e.delta for e in entries if e.bound in ("renyi", "gaussian") and e.delta),
+                default=USUAL_DELTA,
+            )
             composed = compose([entry.curve for entry in entries], relation, delta=delta)
             balances.append(
                 Balance(

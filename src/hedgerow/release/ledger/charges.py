@@ -37,6 +37,8 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     from hedgerow.numerics.renyi import COARSE_ORDERS
     from hedgerow.privacy.bounds import RENYI
 
+    if synth.settings.noisy is not None:
+        return _charge_of_noise(synth, relation)
     fitted, shares = synth._need(), synth.sample().guarantee.shares()
     bound, copies, pricing = fitted.settings.bound, fitted.settings.copies, fitted.outcome.pricing
     delta = None if shares is None or shares.delta is None else float(shares.delta[1])
@@ -50,6 +52,24 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     curve = write_curve(COARSE_ORDERS.tolist(), curves) if curves else None
     finite = None if withheld is None or math.isinf(withheld) else float(withheld)
     return {"bound": bound.name, "delta": delta, "curve": curve, "withheld": finite}
+
+
+def _charge_of_noise(synth: "Synthesizer", relation: str) -> dict[str, Any]:
+    """Noisy statistics are charged once, however many copies follow from them; all of it is public."""
+    from hedgerow.mechanism.noisy.run import divergences, withheld_epsilon
+    from hedgerow.numerics.renyi import COARSE_ORDERS
+
+    settings, recipe = synth.settings, synth._noised("statistics_").released.recipe
+    curves = {
+        name: divergences(recipe, COARSE_ORDERS, withheld=name == WITHHELD).tolist()
+        for name in {WITHHELD: None, relation: None}
+    }
+    return {
+        "bound": settings.bound.name,
+        "delta": settings.delta if settings.bound.takes_delta else None,
+        "curve": write_curve(COARSE_ORDERS.tolist(), curves),
+        "withheld": None if relation == WITHHELD else withheld_epsilon(recipe),
+    }
 
 
 def write_curve(orders: Sequence[float], divergences: Mapping[str, Sequence[float]]) -> str:

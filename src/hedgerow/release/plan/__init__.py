@@ -22,7 +22,6 @@ from typing import Any, Self
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
-from hedgerow.privacy.bounds import RENYI
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.standards import ADP
@@ -165,8 +164,10 @@ class Plan:
         }
         if not isinstance(asked.standard, Bounded):  # which brings its own
             plain |= {"weights": parts.write(asked.weights, "weights"), "bound": asked.bound.name}
-        if asked.bound != RENYI:  # others have a δ of their own
+        if not asked.bound.takes_delta:  # others have a δ of their own
             del plain["delta"]
+        if asked.noisy is not None:  # which has no weights
+            del plain["known"], plain["debias"]
         keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
         return keys.model_dump(exclude_unset=True)
 
@@ -204,7 +205,10 @@ class Plan:
 
         Two releases pay from one account only if their prices bound the same comparison.
         """
-        written = self.mapping()["standard"]
+        written, strict = self.mapping()["standard"], self.settings.noisy
+        if strict is not None:
+            in_range = strict.relation == "range"
+            return f"replaced in {_range_line(written['range'])}" if in_range else strict.relation
         if "range" not in written or isinstance(self.settings.standard.range, Everywhere):
             # Where nothing is known the range standards compare with x_i withheld: no second account for it.
             return "withheld"

@@ -28,6 +28,7 @@ _PARTS = {
                 "dictionary": "dictionary", "keep_levels": "keep_levels"},
 }  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
+_STRICT = ("limits", "relation", "margin", "noise")
 
 
 def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_needed: bool = True) -> Plan:
@@ -47,7 +48,8 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     plain["standard"] = _standard(plain.get("standard", {"kind": "adp"}), flags)
     if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
         plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
-    if plain.get("bound") != RENYI.name and "delta" not in flags:  # nor its δ with its bound
+    gaussian = plain["standard"].get("noise") == "gaussian"
+    if plain.get("bound") != RENYI.name and not gaussian and "delta" not in flags:  # nor its δ with its bound
         plain.pop("delta", None)
     if "preset" in flags:
         _put_preset(plain, flags["preset"], base)
@@ -100,8 +102,11 @@ def _standard(before: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
             raise FieldError(f"--standard must be one of {', '.join(STANDARDS)}.")
         if isinstance(standard.get("range"), dict):
             standard["range"].setdefault("because", None)
-        elif "range" in before and _takes_range(standard):  # it keeps the plan's
+        elif (
+            "range" in before and _takes_range(standard) and standard.get("kind") != "strict"
+        ):  # it keeps the plan's
             standard["range"] = before["range"]
+    _put_limits(standard, flags)
     about_range = [*ranges, *(name for name in ("because", "public_weight") if name in flags)]
     if about_range and not _takes_range(standard):
         flag = about_range[0].replace("_", "-")
@@ -110,13 +115,32 @@ def _standard(before: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
         )
     if ranges:
         standard["range"] = {"because": None, **_parse_range(ranges[0], flags[ranges[0]])}
-    if "because" in flags:
+    strict = standard.get("kind") == "strict"
+    if "because" in flags and strict:  # of the limits, and of sets within them
+        standard["reason"] = flags["because"]
+    if "because" in flags and ("range" in standard or not strict):
         if "range" not in standard:
             raise SettingError("--because says why a range is public: add --radius, --brackets or --range.")
         standard["range"] = standard["range"] | {"because": flags["because"]}
     if "public_weight" in flags:
         standard["public_weight"] = flags["public_weight"]
     return standard
+
+
+def _put_limits(standard: dict[str, Any], flags: Mapping[str, Any]) -> None:
+    """Put what flags say of noisy statistics into a strict standard."""
+    given = [name for name in _STRICT if name in flags]
+    if given and standard.get("kind") != "strict":
+        raise SettingError(f"--{given[0]} goes with --standard strict.")
+    standard |= {name: flags[name] for name in given}
+    if "limits" in given:
+        ends = [text.plain(end.strip()) for end in flags["limits"].split(",")]
+        if len(ends) != 2:
+            raise FieldError(f"--limits takes two numbers with a comma between them, got {len(ends)}.")
+        standard["limits"] = ends
+        standard.pop("box", None)
+    if "margin" in given:
+        standard["margin"] = {"share": flags["margin"]}
 
 
 def _takes_range(standard: Mapping[str, Any]) -> bool:
@@ -167,7 +191,7 @@ def to_flags(plan: Plan) -> list[str]:
     standard = plain["standard"]
     whole = set(standard) - {"kind", "range", "public_weight"}  # parts without a flag go along as YAML
     arguments.append(f"--standard={text.dump_line(standard) if whole else standard['kind']}")
-    if "range" in standard:
+    if "range" in standard and not whole:
         known = dict(standard["range"])
         because = known.pop("because", None)
         arguments.append(f"--range={text.dump_line(known)}")

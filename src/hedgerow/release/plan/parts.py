@@ -22,7 +22,8 @@ from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
-from hedgerow.privacy.strict import Bounded, Strict
+from hedgerow.privacy.strict import Bounded, Margin, Strict
+from hedgerow.privacy.strict.limits import Noise, Relation
 from hedgerow.release.certificate import MOST_ROWS
 from hedgerow.release.document import (
     AnyText,
@@ -142,7 +143,15 @@ _RANGE = needed(
     "a range standard says what is public: radius, brackets, bounds, …",
     json_schema_extra={"type": "object", "required": ["because"]},
 )
-_BOX = "a lower and an upper end for every coefficient and for sigma."
+_BOX = "a lower and an upper end for every coefficient and for sigma"
+_LIMITS = "smallest and largest value of the protected column that matter, chosen without looking at it"
+
+
+class _Margin(Part):
+    makes = Margin
+    share: Finite = optional("of ε, for counts that keep the distribution", gt=0, lt=1)
+
+
 _KEEP = "share of the prior's draws whose log density a window holds"
 STANDARDS, AnyStandard = _kinds(
     (Unweighted, ADP, RangeAveraged, RangeTruncated, Strict, Censored),
@@ -150,8 +159,22 @@ STANDARDS, AnyStandard = _kinds(
         "range-averaged": {"range": (AnyRange, _RANGE)},
         "range-truncated": {"range": (AnyRange, _RANGE)},
         "strict": {
-            "box": (dict[str, Pair], needed(_BOX)),
-            "reason": (AnyText, optional("why the box may be known without the data")),
+            "box": (dict[str, Pair], optional(_BOX)),
+            "reason": (AnyText, optional("why limits or box may be known without the data")),
+            "limits": (Pair, optional(_LIMITS)),
+            "relation": (
+                Relation,
+                optional("what ε compares: one outcome withheld, replaced, or in its range"),
+            ),
+            "range": (
+                AnyRange,
+                optional("with relation: range, the sets that an outcome is replaced within"),
+            ),
+            "margin": (
+                _Margin,
+                optional("noisy counts, for copies that keep the distribution of the column"),
+            ),
+            "noise": (Noise, optional("laplace: pure ε; gaussian: ε at delta")),
         },
         "censored": {
             "keep": (Number, optional(_KEEP, gt=0)),
@@ -339,7 +362,9 @@ class PlanKeys(Record):
     epsilon: Annotated[Finite, Field(gt=0)] | Literal["no-target"] = needed(
         f"the target over all copies, or {NO_TARGET} for a release that claims none."
     )
-    delta: Annotated[Finite, Field(gt=0)] = optional("what bound: renyi leaves open over all copies (1e-6)")
+    delta: Annotated[Finite, Field(gt=0)] = optional(
+        "what bound: renyi, or a strict standard with noise: gaussian, leaves open over all copies (1e-6)"
+    )
     copies: Whole = optional("number of synthetic tables", ge=1)
     draws: Whole = optional("posterior draws kept", ge=100)
     known: Literal["exact", "simulated"] = optional("how λ is found")
@@ -348,7 +373,8 @@ class PlanKeys(Record):
         "the model, and is decided here, before looking (docs/bias.md)"
     )
     sampling: Annotated[str, OneOf(get_args(Sampling))] = optional(
-        "stratified makes smoother copies; rules that combine copies assume independent"
+        "stratified makes smoother copies; rules that combine copies assume independent; with limits also "
+        "projected: regression on a copy returns its draw"
     )
     dataset: Text = optional("name under which versions of one dataset share a budget")
     ledger: Text = optional("the ledger file, relative to the plan")
@@ -372,12 +398,22 @@ def write(value: Any, what: str) -> dict[str, Any]:
         known = ", ".join(kinds)
         raise FieldError(f"{type(value).__name__} cannot be written in a plan; {what} may be {known}.")
     written: dict[str, Any] = {"kind": kind}
-    for key in kinds[kind].model_fields.keys() - {"kind", "because"}:
+    keys = kinds[kind].model_fields.keys() - {"kind", "because"}
+    if isinstance(value, Strict):
+        keys &= (
+            {"limits", "relation", "margin", "noise", "reason"} if value.by_statistics else {"box", "reason"}
+        )
+        keys |= {"range"} if value.relation == "range" else set()
+    for key in keys:
         item = value.value if isinstance(value, weights.ScalarWeights) else getattr(value, key)
+        if item is None:
+            continue
         if isinstance(item, ranges.Range):
             item = write(item, "a range")
         elif isinstance(item, weights.Weights):
             item = write(item, "weights")
+        elif isinstance(item, Margin):
+            item = {"share": item.share}
         written[key] = item
     return written
 

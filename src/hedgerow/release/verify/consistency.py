@@ -15,6 +15,7 @@ from hedgerow.privacy.claims import (
     NEIGHBOURS,
     NO_TARGET,
     NOTHING,
+    OWN_BOUNDS,
     SENTENCES,
     Figures,
     is_refusal,
@@ -28,7 +29,6 @@ from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
 
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "stata": "dta", "spss": "sav"}
-_OWN_BOUND = ("strict", "censored")  # kinds of standards that bring the bound of their name
 # What a plan means that does not say so.
 USUAL: dict[str, Any] = {
     "family": "lognormal",
@@ -51,14 +51,15 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     """Where the certificate says something else than the published plan."""
     plan = USUAL | plan
     kind, family, target = _kind(plan["standard"]), _kind(plan["family"]), plan.get("epsilon")
-    weight = plan["standard"].get("public_weight") if isinstance(plan["standard"], Mapping) else None
+    standard = plan["standard"] if isinstance(plan["standard"], Mapping) else {}
     label, _, remark = certificate.standard.partition(", ")
     claimed = None if certificate.epsilon is None else certificate.epsilon.total
     pairs = {
         "protected column": (_outcome(plan["formula"]), certificate.protected),
         "standard": (kind, re.sub("(?<=[a-z])(?=[A-Z])", "-", label).lower()),
-        "public weight": (weight == "one", remark == "public weight one"),
-        "bound": (kind if kind in _OWN_BOUND else plan["bound"], certificate.bound),
+        "public weight": (standard.get("public_weight") == "one", remark == "public weight one"),
+        "relation": (_relation(standard), remark if kind == "strict" else ""),
+        "bound": (_own_bound(kind, standard) or plan["bound"], certificate.bound),
         "model": (f"{family}, censored" if kind == "censored" else family, certificate.family),
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
@@ -76,7 +77,7 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
             isinstance(about, Mapping) and about.get("earlier") is True
         ):
             pairs["word on earlier releases"] = (about, certificate.earlier_releases)
-    if certificate.bound == "renyi" and certificate.delta is not None:  # under other bounds draws make it
+    if certificate.bound in ("renyi", "gaussian") and certificate.delta is not None:  # else draws make it
         pairs["δ"] = (plan["delta"], certificate.delta.total)
     if claimed is None and certificate.claim != NO_TARGET:
         del pairs["target ε"]  # a target that the owner gave up by overriding a check
@@ -135,9 +136,8 @@ def _words(given: Certificate) -> Iterator[str]:
         yield f"the standard {format_value(given.standard)} is not known."
     elif given.neighbour != NEIGHBOURS[given.standard]:
         yield f"the neighbour is not that of the standard {given.standard}."
-    if (given.bound in _OWN_BOUND or given.standard.lower() in _OWN_BOUND) and (
-        given.standard.lower() != given.bound
-    ):
+    brought = {bound for bounds in OWN_BOUNDS.values() for bound in bounds}
+    if given.bound not in OWN_BOUNDS.get(given.standard, SENTENCES.keys() - brought):
         yield f"the standard {format_value(given.standard)} does not go with the bound {given.bound}."
     figures = _make_figures(given)
     if figures is None:
@@ -189,6 +189,7 @@ def _caveats(given: Certificate) -> Iterator[str]:
         "C26": over_draws and not given.independent_draws,
         "C27": given.seeded,
         "C28": True,
+        "C34": given.standard == "Strict, in range",
     }
     if given.epsilon is not None or given.claim == NO_TARGET:  # else the owner gave up a target
         due["C24"] = over_draws and given.epsilon is not None
@@ -233,6 +234,21 @@ def _adds_up(price: Price, copies: int, *, together: bool) -> bool:
 def _kind(given: Any) -> Any:
     """The word for a part of a plan: a bare one, or that of a record with settings."""
     return given.get("kind") if isinstance(given, Mapping) else given
+
+
+def _relation(standard: Mapping[str, Any]) -> str:
+    """What a strict standard by statistics is compared with, as its label says it; empty for others."""
+    if "limits" not in standard:
+        return ""
+    said = standard.get("relation", "withheld")
+    return "in range" if said == "range" else str(said)
+
+
+def _own_bound(kind: Any, standard: Mapping[str, Any]) -> str | None:
+    """The bound that a standard brings; None for one under which a plan chooses."""
+    if kind == "strict" and "limits" in standard:
+        return "gaussian" if standard.get("noise") == "gaussian" else "statistics"
+    return kind if kind in ("strict", "censored") else None
 
 
 def _outcome(formula: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Strict differential privacy: a public box of parameters (docs/maths.md, "Strict mode").
+"""Strict privacy by sampling a posterior over a public box of parameters (docs/maths.md, "Strict mode").
 
 The prior is restricted to a box that the owner can defend without looking at the outcome. Over that box the
 log likelihood of a record oscillates by a known amount o_i, which depends on x_i and public things only. With
@@ -7,17 +7,14 @@ are: pure ε-differential privacy for x_i withheld, 2ε for x_i replaced, with n
 fixed weights in the argument.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, ClassVar
 
 import numpy as np
 
 from hedgerow.arrays import Array, PerDraw, PerRecord
-from hedgerow.errors import SettingError, is_real
-from hedgerow.models.base import Domain, Health, Model, Parameters, Sample
+from hedgerow.errors import SettingError
+from hedgerow.models.base import Domain, Health, Parameters, Sample
 from hedgerow.models.box import BoxSampler
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
@@ -25,9 +22,6 @@ from hedgerow.models.prior import Prior
 from hedgerow.models.scored import Risk
 from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.scoring import Draws
-from hedgerow.privacy.bounds import STRICT, Bound
-from hedgerow.privacy.claims import WITHHELD
-from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.weights import Evidence, Weights
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design, check_sigma
@@ -37,85 +31,6 @@ _ENOUGH = 1 / 16  # share of the posterior's draws in the box from which on they
 _FARTHEST = 1e5  # prior standard deviations between prior and box at which arithmetic loses its digits
 _CENTRE_DRAWS = 1000  # draws whose mean is the weighted estimate that a correction works with
 _EDGE = 0.02  # the outer 2 % of a side counts as the box's edge
-
-
-class Bounded(Standard):
-    """A standard that brings its own weights, min(1, ε/o_i), and the bound they make: no factor exceeds ε."""
-
-    bound: ClassVar[Bound]
-    neighbour: ClassVar[str] = WITHHELD
-
-    @abstractmethod
-    def restrict(self, model: Model, *, default_prior: bool) -> Restricted:
-        """The model whose log likelihood of each record oscillates by a known o_i (`public_risk`)."""
-
-    def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
-        return alpha
-
-    def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
-        return alpha * log_lik
-
-
-@dataclass(frozen=True)
-class Strict(Bounded):
-    """Pure differential privacy over a public box of parameters.
-
-    `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
-    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
-    why the owner may know it without the data; it is printed in the guarantee.
-
-    Formal guarantees
-    -----------------
-    One copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by any
-    value, where ε is the target per copy, up to the floating-point arithmetic of the sampler. Predictors,
-    membership and the number of records are public. Neither whether there is a copy nor its type depends on
-    the outcome: one that is missing, or that the model does not describe (zero for the lognormal), counts as
-    withheld, and copies hold doubles unless something else is declared (`Declared`). It rests on the box
-    having been chosen without the outcome, which only the owner can vouch for.
-    """
-
-    box: Mapping[str, tuple[float, float]]
-    reason: str = ""
-    label: ClassVar[str] = "Strict"
-    bound: ClassVar[Bound] = STRICT
-
-    def __post_init__(self) -> None:
-        ends: dict[str, tuple[float, float]] = {}
-        for name, pair in dict(self.box).items():
-            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
-                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
-            low, high = (float(end) for end in pair)
-            if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise SettingError(
-                    f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
-                )
-            ends[str(name)] = (low, high)
-        if "sigma" not in ends or ends["sigma"][0] <= 0:
-            raise SettingError(
-                "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
-                "instance 'sigma': (0.5, 2)."
-            )
-        object.__setattr__(self, "box", MappingProxyType(ends))
-
-    def described(self) -> str:
-        """The box in words."""
-        sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.box.items())
-        return f"parameters lie in the box {sides}"
-
-    def assumption(self) -> str:
-        return f"{self.described()}; reason: {self.reason or 'none given'}"
-
-    def restrict(self, model: Model, *, default_prior: bool) -> "Boxed":
-        """The model on the box; its default prior is centred on the box, which is public."""
-        if not isinstance(model, Regression):
-            raise SettingError(
-                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
-                "others there is Censored(), which holds up to the sampler's error."
-            )
-        return Boxed(model, self.box, default_prior)
-
-    def __hash__(self) -> int:
-        return hash((tuple(self.box.items()), self.reason))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,449 @@
+"""What a synthesizer holds when it is done: a priced posterior, or noisy statistics. Confidential.
+
+Two mechanisms end here. What they share is `Finished`: what may leave is made once, as `Finished.release`,
+and everything else stays. `Fitted` has the weighted posterior with its price, `Noised` the statistics that
+were released and the posterior given them.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
+from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.evidence.attack import Attack, attack_statistics
+from hedgerow.evidence.audit import StatisticsAudit
+from hedgerow.mechanism.copies import predict_copies, released_draws
+from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.noisy.copies import predict as predict_copy
+from hedgerow.mechanism.noisy.margin import fit_tilt
+from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
+from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.mechanism.noisy.run import Outcomes, clip_response, losses, recipe_of
+from hedgerow.mechanism.steps import Outcome, Start
+from hedgerow.models.base import Health, Parameters
+from hedgerow.models.exact import Regression
+from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
+from hedgerow.privacy.guarantee import Guarantee, Release
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.weights import Reweighted, moves_with_everyone
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+_OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
+_HIGH_LEVERAGE = 0.9
+_SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
+_AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
+_DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
+_DELTA = "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
+_CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Finished(Confidential):
+    """The settings, and what was made under them: what is released and claimed comes from here."""
+
+    settings: Settings
+    key: Key
+    seeded: bool
+    left_out: tuple[str, ...] = ()  # columns read but not released
+    keep: tuple[str, ...] = ()  # columns released even if they give the outcome away
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """What was fitted."""
+
+    @property
+    @abstractmethod
+    def design(self) -> Design:
+        """Its outcome and its predictors."""
+
+    @property
+    @abstractmethod
+    def present(self) -> RecordMask:
+        """Outcomes that were used."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The price of one copy."""
+
+    @property
+    @abstractmethod
+    def total_epsilon(self) -> float:
+        """The price of all copies."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> Statement:
+        """How far draws carry the claim."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """The draws behind the copies and their neighbours."""
+
+    @property
+    @abstractmethod
+    def health(self) -> Health:
+        """Whether these draws can be trusted."""
+
+    @property
+    def failed(self) -> str:
+        """Checks of draws that the owner overrode, in words."""
+        return ""
+
+    @property
+    def corrected(self) -> int | None:
+        """How many released draws were corrected; None where that was not asked for."""
+        return None
+
+    @abstractmethod
+    def predict(self) -> list[PerRecord]:
+        """The synthetic outcomes, copy by copy, before they take the type of the confidential column."""
+
+    @abstractmethod
+    def doubts(self) -> list[str]:
+        """What the owner should be warned about: in words without figures."""
+
+    @cached_property
+    def release(self) -> Release:
+        """What may leave: typed copies and their guarantee, made once."""
+        design, table = self.design, self.table
+        name, domain = design.outcome, self.settings.domain
+        tables = [
+            table.drop(
+                self.left_out,
+                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
+            )
+            for values in self.predict()
+        ]
+        guarantee = Guarantee.of(
+            self.settings,
+            self.statement,
+            protected=name,
+            passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
+            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
+            atoms=domain.atoms,
+            seeded=self.seeded,
+            uncertified=_OVERRODE.format(self.failed) if self.failed else "",
+            kept=self.keep,
+            corrected=self.corrected,
+        )
+        return Release(tables, guarantee)
+
+    @cached_property
+    def copied_outcomes(self) -> list[PerRecord]:
+        """The protected column of every copy as it is released, in numbers or the places of its labels."""
+        design = self.design
+        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.release.tables]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Fitted(Finished):
+    """A weighted posterior and its price."""
+
+    start: Start
+    outcome: Outcome
+    scale: float
+
+    @property
+    def table(self) -> Table:
+        return self.start.table
+
+    @property
+    def design(self) -> Design:
+        return self.start.design
+
+    @property
+    def present(self) -> RecordMask:
+        return self.start.present
+
+    @property
+    def epsilon(self) -> float:
+        return self.outcome.epsilon
+
+    @property
+    def total_epsilon(self) -> float:
+        return self.settings.bound.total(self.outcome.pricing, self.settings.copies)
+
+    @property
+    def statement(self) -> Statement:
+        return self.outcome.statement
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.outcome.fit.parameters
+
+    @property
+    def health(self) -> Health:
+        return self.outcome.fit.health
+
+    @property
+    def failed(self) -> str:
+        fits = [fit for fit in (self.start.fit, self.outcome.fit) if fit is not None]
+        return ", ".join(dict.fromkeys(check for fit in fits for check in fit.health.failed))
+
+    @property
+    def corrected(self) -> int | None:
+        return sum(draw.converged for draw in self.released) if self.settings.debias else None
+
+    @cached_property
+    def released(self) -> tuple[Corrected, ...]:
+        """The draws behind the copies, one each, corrected if the plan said so."""
+        return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
+
+    def variant(self, **changes: Any) -> "Fitted":
+        """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
+        other = replace(self, settings=replace(self.settings, **changes))
+        if other.settings.debias == self.settings.debias:
+            other.__dict__["released"] = self.released
+        return other
+
+    def predict(self) -> list[PerRecord]:
+        return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
+
+    @property
+    def untrusted(self) -> Mask:
+        """Records that decide so much of their own fit that draws cannot bound the loss about them."""
+        pricing = self.outcome.pricing
+        if not self.settings.bound.over_draws:
+            return np.zeros(self.start.design.records, dtype=np.bool_)
+        if pricing.influence is None:
+            return pricing.importance.untrusted
+        leverage, pull = pricing.influence.leverage, pricing.influence.pull
+        flagged = leverage > _HIGH_LEVERAGE
+        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
+            flagged |= EXACT.by_record(pricing.withheld) > OSCILLATION.by_record(pricing.withheld)
+        return flagged
+
+    @property
+    def leverage(self) -> PerRecord:
+        """How much of its own fitted value each record decides in the plain posterior; 0 where not known."""
+        fit = self.start.fit
+        if fit is None or fit.influence is None:
+            return np.zeros(self.start.design.records)
+        return fit.influence().leverage
+
+    @property
+    def edge_mass(self) -> float:
+        """The share of draws at the edge of a box of parameters; 0 without a box."""
+        model, parameters = self.settings.model, self.outcome.fit.parameters
+        return model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed) else 0.0
+
+    def doubts(self) -> list[str]:
+        settings, weights = self.settings, self.settings.weights
+        while isinstance(weights, Reweighted):
+            weights = weights.base
+        weighted = settings.standard.weighted
+        doubts = []
+        if weighted and settings.bound.sharper and moves_with_everyone(weights):
+            doubts.append(
+                f"{type(weights).__name__} with bound='{settings.bound}': these weights move with every "
+                "record, and recomputed without one record the loss was seen above this bound. Use "
+                "CapWeights(cap, risk='oscillation') or ScalarWeights, and an audit, or the Lipschitz bound."
+            )
+        by_density = weighted and getattr(weights, "risk", "") == "lipschitz"
+        if by_density and self.start.risk.share_above_one > _DENSE:
+            doubts.append(
+                f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
+                "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
+                "risk='oscillation', which does not depend on units."
+            )
+        if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
+            doubts.append(_DELTA)
+        if settings.bound == RENYI and (self.leverage > _HIGH_LEVERAGE).any():
+            doubts.append(
+                "Some records decide their own fitted value, such as the only one of a category: without it "
+                "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
+                "little of all records. Merge rare categories, or give a prior that is less vague."
+            )
+        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
+        if left < len(self.start.design.columns):
+            doubts.append(
+                "The target left all records together less weight than there are coefficients: the prior "
+                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
+            )
+        if self.untrusted.any():
+            doubts.append(
+                "Some records decide so much of their own fit that draws cannot bound the loss about them: "
+                "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "
+                "(confidential). Merge rare categories, or use bound='exact' where there is one."
+            )
+        if self.edge_mass > _AT_THE_EDGE:
+            doubts.append(
+                "Most of the posterior lies at the edge of the box (edge_mass_, confidential): the box, not "
+                "the data, decides the copies. Leave the prior out, raise ε, or give a box that public "
+                "knowledge supports better."
+            )
+        return doubts
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Noised(Finished):
+    """Noisy statistics of the outcome: the only thing that was read off it, and all that copies come from.
+
+    Formal guarantee: `released` is ε-differentially private under the standard's relation. Copies, draws,
+    intervals and `statistics` are functions of it, of public things and of independent randomness.
+    """
+
+    source: Table
+    encoded: Design
+    released: Released
+
+    @classmethod
+    def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "Noised":
+        """The mechanism: clip, sum and add noise, once."""
+        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design)
+        released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
+        return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
+
+    @property
+    def table(self) -> Table:
+        return self.source
+
+    @property
+    def design(self) -> Design:
+        return self.encoded
+
+    @property
+    def present(self) -> RecordMask:
+        return self.outcomes[1]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Responses within the limits, and which of them are there; confidential."""
+        return read_outcomes(self.settings, self.design)
+
+    @property
+    def epsilon(self) -> float:
+        return self.released.recipe.epsilon
+
+    @property
+    def total_epsilon(self) -> float:
+        return self.epsilon
+
+    @property
+    def statement(self) -> Statement:
+        # What the chain achieved is a function of released things, but the claim does not rest on it.
+        return self.settings.bound.statement(self.settings.draws, self.health)
+
+    @cached_property
+    def drawn(self) -> PosteriorDraws:
+        """The posterior given the released statistics."""
+        return draw_posterior(self.released, draws=self.settings.draws, key=self.key.child("posterior"))
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.drawn.parameters
+
+    @property
+    def health(self) -> Health:
+        return Health("given noisy statistics", independent=False, effective_draws=self.drawn.effective)
+
+    @property
+    def clipped(self) -> float:
+        """The share of the outcomes that were moved to a limit; confidential."""
+        (low, high), (response, present) = self.limits, self.outcomes
+        return float(((response <= low) | (response >= high))[present].mean()) if present.any() else 0.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Those of the response."""
+        return self.released.recipe.low, self.released.recipe.high
+
+    def predict(self) -> list[PerRecord]:
+        model, key = self.settings.model, self.key.child("release").child("predict")
+        copies, number = [], self.settings.copies
+        places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
+        for copy, place in enumerate(places):
+            beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
+            tilt = None if self.released.counts is None else fit_tilt(self.released, beta, sigma)
+            response = predict_copy(
+                self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
+            )
+            copies.append(model.outcome(response) if isinstance(model, Regression) else response)
+        return copies
+
+    def intervals(self, level: float) -> dict[str, Any]:
+        """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
+        if not is_real(level) or not 0 < level < 1:
+            raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+        draws = np.column_stack([self.parameters["beta"], self.parameters["sigma"]])
+        ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
+        named = dict(zip(("estimate", "lower", "upper"), ends, strict=True))
+        return {"parameter": [*self.design.columns, "sigma"], **named}
+
+    def statistics(self) -> dict[str, Any]:
+        """What was released, in plain numbers: sums with the scales of their noise, round by round."""
+        recipe, counts = self.released.recipe, self.released.counts
+        plain: dict[str, Any] = {"relation": recipe.relation, "epsilon": recipe.epsilon}
+        plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
+        plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
+        plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
+        return plain | {"counts": None if counts is None else _plain(counts)}
+
+    def audit(self) -> StatisticsAudit:
+        """How much of ε the records at hand use."""
+        found, none = losses(self.released, *self.outcomes), np.zeros(0)
+        return StatisticsAudit(self.epsilon, found, np.zeros_like(found), none.astype(int), none, none, none)
+
+    def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
+        """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
+        (response, present), recipe = self.outcomes, self.released.recipe
+        chosen = int(np.argmax(np.abs(response - np.median(response)))) if record is None else record
+        if not is_count(chosen) or not 0 <= chosen < len(response):
+            raise SettingError(f"record must be a row between 0 and {len(response) - 1}.")
+        other = self._neighbour(chosen)
+        key = self.key.child("attack")
+        return attack_statistics(
+            recipe, (response, present), other, claimed=self.epsilon, key=key, trials=trials,
+            confidence=confidence,
+        )  # fmt: skip
+
+    def _neighbour(self, record: int) -> Outcomes:
+        """The table in which the record's outcome is blank, at the farther limit, or far away in its set."""
+        (response, present), (low, high) = self.outcomes, self.limits
+        own, other, there = response[record], response.copy(), present.copy()
+        if self.released.recipe.relation == "withheld":
+            there[record] = False
+        else:
+            width = self.released.recipe.width or high - low
+            ends = max(low, own - width), min(high, own + width)
+            other[record] = max(ends, key=lambda end: abs(end - own))
+        return other, there
+
+    def doubts(self) -> list[str]:
+        doubts = []
+        if self.clipped > _CLIPPED:
+            doubts.append(
+                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
+                "will not show what lies there. Give wider limits if public knowledge supports them."
+            )
+        if self.settings.noisy is not None and self.settings.noisy.margin and self.released.counts is None:
+            doubts.append(
+                "The margin was left out, and its share of ε spent on the line: records × share × ε is below "
+                "200, where counts have more noise than they are worth."
+            )
+        if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
+            doubts.append(_DELTA)
+        return doubts
+
+
+def read_outcomes(settings: Settings, design: Design) -> Outcomes:
+    """The responses within the limits, and which outcomes are there."""
+    present = np.ones(design.records, dtype=np.bool_) if design.present is None else design.present
+    return clip_response(settings, design.values), present
+
+
+def _plain(part: Round | Counts) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
+    }

@@ -1,0 +1,156 @@
+"""From settings and a table to what the rounds are told, and what one outcome changes in their statistics.
+
+The statistics are sums with noise of a known scale, so that the privacy loss about a record is known in
+closed form: round by round, |ΔT₁|₁/b₁ + |ΔT₂|/b₂ at most, given the rounds before. `losses` has it for the
+table at hand; it cannot exceed ε, whatever the table. `log_ratio` is the best test there is of which of two
+tables was used: copies are computed from the statistics, and tell no more.
+"""
+
+import numpy as np
+
+from hedgerow.arrays import Array, PerRecord, RecordMask
+from hedgerow.errors import SettingError
+from hedgerow.mechanism.noisy.margin import margin_pays
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
+from hedgerow.models.exact import Regression
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import response_limits, widest_set
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+Outcomes = tuple[PerRecord, RecordMask]  # responses, and which of them are there
+
+
+def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
+    """What is settled before an outcome is read: from the settings and public columns."""
+    strict, model, limits, epsilon = _need(settings)
+    low, high = response_limits(model, limits)
+    in_range = strict.relation == "range"
+    share = 0.0 if strict.margin is None else strict.margin.share
+    return make_recipe(
+        design.matrix,
+        low=low,
+        high=high,
+        epsilon=epsilon,
+        relation=strict.relation,
+        width=widest_set(strict.range, model, limits, table) if in_range else None,
+        noise=strict.noise,
+        delta=settings.delta if settings.bound.takes_delta else 0.0,
+        margin_share=share if margin_pays(design.records, share, epsilon) else 0.0,
+    )
+
+
+def clip_response(settings: Settings, values: PerRecord) -> PerRecord:
+    """The outcome within the limits, on the scale where errors are normal; confidential."""
+    _, model, limits, _ = _need(settings)
+    return model.response(np.clip(values, *limits))
+
+
+def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], float]:
+    """Standard, model, limits and ε, which settings of noisy statistics have."""
+    strict, model = settings.noisy, settings.model
+    if (
+        strict is None
+        or strict.limits is None
+        or settings.epsilon is None
+        or not isinstance(model, Regression)
+    ):
+        raise SettingError(f"{settings.standard.label} releases no noisy statistics. Use Strict(limits=…).")
+    return strict, model, strict.limits, settings.epsilon
+
+
+def withheld_epsilon(recipe: Recipe) -> float:
+    """At most this is ε for one outcome withheld, known beforehand.
+
+    Half of replaced, but for what a blank adds being a whole number. In range: a round's loss is concave in
+    how far an outcome moves, and no window is wider than the limits, so that moving it through all of them
+    costs at most (high − low)/d times what moving it through a set does.
+    """
+    if recipe.relation == "withheld":
+        return recipe.epsilon
+    steps = _steps(recipe)
+    if recipe.noise == "gaussian":  # ε grows at most as the square of a shift
+        return recipe.epsilon * steps**2
+    return recipe.epsilon * steps / 2 * (1 + 1e-9)
+
+
+def divergences(recipe: Recipe, orders: Array, *, withheld: bool) -> Array:
+    """At most this is the Rényi divergence at each order, for one outcome withheld or under the relation.
+
+    Pure ε: min(ε, ε²o/2) (Bun and Steinke 2016, proposition 15). Gaussian noise: ρo, and counts are pure.
+    """
+    if recipe.noise == "laplace":
+        return _pure(withheld_epsilon(recipe) if withheld else recipe.epsilon, orders)
+    first, second, counts = (float(part) for part in recipe.budget())
+    steps = _steps(recipe) if withheld and recipe.relation != "withheld" else 1.0
+    return steps**2 * (first + second) * orders + _pure(counts, orders)
+
+
+def _steps(recipe: Recipe) -> float:
+    return max(1.0, (recipe.high - recipe.low) / (recipe.width or np.inf))
+
+
+def _pure(epsilon: float, orders: Array) -> Array:
+    return np.minimum(epsilon, epsilon**2 * orders / 2)
+
+
+def losses(released: Released, response: PerRecord, present: RecordMask) -> PerRecord:
+    """The largest log ratio of the statistics' probabilities between this table and a neighbour's, by record.
+
+    Neighbours under the recipe's relation, given the rounds as they came out; confidential. For `range` the
+    other values are those within its width. Laplace noise: with Gaussian noise the ratio has no bound.
+    """
+    recipe, total = released.recipe, np.zeros(len(response))
+    if recipe.noise != "laplace":
+        raise SettingError("Gaussian noise has no largest loss: (ε, δ) is proven, and an attack can be run.")
+    sizes = np.abs(recipe.loadings).sum(axis=1) * LOADING_UNIT
+    for each in released.rounds:
+        total += _round_losses(recipe, each, sizes / each.score_scale, _residual(recipe, each, response))
+    if released.counts is not None:
+        total += (1 if recipe.relation == "withheld" else 2) / released.counts.scale
+    return np.where(present, total, 0.0)
+
+
+def _round_losses(recipe: Recipe, each: Round, slope: PerRecord, residual: PerRecord) -> PerRecord:
+    if recipe.relation == "withheld":
+        return slope * np.abs(residual) + np.abs(residual**2 - each.blank) / each.square_scale
+    width = np.inf if recipe.width is None else recipe.width
+    low, high = np.maximum(residual - width, -each.window), np.minimum(residual + width, each.window)
+    # Piecewise quadratic in the other value: largest at an end, at its top, or where a piece begins.
+    tops = slope * each.square_scale / 2
+    others = [low, high, *(np.clip(place, low, high) for place in (tops, -tops, np.zeros_like(tops)))]
+    return np.max(
+        [slope * np.abs(o - residual) + np.abs(o**2 - residual**2) / each.square_scale for o in others],
+        axis=0,
+    )
+
+
+def log_ratio(released: Released, one: Outcomes, other: Outcomes) -> float:
+    """log of how much likelier the statistics are given one table than given the other; confidential."""
+    recipe, total = released.recipe, 0.0
+    loadings = recipe.loadings * LOADING_UNIT
+    for each in released.rounds:
+        noise = []
+        for response, present in (one, other):
+            residual = np.where(present, _residual(recipe, each, response), 0.0)
+            squares = (residual**2).sum() + (~present).sum() * each.blank
+            noise.append((each.scores - loadings.T @ residual, np.array([each.squares - squares])))
+        for scale, *pair in zip((each.score_scale, each.square_scale), *noise, strict=True):
+            total += _log_density(recipe.noise, pair[0], scale) - _log_density(recipe.noise, pair[1], scale)
+    if (counts := released.counts) is not None:
+        for sign, (response, present) in ((1, one), (-1, other)):
+            bins = np.searchsorted(counts.edges, response[present], side="right")
+            noise_of_counts = counts.counts - np.bincount(bins, minlength=len(counts.counts))
+            total += sign * _log_density("laplace", noise_of_counts, counts.scale)
+    return total
+
+
+def _residual(recipe: Recipe, each: Round, response: PerRecord) -> PerRecord:
+    return np.clip(response - recipe.matrix @ each.line, -each.window, each.window)
+
+
+def _log_density(noise: str, values: Array, scale: float) -> float:
+    """Up to a constant."""
+    scaled = np.abs(values) / scale
+    return -float(scaled.sum() if noise == "laplace" else (scaled**2).sum() / 2)

@@ -1,0 +1,212 @@
+"""Strict differential privacy: for every table, not for the one at hand (docs/strict.md).
+
+`Strict(limits=…)` releases sums of clipped outcomes with noise, once, and any number of copies follow from
+them (`limits`; the mechanism is `mechanism.noisy`). `Strict(box)` samples a posterior over a public box of
+parameters, with weights that bound each record's factor (`box`).
+
+    >>> Strict(limits=(1000, 1e9)).described()
+    'values lie between 1000 and 1e+09; others are moved to the nearer limit'
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.errors import SettingError, is_real
+from hedgerow.models.base import Model
+from hedgerow.models.exact import Regression
+from hedgerow.models.wrapped import Restricted
+from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
+from hedgerow.privacy.claims import NEIGHBOURS, WITHHELD
+from hedgerow.privacy.ranges import Everywhere, Radius, Range
+from hedgerow.privacy.standards import Standard
+from hedgerow.privacy.strict.box import OUTWARD, Boxed, StrictWeights
+from hedgerow.privacy.strict.limits import (
+    Margin,
+    Noise,
+    Relation,
+    check_limits,
+    check_policy,
+    response_limits,
+    widest_set,
+)
+
+__all__ = ["OUTWARD", "Bounded", "Boxed", "Margin", "Strict", "StrictWeights"]
+
+_LABELS = {"withheld": "Strict, withheld", "replaced": "Strict, replaced", "range": "Strict, in range"}
+
+
+class Bounded(Standard):
+    """A standard with a bound of its own that holds for every table: weights min(1, ε/o_i), or noise."""
+
+    bound: ClassVar[Bound]
+    neighbour: ClassVar[str] = WITHHELD
+
+    @property
+    def by_statistics(self) -> bool:
+        """Whether copies follow from noisy statistics, without weights."""
+        return False
+
+    @abstractmethod
+    def restrict(self, model: Model, *, default_prior: bool) -> Restricted:
+        """The model whose log likelihood of each record oscillates by a known o_i (`public_risk`)."""
+
+    def power(self, alpha: PerRecord, known: PerRecord) -> PerRecord:
+        return alpha
+
+    def sensitive(self, alpha: PerRecord, known: PerRecord, log_lik: Any, log_mass: Any) -> Any:
+        return alpha * log_lik
+
+
+@dataclass(frozen=True)
+class Strict(Bounded):
+    """Pure differential privacy: by noisy statistics within public `limits`, or over a public `box`.
+
+    `limits` are the smallest and the largest value of the outcome that matter, in its own units: others are
+    moved to the nearer one. `relation` says which tables ε compares: one outcome "withheld" (blank), one
+    "replaced" by any other value, or replaced by another value of the same public set of `range` ("range":
+    Blowfish privacy). `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
+    (ε, δ) instead of pure ε.
+
+    `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
+    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
+    why the owner may know limits or box without the data; it is printed in the guarantee.
+
+    Formal guarantees
+    -----------------
+    By statistics: all copies together are ε-differentially private under the relation, for every table with
+    these predictors and this number of records; withheld at ε is replaced at 2ε.
+    By a box: one copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by
+    any value, where ε is the target per copy, up to the floating-point arithmetic of the sampler.
+    Predictors, membership and the number of records are public. Neither whether there is a copy nor its type
+    depends on the outcome: a missing one counts as withheld, one that the model does not describe (zero for
+    the lognormal) is moved to a limit or, with a box, counts as withheld, and copies hold doubles unless
+    something else is declared (`Declared`). It rests on limits or box having been chosen without the outcome,
+    which only the owner can vouch for.
+    """
+
+    box: Mapping[str, tuple[float, float]] | None = None
+    reason: str = ""
+    limits: tuple[float, float] | None = field(default=None, kw_only=True)
+    relation: Relation = field(default="withheld", kw_only=True)
+    range: Range = field(default_factory=Everywhere, kw_only=True)
+    margin: Margin | None = field(default=None, kw_only=True)
+    noise: Noise = field(default="laplace", kw_only=True)
+    label: ClassVar[str] = "Strict"
+    bound: ClassVar[Bound] = STRICT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "range", self.range or Everywhere())  # None: no range
+        if (self.box is None) == (self.limits is None):
+            raise SettingError(
+                "Strict needs either limits or a box of parameters: Strict(limits=(1000, 1e9)) for the "
+                "normal and lognormal families."
+            )
+        if self.box is not None:
+            self._check_box(self.box)
+            return
+        object.__setattr__(self, "limits", check_limits(self.limits))
+        for name, kind in (("relation", Relation), ("noise", Noise)):
+            if getattr(self, name) not in get_args(kind):
+                words = ", ".join(map(repr, get_args(kind)))
+                raise SettingError(f"Strict: {name} must be one of {words}, got {getattr(self, name)!r}.")
+        if self.margin is not None and not isinstance(self.margin, Margin):
+            raise SettingError(f"Strict: margin must be a Margin, got {self.margin!r}. Use Margin(0.25).")
+        if not isinstance(self.range, Range):
+            raise SettingError(f"Strict: range must be a Range, got {type(self.range).__name__}.")
+        if (self.relation == "range") == isinstance(self.range, Everywhere):
+            raise SettingError(
+                "Strict: relation='range' and a range go together: which values may an outcome be replaced "
+                "within? For instance relation='range', range=Radius(0.4, 1.8)."
+            )
+        if self.relation == "range":
+            check_policy(self.range)
+        # Another relation and another noise make another claim.
+        object.__setattr__(self, "label", _LABELS[self.relation])
+        object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
+        object.__setattr__(self, "weighted", False)
+        object.__setattr__(self, "bound", GAUSSIAN if self.noise == "gaussian" else STATISTICS)
+
+    def _check_box(self, box: Mapping[str, tuple[float, float]]) -> None:
+        usual = {name: Strict.__dataclass_fields__[name].default for name in ("relation", "margin", "noise")}
+        given = [name for name, value in usual.items() if getattr(self, name) != value]
+        if given or not isinstance(self.range, Everywhere):
+            raise SettingError(
+                f"Strict: {(given or ['range'])[0]} goes with limits, not with a box. Use "
+                "Strict(limits=(low, high), …)."
+            )
+        ends: dict[str, tuple[float, float]] = {}
+        for name, pair in dict(box).items():
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
+            low, high = (float(end) for end in pair)
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise SettingError(
+                    f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
+                )
+            ends[str(name)] = (low, high)
+        if "sigma" not in ends or ends["sigma"][0] <= 0:
+            raise SettingError(
+                "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
+                "instance 'sigma': (0.5, 2)."
+            )
+        object.__setattr__(self, "box", MappingProxyType(ends))
+
+    @property
+    def by_statistics(self) -> bool:
+        return self.limits is not None
+
+    def described(self) -> str:
+        """Limits or box in words."""
+        if self.limits is not None:
+            low, high = self.limits
+            return f"values lie between {low:g} and {high:g}; others are moved to the nearer limit"
+        sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in (self.box or {}).items())
+        return f"parameters lie in the box {sides}"
+
+    def policy(self) -> str:
+        """Which values relation="range" keeps apart, in words; empty for the other relations."""
+        if self.relation != "range":
+            return ""
+        if isinstance(self.range, Radius):
+            ratio = self.range.b / self.range.a
+            return f"two values belong to one set if neither is more than {ratio:g} times the other"
+        return f"the set of an outcome holds the values {self.range.lies()}"
+
+    def assumption(self) -> str:
+        said = [self.described(), self.policy(), f"reason: {self.reason or 'none given'}"]
+        return "; ".join(filter(None, said))
+
+    def restrict(self, model: Model, *, default_prior: bool) -> Boxed:
+        """The model on the box; its default prior is centred on the box, which is public."""
+        if self.box is None:
+            raise SettingError(
+                "Strict(limits=…) restricts no model: its copies follow from noisy statistics."
+            )
+        if not isinstance(model, Regression):
+            raise SettingError(
+                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
+                "others there is Censored(), which holds up to the sampler's error."
+            )
+        return Boxed(model, self.box, default_prior)
+
+    def check_model(self, model: Model) -> None:
+        """Refuse a family without noisy statistics, and limits or sets that do not fit it."""
+        if not isinstance(model, Regression):
+            raise SettingError(
+                f"Strict(limits=…) needs the normal or the lognormal family, not {model.name}. For others "
+                "there is Censored(), which holds up to the sampler's error."
+            )
+        if self.limits is not None:
+            response_limits(model, self.limits)
+            if self.relation == "range":
+                widest_set(self.range, model, self.limits)
+
+    def __hash__(self) -> int:
+        box = None if self.box is None else tuple(self.box.items())
+        return hash((box, self.reason, self.limits, self.relation, self.margin, self.noise))

@@ -1,0 +1,122 @@
+"""What noisy statistics are told of the outcome beforehand: public limits, and sets of values within them.
+
+    >>> from hedgerow.models.exact import Lognormal
+    >>> from hedgerow.privacy.ranges import Radius
+    >>> low, high = response_limits(Lognormal(), (1.0, 1e6))
+    >>> round(high, 2), round(widest_set(Radius(0.4, 1.8), Lognormal(), (1.0, 1e6)), 2)
+    (13.82, 1.5)
+
+Everything here is a function of the plan and of public columns.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.errors import SettingError, is_real
+from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
+from hedgerow.tables.design import LARGEST
+from hedgerow.tables.table import Table
+
+Relation = Literal["withheld", "replaced", "range"]
+Noise = Literal["laplace", "gaussian"]
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Spend a share of ε on noisy counts: copies keep the outcome's distribution where the model is wrong.
+
+    Where records × share × ε is below 200 the counts would add more noise than they take away, and the
+    whole of ε goes to the statistics.
+    """
+
+    share: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not is_real(self.share) or not 0 < self.share < 1:
+            raise SettingError(f"Margin: share must lie between 0 and 1, got {self.share!r}; 0.25 is usual.")
+
+
+def check_limits(given: object) -> tuple[float, float]:
+    """Two finite numbers in order."""
+    if not isinstance(given, tuple | list) or len(given) != 2 or not all(is_real(end) for end in given):
+        raise SettingError("Strict: limits must be two numbers, for instance limits=(1000, 1e9).")
+    low, high = float(given[0]), float(given[1])
+    if not -LARGEST <= low < high <= LARGEST:
+        raise SettingError(
+            f"Strict: limits must be two numbers in order, between ±{LARGEST:g}, got ({low:g}, {high:g})."
+        )
+    return low, high
+
+
+def check_policy(known: Range) -> None:
+    """Refuse a range that is no public set of values which an outcome may be replaced within."""
+    name = type(known).__name__
+    if known.outside != "error":
+        raise SettingError(
+            f"Strict: {name} takes values outside their range as public, and Strict protects every value. "
+            "Leave out outside='public'."
+        )
+    if isinstance(known, Radius):
+        if not known.a or not np.isfinite(known.b):
+            raise SettingError(
+                f"Strict: Radius({known.a:g}, {known.b:g}) lets values be any number of times apart. Give a "
+                "above 0 and a finite b, or relation='replaced'."
+            )
+    elif isinstance(known, Bounds):
+        if not all(isinstance(end, str) or is_real(end) for end in (known.lower, known.upper)):
+            raise SettingError(
+                "Strict: bounds by record are known to their owner alone, and a policy is public. Name "
+                "public columns or numbers, or use Brackets."
+            )
+    elif not isinstance(known, Brackets):
+        raise SettingError(
+            f"Strict: relation='range' needs public sets of values, and {name} makes none. Use Brackets, "
+            "Bounds on public columns, or Radius with the lognormal family."
+        )
+
+
+def response_limits(model: Regression, limits: tuple[float, float]) -> tuple[float, float]:
+    """The limits on the scale where errors are normal."""
+    if isinstance(model, Lognormal) and limits[0] <= 0:
+        raise SettingError(
+            f"Strict: the lognormal family needs positive limits, got ({limits[0]:g}, {limits[1]:g}). Give "
+            "the smallest amount that matters as the lower one: smaller values, zero too, are moved up to it."
+        )
+    low, high = model.response(np.array(limits))
+    return float(low), float(high)
+
+
+def widest_set(
+    known: Range, model: Regression, limits: tuple[float, float], table: Table | None = None
+) -> float:
+    """d: how far apart two values of one set may be, within the limits and on the response's scale.
+
+    Sets that a table's columns say need the table. What lies below the first or above the last edge of
+    `Brackets` is a set as well.
+    """
+    low, high = response_limits(model, limits)
+    if isinstance(known, Radius):
+        if not isinstance(model, Lognormal):
+            raise SettingError(
+                f"Strict: Radius needs the lognormal family, on whose scale all its sets have one width; the "
+                f"{model.name} family needs classes: Brackets, or Bounds on public columns."
+            )
+        return float(min(np.log(known.b / known.a), high - low))
+    if isinstance(known, Brackets):
+        edges = np.clip(np.array(known.edges), *limits)
+        ends = model.response(np.unique([limits[0], *edges, limits[1]]))
+        return float(np.diff(ends).max())
+    if not isinstance(known, Bounds):
+        check_policy(known)
+    if table is None:
+        return high - low
+    lower, upper = known.ends(np.full(table.rows, np.nan), table)
+    return float((_respond(model, upper, limits) - _respond(model, lower, limits)).max())
+
+
+def _respond(model: Regression, values: PerRecord, limits: tuple[float, float]) -> PerRecord:
+    return model.response(np.clip(values, *limits))

@@ -1,0 +1,141 @@
+"""Strict by noisy statistics, from a file to a certificate and a ledger."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hedgerow as hr
+from hedgerow.release.ledger import open_ledger
+from hedgerow.release.plan import Plan
+from hedgerow.release.plan.flags import from_flags, to_flags
+
+ASKED = ("--formula", "x ~ z", "--standard", "strict", "--limits", "10,1e6", "--epsilon", "0.5")
+
+
+def read(folder):
+    return json.loads(Path(folder, "public/certificate.json").read_text())
+
+
+def test_ten_copies_cost_what_one_costs_in_certificate_and_ledger(hedgerow, table):
+    for name, copies in (("one", 1), ("ten", 10)):
+        made = hedgerow(
+            "synthesize", table, *ASKED, "--copies", copies, "--because", "tariffs", "--out", name
+        )
+        assert made.code == 0, made.err
+        assert hedgerow("verify", name, "--ledger", "ledger.sqlite").code == 0
+    one, ten = read("one"), read("ten")
+    assert (one["epsilon"]["total"], ten["epsilon"]["total"]) == (0.5, 0.5)
+    assert one["bound"] == ten["bound"] == "statistics"
+    assert ten["epsilon"]["per_copy"] is None
+    assert len(ten["copies"]) == 10
+    assert {"what": "values lie between 10 and 1e+06; others are moved to the nearer limit",
+            "because": "tariffs"} in ten["assumed_public"]  # fmt: skip
+    with open_ledger("ledger.sqlite") as ledger:
+        (account,) = ledger.balance()
+    assert (account.relation, account.spent, account.releases) == ("withheld", 1.0, 2)
+    assert account.composed < 1.01  # pure ε has a Rényi curve, and enters with the others'
+
+
+@pytest.mark.parametrize(
+    ("flags", "account", "withheld", "bound"),
+    [
+        ((), "withheld", 0.5, "statistics"),
+        (("--relation", "replaced"), "replaced", 0.25, "statistics"),
+        (
+            ("--relation", "range", "--radius", "0.4,1.8"),
+            "replaced in radius(0.4, 1.8)",
+            1.9137,
+            "statistics",
+        ),
+        (("--noise", "gaussian", "--delta", "1e-5"), "withheld", 0.5, "gaussian"),
+        (("--margin", "0.25"), "withheld", 0.5, "statistics"),
+    ],
+)
+def test_each_relation_pays_from_its_account_and_for_withheld(
+    hedgerow, table, flags, account, withheld, bound
+):
+    made = hedgerow("synthesize", table, *ASKED, *flags, "--copies", 2, "--out", "release")
+    assert made.code == 0, made.err
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    certificate = read("release")
+    assert certificate["bound"] == bound
+    assert (certificate["delta"] is None) == (bound == "statistics")
+    with open_ledger("ledger.sqlite") as ledger:
+        accounts = {each.relation: each.spent for each in ledger.balance()}
+    assert accounts[account] == 0.5
+    assert accounts["withheld"] == pytest.approx(withheld, rel=1e-4)
+
+
+def test_a_certificate_that_says_another_relation_or_bound_is_found_out(hedgerow, table):
+    hedgerow("synthesize", table, *ASKED, "--out", "release")
+    path = Path("release/public/certificate.json")
+    whole = path.read_text()
+    for old, new in (
+        ('"standard": "Strict, withheld"', '"standard": "Strict, replaced"'),
+        ('"bound": "statistics"', '"bound": "strict"'),
+        ('"total": 0.5', '"total": 0.25'),
+    ):
+        assert old in whole
+        path.write_text(whole.replace(old, new))
+        assert hedgerow("verify", "release").code == 3, new
+
+
+def test_plans_and_flags_say_the_same(hedgerow, table):
+    plans = [
+        Plan(formula="x ~ z", epsilon=1.0, standard=hr.Strict(limits=(10, 1e6), reason="r", **more))
+        for more in (
+            {},
+            {"relation": "replaced", "margin": hr.Margin(0.3)},
+            {"relation": "range", "range": hr.Brackets([0, 100, 1000])},
+            {"noise": "gaussian"},
+        )
+    ]
+    for plan in plans:
+        assert Plan.loads(plan.text()) == plan
+        flags = {flag.lstrip("-").partition("=")[0]: flag.partition("=")[2] for flag in to_flags(plan)}
+        again = from_flags({k: float(v) if k in ("epsilon", "delta") else v for k, v in flags.items()})
+        assert again == plan
+    assert "debias" not in plans[0].text()
+    text = "version: 1\nformula: x ~ z\nepsilon: 1\nstandard: {kind: strict, limits: [1000, 1e9]}\n"
+    assert Plan.loads(text).settings.noisy.limits == (1000, 1e9)
+    Path("plan.yaml").write_text(text.replace("1000, 1e9", "10, 1e6") + f"data: {table.name}\n")
+    assert hedgerow("synthesize", "--plan", "plan.yaml", "--out", "from-plan").code == 0
+
+
+def test_trials_of_a_strict_plan(hedgerow, table):
+    compared = hedgerow("compare", table, *ASKED, "--json")
+    rows = {row["standard"]: row for row in json.loads(compared.out)["standards"]}
+    assert rows["strict"]["epsilon"] == 0.5
+    tried = hedgerow("calibrate", table, *ASKED, "--at", "2", "--json")
+    assert [row["achieved"] for row in json.loads(tried.out)["targets"]] == [0.5, 2.0]
+    audited = hedgerow("audit", table, *ASKED)
+    assert "Nothing to find" in audited.text
+    attacked = hedgerow("attack", table, *ASKED, "--trials", "200", "--json")
+    assert json.loads(attacked.out)["breach"] is False
+
+
+def test_flags_that_do_not_belong_together(hedgerow, table):
+    plain = ("synthesize", table, "--formula", "x ~ z", "--epsilon", "1", "--out", "release")
+    assert "--limits goes with --standard strict" in hedgerow(*plain, "--limits", "1,2").text
+    strict = (*plain, "--standard", "strict")
+    assert "--limits takes two numbers" in hedgerow(*strict, "--limits", "1,2,3").text
+    assert "either limits or a box" in hedgerow(*strict).text
+    assert "go together" in hedgerow(*strict, "--limits", "1,2", "--radius", "0.4,1.8").text
+
+
+def test_errors_to_expect_are_told_beforehand_and_no_look_is_counted(hedgerow, table):
+    """From the predictors alone: another outcome, the same answer."""
+    told = hedgerow("cost", table, *ASKED, "--json")
+    assert told.code == 0, told.err
+    rows = json.loads(told.out)["expected_errors"]
+    assert [row["epsilon"] for row in rows] == [0.25, 0.5, 1.0]
+    assert rows[0]["line"] > rows[-1]["line"] > rows[-1]["plain_line"]
+    boxed = hedgerow("box", table, "--formula", "x ~ z", "--limits", "10,1e6", "--epsilon", "1", "--json")
+    again = {row["epsilon"]: row for row in json.loads(boxed.out)["expected_errors"]}
+    assert all(again[row["epsilon"]] == row for row in rows)
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *("7," + line.partition(",")[2] for line in lines[1:])]) + "\n")
+    assert json.loads(hedgerow("cost", table, *ASKED, "--json").out)["expected_errors"] == rows
+    assert hedgerow("synthesize", table, *ASKED, "--out", "release").code == 0
+    assert read("release")["looks"] == 0

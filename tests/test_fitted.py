@@ -1,0 +1,140 @@
+"""A synthesizer that holds noisy statistics: one price for all copies, and all that follows from them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+
+LIMITS = (0.01, 1000.0)
+
+
+def fit(data=None, *, epsilon=1.0, copies=1, seed=1, relation="withheld", family="lognormal", **standard):
+    data = hr.datasets.lognormal(n=400, seed=2) if data is None else data
+    sampling = standard.pop("sampling", "independent")
+    strict = hr.Strict(limits=standard.pop("limits", LIMITS), relation=relation, **standard)
+    return hr.Synthesizer(
+        "x ~ z", family, standard=strict, epsilon=epsilon, copies=copies, sampling=sampling, draws=200,
+        seed=seed,
+    ).fit(data)  # fmt: skip
+
+
+def test_any_number_of_copies_costs_what_one_costs():
+    one, ten = fit(copies=1), fit(copies=10)
+    for synth in (one, ten):
+        assert synth.epsilon_ == synth.total_epsilon_ == 1.0
+        assert synth.statistics_ == one.statistics_
+    guarantee = ten.sample().guarantee
+    assert guarantee.shares().epsilon == (None, 1.0)
+    assert "The 10 released copies together are ε-differentially private with ε = 1 " in guarantee.claim()
+    assert "2ε = 2 for one outcome replaced by any other value" in guarantee.claim()
+    copies = [copy["x"].to_numpy() for copy in ten.sample().tables]
+    assert len({copy.tobytes() for copy in copies}) == 10
+    assert all(np.isfinite(copy).all() and (copy > 0).all() for copy in copies)
+
+
+def test_copies_follow_from_the_released_statistics_alone():
+    """Another outcome with the same statistics gives the same copies: nothing else of it enters."""
+    data = hr.datasets.lognormal(n=400, seed=2)
+    synth, other = fit(data, copies=2), fit(data.assign(x=1.0), copies=2)
+    object.__setattr__(other._fitted, "released", synth._fitted.released)
+    for one, two in zip(synth.sample().tables, other.sample().tables, strict=True):
+        assert one["x"].tolist() == two["x"].tolist()
+    assert synth.intervals().equals(other.intervals())
+
+
+def test_what_only_weights_have_says_so():
+    synth = fit()
+    for name in ("risk_", "alpha_", "power_", "records_", "lipschitz_epsilon_", "scale_", "flagged_"):
+        assert not hasattr(synth, name)
+        with pytest.raises(hr.HedgerowError, match="neither weights nor risks"):
+            getattr(synth, name)
+    weighted = hr.Synthesizer("x ~ z", seed=1, draws=100).fit(hr.datasets.lognormal(n=50, seed=1))
+    assert not hasattr(weighted, "statistics_")
+    assert not hasattr(weighted, "clipped_")
+    json.dumps(synth.statistics_)
+    with pytest.raises(hr.HedgerowError, match="level must lie"):
+        synth.intervals(level=2)
+
+
+def test_intervals_hold_the_truth_and_narrow_with_epsilon():
+    data = hr.datasets.lognormal(n=2000, seed=4)  # log x = 1 + z + e
+    wide, narrow = (fit(data, epsilon=epsilon, seed=3).intervals(level=0.999) for epsilon in (0.1, 5.0))
+    assert narrow["parameter"].tolist() == ["Intercept", "z", "sigma"]
+    for found in (wide, narrow):
+        assert (found["lower"] < [1, 1, 1]).all()
+        assert (found["upper"] > [1, 1, 1]).all()
+    width = [(found["upper"] - found["lower"]).to_numpy() for found in (wide, narrow)]
+    assert (width[1] < width[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("relation", "more"),
+    [
+        ("withheld", {}),
+        ("replaced", {}),
+        ("range", {"range": hr.Radius(0.4, 1.8)}),
+        ("range", {"range": hr.Brackets([0.1, 1, 10, 100])}),
+        ("withheld", {"margin": hr.Margin(0.5)}),
+    ],
+)
+def test_an_audit_finds_no_loss_above_epsilon_and_nearly_that(relation, more):
+    """Values all over the limits: the dearest uses nearly all of ε, given the rounds as they came out."""
+    rng = np.random.default_rng(5)
+    data = hr.datasets.lognormal(n=1000, seed=2).assign(x=np.exp(rng.uniform(-4.6, 6.9, 1000)))
+    found = fit(data, relation=relation, epsilon=2.0, **more).audit()
+    assert found.breaches.size == 0
+    assert 0.75 * 2 < found.largest_fixed <= 2.0
+    assert "Nothing to find" in str(found)
+
+
+@pytest.mark.parametrize(
+    "relation", ["withheld", *(pytest.param(name, marks=pytest.mark.slow) for name in ("replaced", "range"))]
+)
+def test_an_attack_bounds_epsilon_from_below(relation):
+    data = hr.datasets.lognormal(n=20, seed=2)
+    more = {"range": hr.Radius(0.01, 50)} if relation == "range" else {}
+    data.loc[3, "x"] = 900.0
+    found = fit(data, epsilon=3.0, relation=relation, **more).attack(3, trials=200)
+    assert found.claimed == 3.0
+    assert not found.breach
+    assert found.lower > 0.2  # it does see something
+
+
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 1e300])
+def test_hostile_outcomes_change_neither_types_nor_shape(value):
+    frame = hr.datasets.lognormal(30, seed=5)
+    copy = fit(frame.assign(x=[value, *frame["x"][1:]])).sample().tables[0]
+    assert (copy["x"].dtype, len(copy)) == (np.float64, 30)
+    assert np.isfinite(copy["x"]).all()
+
+
+def test_many_values_beyond_the_limits_are_told_to_the_owner():
+    with pytest.warns(hr.HedgerowWarning, match="beyond the limits"):
+        synth = fit(limits=(5.0, 6.0))
+    assert synth.clipped_ > 0.5
+
+
+@pytest.mark.parametrize("sampling", ["independent", "stratified", "projected"])
+def test_ways_of_sampling(sampling):
+    synth = fit(sampling=sampling)
+    copy = synth.sample().tables[0]
+    said = " ".join(synth.sample().guarantee.processing())
+    assert ("stratified" in said, "projected" in said) == (sampling == "stratified", sampling == "projected")
+    assert len(copy) == 400
+
+
+def test_a_strict_row_beside_the_others():
+    data = hr.datasets.lognormal(n=300, seed=2)
+    standards = {"ADP": hr.ADP(), "strict": hr.Strict(limits=LIMITS)}
+    found = hr.compare(
+        "x ~ z", data, standards=standards, epsilon=2.0, weights=hr.ScalarWeights(1.0), debias=False, seed=1,
+        draws=200,
+    )  # fmt: skip
+    table = found.table.set_index("standard")
+    assert table.loc["strict", "epsilon"] == 2.0
+    assert np.isnan(table.loc["strict", "lipschitz"])
+    assert set(found.records["standard"]) == {"ADP"}
+    assert set(found.utility["standard"]) == {"ADP", "strict"}
