@@ -133,6 +133,9 @@ def test_a_strict_row_beside_the_others():
         "x ~ z", data, standards=standards, epsilon=2.0, weights=hr.ScalarWeights(1.0), debias=False, seed=1,
         draws=200,
     )  # fmt: skip
+    gaussian = {"ADP": hr.ADP(), "strict": hr.Strict(limits=LIMITS, noise="gaussian")}
+    both = hr.compare("x ~ z", data, standards=gaussian, epsilon=2.0, delta=1e-5, seed=1, draws=200)
+    assert [one.settings.delta for one in both.synthesizers.values()] == [1e-6, 1e-5]
     table = found.table.set_index("standard")
     assert table.loc["strict", "epsilon"] == 2.0
     assert np.isnan(table.loc["strict", "lipschitz"])

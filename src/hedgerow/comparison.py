@@ -12,7 +12,7 @@ from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
-from hedgerow.privacy.bounds import LOCAL, prices
+from hedgerow.privacy.bounds import LOCAL, RENYI, prices
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
@@ -108,10 +108,14 @@ def compare(
     if not chosen:
         raise SettingError("standards must name at least one standard, for instance {'ADP': ADP()}.")
     synthesizers = {}
+    asked_by_noise = any(isinstance(one, Bounded) and one.bound.takes_delta for one in chosen.values())
     for label, standard in chosen.items():
         own = settings if getattr(standard, "weighted", True) else settings | {"debias": False}
         if isinstance(standard, Bounded):  # which brings its own
-            own = {name: value for name, value in own.items() if name not in ("weights", "bound", "delta")}
+            own = {name: value for name, value in own.items() if name not in ("weights", "bound")}
+        bound = standard.bound if isinstance(standard, Bounded) else settings.get("bound")
+        if asked_by_noise and not getattr(bound, "takes_delta", bound == RENYI.name):
+            own = {name: value for name, value in own.items() if name != "delta"}
         if getattr(standard, "by_statistics", False):
             own = {name: value for name, value in own.items() if name not in ("prior", "known", "debias")}
         synthesizers[label] = Synthesizer(formula, family, standard=standard, **own)

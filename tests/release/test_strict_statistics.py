@@ -104,9 +104,11 @@ def test_plans_and_flags_say_the_same(hedgerow, table):
 
 
 def test_trials_of_a_strict_plan(hedgerow, table):
-    compared = hedgerow("compare", table, *ASKED, "--json")
-    rows = {row["standard"]: row for row in json.loads(compared.out)["standards"]}
-    assert rows["strict"]["epsilon"] == 0.5
+    for epsilon, standards in ((40, {"adp", "strict"}), (0.01, {"strict"})):  # no weights meet the second
+        compared = hedgerow("compare", table, *ASKED[:-1], epsilon, "--draws", "200", "--json")
+        rows = {row["standard"]: row for row in json.loads(compared.out)["standards"]}
+        assert rows.keys() == standards
+        assert rows["strict"]["epsilon"] == epsilon
     tried = hedgerow("calibrate", table, *ASKED, "--at", "2", "--json")
     assert [row["achieved"] for row in json.loads(tried.out)["targets"]] == [0.5, 2.0]
     audited = hedgerow("audit", table, *ASKED)

@@ -4,16 +4,18 @@ Nothing is released, so that nothing is paid; but whoever chooses by what is sho
 counts it, and the certificate of a release says how often its data was looked at.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hedgerow.advice.elicit import box_cost, expected_errors, public_design
 from hedgerow.comparison import compare
-from hedgerow.errors import CalibrationError
+from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
@@ -71,10 +73,18 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
     told = {"bound"} if asked.bound.takes_delta else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
-    comparison = compare(
-        asked.formula, prepared.table, family=asked.family, prior=asked.prior, standards=standards,
+    run = partial(
+        compare, asked.formula, prepared.table, family=asked.family, prior=asked.prior,
         left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
     )  # fmt: skip
+    try:
+        comparison = run(standards=standards)
+    except CalibrationError:
+        if asked.noisy is None:
+            raise
+        note = "The other standards cannot meet this target, which noise can: they are left out."
+        warnings.warn(note, HedgerowWarning, stacklevel=2)
+        comparison = run(standards={"strict": asked.noisy})
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
     return [
