@@ -99,3 +99,14 @@ def test_means_of_truncated_normals(mean, error):
         law = truncnorm(-mean / error, (2 - mean) / error, mean, error)
         assert found == pytest.approx(law.mean(), rel=1e-3, abs=1e-6)
     assert found == pytest.approx(2 - truncated_mean(2 - mean, error, 2.0), abs=1e-9)
+
+
+def test_columns_that_add_nothing_change_nothing():
+    """A constant beside the intercept, a level that never occurs: σ and the line's error are as without them."""
+    X, y = simulate(2)
+    empty = np.column_stack([X[:, :1], np.zeros(len(X)), X, np.full(len(X), 4.0), X[:, 1:2]])
+    plain, more = (fit(each, y, 1, epsilon=1e4) for each in (X, empty))
+    assert more.sigma == pytest.approx(plain.sigma, rel=1e-3)
+    assert empty @ more.beta == pytest.approx(X @ plain.beta, abs=0.02)
+    errors = [np.trace(Z @ found.covariance @ Z.T) / len(Z) for Z, found in ((X, plain), (empty, more))]
+    assert errors[1] == pytest.approx(errors[0], rel=0.05)

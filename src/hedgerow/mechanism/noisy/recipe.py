@@ -178,8 +178,9 @@ def make_recipe(
     matrix = np.asarray(matrix, dtype=np.float64)
     basis = whiten(matrix)
     few = matrix[:: -(-len(matrix) // _ROWS_TO_CHOOSE_BY)] @ basis
-    rotation = rotate_sparse(few)
-    basis, few = basis @ rotation, few @ rotation
+    used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
+    rotation = rotate_sparse(few[:, used])
+    basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
     kinds: tuple[Noise, ...] = ("laplace", "gaussian") if delta > 0 else ("laplace",)
     drafts = [
         Recipe(
