@@ -37,11 +37,11 @@ def test_without_noise_it_is_the_regression(noise):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"epsilon": 1.0},
         {"epsilon": 0.5},
-        {"epsilon": 0.6, "relation": "replaced"},
         {"epsilon": 0.5, "relation": "range", "width": 1.5},
         {"epsilon": 1.0, "noise": "gaussian", "delta": 1e-6},
+        pytest.param({"epsilon": 1.0}, marks=pytest.mark.slow),
+        pytest.param({"epsilon": 0.6, "relation": "replaced"}, marks=pytest.mark.slow),
     ],
 )
 def test_errors_are_of_the_size_it_states(settings):
@@ -102,7 +102,7 @@ def test_means_of_truncated_normals(mean, error):
 
 
 def test_columns_that_add_nothing_change_nothing():
-    """A constant beside the intercept, a level that never occurs: σ and the line's error are as without them."""
+    """A constant beside the intercept, a level that never occurs: σ and line are as without them."""
     X, y = simulate(2)
     empty = np.column_stack([X[:, :1], np.zeros(len(X)), X, np.full(len(X), 4.0), X[:, 1:2]])
     plain, more = (fit(each, y, 1, epsilon=1e4) for each in (X, empty))
