@@ -90,12 +90,12 @@ def test_moments_of_clipped_normals():
         assert float(moments.curvature) == pytest.approx(np.mean(spread**2 - r**2) / (1.01**2 - 1), rel=0.03)
 
 
-@pytest.mark.parametrize("mean", [-1e6, -40.0, -3.0, 0.0, 0.4, 1.0, 2.0, 5.0, 90.0, 1e6])
-@pytest.mark.parametrize("error", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("mean", [-1e6, -40.0, -3.0, -1.0, 0.0, 0.4, 1.0, 2.0, 5.0, 90.0, 1e6])
+@pytest.mark.parametrize("error", [0.1, 1.0, 30.0, 1e9])
 def test_means_of_truncated_normals(mean, error):
     found = truncated_mean(mean, error, 2.0)
     assert 0 <= found <= 2
-    if abs(mean - 1) < 25 * error:
+    if abs(mean - 1) < 35 * error < 1e6:
         law = truncnorm(-mean / error, (2 - mean) / error, mean, error)
         assert found == pytest.approx(law.mean(), rel=1e-3, abs=1e-6)
     assert found == pytest.approx(2 - truncated_mean(2 - mean, error, 2.0), abs=1e-9)
