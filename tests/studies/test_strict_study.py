@@ -1,4 +1,4 @@
-"""The study of what strict privacy by noisy statistics costs: it measures, goes on where it stopped, and tells."""
+"""The study of what strict privacy by noisy statistics costs: it goes on where it stopped, and tells."""
 
 import json
 import sys
