@@ -65,7 +65,8 @@ def _piece(lower: Edge, upper: Edge, shift: Array, sd: Array, order: int) -> lis
     shifts = [np.ones_like(shift)]
     for _ in range(order):
         shifts.append(shifts[-1] * shift)
-    return [sum(comb(k, j) * shifts[k - j] * scaled[j] for j in range(k + 1)) for k in range(order + 1)]
+    terms = [[comb(k, j) * shifts[k - j] * scaled[j] for j in range(k + 1)] for k in range(order + 1)]
+    return [sum(term[1:], start=term[0]) for term in terms]
 
 
 def clip_normal(mean: Array, sd: Array, clip: Clip) -> Clipped:
@@ -103,17 +104,17 @@ def clip_normal_twice(
     mean: Array, sd: Array, wide: Clip, narrow: Clip
 ) -> tuple[Clipped, Clipped, Covariances]:
     """Moments of two clipped variables and between them. The narrow interval of y lies in the wide one."""
-    outer = [_standardise(wide.centre + end, mean, sd) for end in (wide.low, wide.high)]
-    inner = [_standardise(narrow.centre + end, mean, sd) for end in (narrow.low, narrow.high)]
-    one, two = _one(*outer, mean, sd, wide), _one(*inner, mean, sd, narrow)
-    below = _piece(outer[0], inner[0], mean - wide.centre, sd, 2)
-    above = _piece(inner[1], outer[1], mean - wide.centre, sd, 2)
-    middle = _piece(inner[0], inner[1], mean - narrow.centre, sd, 4)
+    first, last = (_standardise(wide.centre + end, mean, sd) for end in (wide.low, wide.high))
+    lower, upper = (_standardise(narrow.centre + end, mean, sd) for end in (narrow.low, narrow.high))
+    one, two = _one(first, last, mean, sd, wide), _one(lower, upper, mean, sd, narrow)
+    below = _piece(first, lower, mean - wide.centre, sd, 2)
+    above = _piece(upper, last, mean - wide.centre, sd, 2)
+    middle = _piece(lower, upper, mean - narrow.centre, sd, 4)
     gap = narrow.centre - wide.centre  # r = s + gap where neither is clipped
     products = []
     for a in (1, 2):
-        left = wide.low**a * outer[0][1] + below[a]
-        right = above[a] + wide.high**a * (1 - outer[1][1])
+        left = wide.low**a * first[1] + below[a]
+        right = above[a] + wide.high**a * (1 - last[1])
         for b in (1, 2):
             both = sum(comb(a, j) * gap ** (a - j) * middle[b + j] for j in range(a + 1))
             products.append(narrow.low**b * left + both + narrow.high**b * right)  # E[rᵃ sᵇ]
