@@ -81,8 +81,9 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
 
 def bin_chances(fitted: Array, sigma: float, edges: Array) -> Array:
     """Probability of each bin for each fitted value, never quite zero."""
-    below = ndtr((edges - fitted[:, None]) / sigma)
-    above = ndtr((fitted[:, None] - edges) / sigma)
+    z = (edges - fitted[:, None]) / sigma
+    tail = ndtr(-np.abs(z))
+    below, above = np.where(z < 0, tail, 1 - tail), np.where(z < 0, 1 - tail, tail)
     # From the nearer tail, so that far bins keep their digits.
     middle = np.where(below[:, 1:] > 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     return np.maximum(np.hstack((below[:, :1], middle, above[:, -1:])), 1e-300)
