@@ -21,6 +21,7 @@ from hedgerow.numerics.sums.clipped import clipped_moments
 _SWEEPS = 100
 _WIDEST = 0.95  # σ stays below this share of the window: beyond it clipped values say little of it
 _SMALLEST = 1e-6  # and above this one
+_SPECK = 1e-8  # variance, beside the others, of coordinates that no line needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,9 @@ def start(recipe: Recipe) -> State:
     H, u = recipe.half_width, recipe.constant
     length = float(u @ u)
     along = np.outer(u, u) / length if length > 0 else np.zeros((u.size, u.size))
-    across = (np.eye(u.size) - along) / max(1, u.size - 1)
+    used = np.any(recipe.basis != 0, axis=0)
+    across = (np.diag(used.astype(np.float64)) - along) / max(1, int(used.sum()) - 1)
+    across += np.diag(np.where(used, 0.0, _SPECK))  # which keeps the prior proper
     line = recipe.middle * u / max(length, 1.0)
     spread = along * H**2 / 4 + across * H**2 / 9
     return State(line, spread, None, H**2 / 9, np.inf, np.zeros_like(spread), H**2)
@@ -134,9 +137,9 @@ def truncated_mean(mean: float, error: float, top: float) -> float:
         return top - truncated_mean(top - mean, error, top)
     if low > 30:  # all mass lies at 0, as an exponential
         return min(error / low, top / 2)
+    if high - low < 1e-6:  # narrow beside its error: uniform
+        return top / 2
     tails = log_ndtr(-low), log_ndtr(-high)
     mass = np.exp(tails[0]) - np.exp(tails[1])
     density = (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)) / np.sqrt(2 * np.pi)
-    if not mass > 1e-12 * (high - low):  # narrow beside its error: uniform
-        return top / 2
     return float(min(max(mean + error * density / mass, 0.0), top))
