@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from hedgerow.arrays import Array
 from hedgerow.mechanism.noisy.estimate import Estimate
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe, Relation, Released
 
 BINS = 32
 LEAST = 200.0  # records × share × ε below which counts hurt (n = 200: ECDF maximum 0.065 → 0.075)
@@ -38,9 +38,12 @@ class Tilt:
     margin: Array  # the shares of the bins that records have together
 
 
-def margin_pays(records: int, share: float, epsilon: float) -> bool:
-    """Whether counts for that share of ε mend more than their noise spoils. Known beforehand."""
-    return records * share * epsilon >= LEAST
+def margin_pays(records: int, share: float, epsilon: float, relation: Relation = "withheld") -> bool:
+    """Whether counts for that share of ε mend more than their noise spoils. Known beforehand.
+
+    An outcome that is replaced leaves one bin and enters another, which takes twice the noise.
+    """
+    return records * share * epsilon >= LEAST * (1 if relation == "withheld" else 2)
 
 
 def bin_edges(recipe: Recipe, estimate: Estimate, bins: int = BINS) -> Array:
