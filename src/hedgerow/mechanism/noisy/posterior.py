@@ -105,12 +105,12 @@ class _Cells:
         for rows in np.split(order, starts):
             q, loading = matrix[rows] @ recipe.basis, recipe.loadings[rows] * LOADING_UNIT
             centre = q.mean(axis=0)
-            sums = (len(rows), loading.sum(0), loading.T @ q, loading.T @ loading)
-            parts.append((centre, *(one / len(order) for one in (*sums, (q - centre).T @ (q - centre)))))
-        centre, share, loading, slope, square, scatter = (
-            np.array([part[place] for part in parts]) for place in range(6)
-        )
-        return cls(share, centre, loading, slope, square, scatter)
+            away = q - centre
+            sums = (np.array(len(rows)), loading.sum(0), loading.T @ q, loading.T @ loading, away.T @ away)
+            parts.append((centre, *(one / len(order) for one in sums)))
+        centres, *sums_by_cell = (np.array(each, dtype=np.float64) for each in zip(*parts, strict=True))
+        share, loadings, slope, square, scatter = sums_by_cell
+        return cls(share, centres, loadings, slope, square, scatter)
 
 
 class _Statistics:
