@@ -10,6 +10,7 @@ or a release that cannot be used as it is; 4 not converged: the target cannot be
 checks; 5 the budget does not cover it.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -71,6 +72,7 @@ def _common(
 def main() -> None:
     """Runs the command line of this process, and ends it with the code of what happened."""
     open_streams()
+    gc.freeze()  # what was imported stays: going through it again and again took a fifth of --help
     try:
         try:
             app(prog_name="hedgerow")

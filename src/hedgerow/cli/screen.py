@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -71,6 +70,8 @@ class Screen:
         if self.quiet or self.as_json or not console.is_terminal:
             yield lambda step: None
             return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         description = TextColumn("{task.description}", markup=False)
         columns = (SpinnerColumn(), description, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:

@@ -20,6 +20,7 @@ from hedgerow.models.base import Inverting, Model, Parameters
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.threads import one_blas_thread
 
 _BELOW_ONE = 1 - 2.0**-53
 
@@ -37,6 +38,7 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
     )
 
 
+@one_blas_thread()
 def predict_copies(
     settings: Settings, start: Start, released: Sequence[Corrected], *, key: Key
 ) -> list[PerRecord]:

@@ -14,6 +14,7 @@ from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.threads import one_blas_thread
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +103,7 @@ def _check_finite(finite: Mask) -> None:
         )
 
 
+@one_blas_thread()
 def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key) -> Fit:
     """Sample the posterior in which record i's likelihood is raised to power_i."""
     sample = model.sample(design, power, draws=draws, key=key)
