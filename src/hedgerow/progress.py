@@ -50,7 +50,7 @@ def shown(steps: int | None = None) -> Iterator[Callable[[str], None]]:
     What it yields takes the name of each of so many `steps` as it begins.
     """
     watched = object()
-    if _CALLBACK.get(watched) is not watched:  # type: ignore[arg-type]
+    if _CALLBACK.get(watched) is not watched:
         yield lambda step: None
         return
     display = _Bars(steps) if sys.stderr.isatty() else _Lines()
