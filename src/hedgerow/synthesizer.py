@@ -15,7 +15,7 @@ from typing import Any, Literal
 from hedgerow import progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
-from hedgerow.mechanism.calibrate import finish
+from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -174,7 +174,7 @@ class Synthesizer(Results):
             )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
-        with progress.shown():
+        with progress.job(expected_fits(self.settings)):
             start = begin(model, table, design, draws=self.settings.draws, key=key)
             fitted = self.fit_from(
                 start, key=key, seeded=self._seed is not None, left_out=left_out, keep=keep

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.screen import Screen
+from hedgerow.cli.screen import Screen, show_interrupted
 from hedgerow.errors import HedgerowWarning
 
 Command = Callable[..., Any]
@@ -111,7 +111,11 @@ def with_screen(command: Command) -> Command:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", HedgerowWarning)
             warnings.showwarning = lambda message, *_, **__: screen.note(str(message))
-            return command(screen=screen, **given)
+            try:
+                return command(screen=screen, **given)
+            except KeyboardInterrupt as stopped:  # of which Typer would say nothing
+                show_interrupted(stopped)
+                raise typer.Exit(130) from None
 
     return _extend(run, command, _SCREEN_FLAGS, without="screen")
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from hedgerow.arrays import Confidential
 from hedgerow.errors import CalibrationError, UnscoredError
-from hedgerow.mechanism.steps import Outcome, Start, Weighted, run, weigh
+from hedgerow.mechanism.steps import FITTING, Outcome, Start, Weighted, run, weigh
 from hedgerow.privacy.bounds import LIPSCHITZ, Bound
 from hedgerow.privacy.settings import Settings
+from hedgerow.progress import phase
 from hedgerow.randomness import Key
 
 _TOLERANCE = 0.002  # relative width at which the search for the scale stops
@@ -32,6 +33,7 @@ _AIM = 0.985  # search for a little less than the target: fresh draws differ, an
 # of them, so that it does not depend on the data, and one far draw does not shrink the scale for good.
 LADDER = (1.0, 0.985, 0.96, 0.93, 0.89, 0.83, 0.75, 0.6)
 TRIES = len(LADDER)
+_CALIBRATING = "calibrating"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +53,13 @@ def settle(settings: Settings, start: Start, *, key: Key, near: float | None = N
     return calibrate(settings, start, weighted, target=settings.target, key=key, near=near)
 
 
+def expected_fits(settings: Settings) -> dict[str, int]:
+    """About how many fits `begin` and `finish` take, by phase: of a search, what it mostly takes."""
+    search = settings.target is not None and settings.standard.weighted
+    return {FITTING: 1, _CALIBRATING: 10 if search else 1}
+
+
+@phase(_CALIBRATING)
 def finish(settings: Settings, start: Start, *, key: Key) -> tuple[Outcome, float]:
     """The priced fit that is released, and the scale of its weights."""
     settled = settle(settings, start, key=key)

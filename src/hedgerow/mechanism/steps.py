@@ -24,9 +24,12 @@ from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.progress import phase
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+
+FITTING = "fitting"
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +69,7 @@ class Outcome(Confidential):
     certified: float  # what the target is compared with, and the statement holds for; at least epsilon
 
 
+@phase(FITTING)
 def begin(
     model: Model, table: Table, design: Design, *, draws: int, key: Key, present: RecordMask | None = None
 ) -> Start:
