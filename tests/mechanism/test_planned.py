@@ -55,7 +55,7 @@ def test_it_is_the_weight_of_every_record_with_and_without_one():
     "settings", [{"epsilon": 2.0}, {"epsilon": 3.0, "copies": 3}, {"epsilon": 1.0, "delta": 1e-3}]
 )
 def test_as_many_tables_are_refused_as_planned(settings):
-    """400 tables of the model with other coefficients and another σ: 0.1 ± 0.015, less what Bonferroni adds."""
+    """400 tables of the model, other coefficients and another σ: 0.1 ± 0.015, less what Bonferroni adds."""
     settings, predictors = asked(**settings), hr.datasets.lognormal(120, seed=2)
     design, random = design_of(predictors), np.random.default_rng(7)
     weight = planned_weight(settings, design, 0.1)
