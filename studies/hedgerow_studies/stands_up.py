@@ -1,7 +1,7 @@
 """Does ε stand up? The full audit of fresh tables at three targets, and what their copies are worth.
 
-`python -m hedgerow_studies.stands_up` computes what docs/studies/stands_up/rows.jsonl does not hold yet, about
-six minutes of one core for all, and prints the first table under "Audit" in docs/honesty.md.
+`python -m hedgerow_studies.stands_up` computes what docs/studies/stands_up/rows.jsonl does not hold yet, six
+minutes of one core for all, and prints the first table under "Audit" in docs/honesty.md.
 
 The paper's simulation, 20 tables of each size with seeds that were fixed beforehand and used for nothing
 else. Each is released at ε = 0.5, 1 and 2, and the whole procedure is run again without each of about 20
