@@ -66,8 +66,8 @@ class Synthesizer(Results):
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
     preset
-        "paper" sets what the caller left unset to what the paper did; "recommended" to what lost least in the
-        study of weights (docs/weights.md): cap weights and bound on oscillation, corrected, stratified.
+        "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
+        stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
     seed
         For tests and studies only: as confidential as the data, and good for one table: copies of two tables
         from the same seed share their noise. None takes fresh operating-system entropy for every fit.

@@ -34,7 +34,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "known": "How λ is found: exact (default) or simulated.",
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
         "sampling": "independent (default), or stratified: smoother copies.",
-        "preset": "paper, or recommended: cap weights on oscillation, corrected, stratified.",
+        "preset": "paper, or recommended: one weight planned beforehand, bound renyi, stratified.",
         "prior": '"{residual: 1, slope: [0, 100]}".',
         "declared": 'Of the protected column: "{type: integer, range_min: 0}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
