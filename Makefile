@@ -41,11 +41,12 @@ $(RIVAL)/.installed: bench/rival/requirements.txt
 	touch $@
 
 # Everything is installed as requirements.lock has it, which names the hash of every file that may be
-# installed; then hedgerow itself and the studies in place.
+# installed; then hedgerow itself and the studies in place. Its kernels are compiled once, into numba's cache.
 $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies
+	$(BIN)/python -c "from hedgerow.numerics.kernels_numba import compile_all; compile_all()"
 	touch $@
 
 # Resolve the newest versions pyproject.toml allows, and write them with the hashes of all their files, those

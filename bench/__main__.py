@@ -11,6 +11,7 @@ from bench.machine import describe
 from bench.result import Options, table
 
 SUBJECTS = (
+    "start",
     "kernels",
     "procedure",
     "debias",

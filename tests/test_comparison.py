@@ -84,12 +84,12 @@ def test_a_preset_reaches_every_standard_that_has_weights(small):
         seed=1, preset="paper",
     ).synthesizers  # fmt: skip
     assert {synth.settings.known for synth in found.values()} == {"simulated"}
-    one = hr.compare("x ~ z", small[["x", "z"]], standards={"ADP": hr.ADP()}, epsilon=3.0, seed=1, draws=100,
+    one = hr.compare("x ~ z", small[["x", "z"]], standards={"ADP": hr.ADP()}, epsilon=8.0, seed=1, draws=100,
                      preset="recommended").synthesizers["ADP"]  # fmt: skip
     assert (one.settings.debias, one.settings.sampling, one.settings.bound.name) == (
-        True,
+        False,
         "stratified",
-        "oscillation",
+        "renyi",
     )
     with pytest.raises(hr.HedgerowError, match="debias must be"):
         hr.compare("x ~ z", small[["x", "z"]], debias="no")

@@ -38,6 +38,7 @@ from .privacy.weights import (
     LinearWeights as LinearWeights,
     LogisticWeights as LogisticWeights,
     Reweighted as Reweighted,
+    PlannedWeights as PlannedWeights,
     ScalarWeights as ScalarWeights,
     SoftmaxWeights as SoftmaxWeights,
 )

@@ -10,12 +10,14 @@ import pandas as pd
 
 from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
+from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.privacy.bounds import LOCAL, RENYI, prices
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
+from hedgerow.progress import job, phase
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, check_columns, encode
 from hedgerow.tables.table import Table
@@ -125,18 +127,23 @@ def compare(
     notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
     key = Key.from_seed(seed)
     shared: Start | None = None
-    for synth in synthesizers.values():
-        asked = synth.settings
-        told: dict[str, Any] = {"key": key, "seeded": seed is not None, "left_out": left_out, "keep": keep}
-        if asked.noisy is not None:
-            notes |= dict.fromkeys(synth.fit_noisy(table, design, **told).doubts())
-            continue
-        # The risk of a bound for every table is that of its own restricted model, and needs no fit.
-        start = shared if shared is not None and asked.bound.local else None
-        if start is None:
-            start = begin(asked.model, table, design, draws=asked.draws, key=key)
-            shared = start if asked.bound.local else shared
-        notes |= dict.fromkeys(synth.fit_from(start, **told).doubts())
+    fits = [sum(expected_fits(synth.settings).values()) for synth in synthesizers.values()]
+    fits[1:] = [number - 1 for number in fits[1:]]  # the plain fit is shared
+    told: dict[str, Any] = {"key": key, "seeded": seed is not None, "left_out": left_out, "keep": keep}
+    with job(dict(zip(synthesizers, fits, strict=True))):
+        for label, synth in synthesizers.items():
+            asked = synth.settings
+            if asked.noisy is not None:
+                notes |= dict.fromkeys(synth.fit_noisy(table, design, **told).doubts())
+                continue
+            with phase(label):
+                # The risk of a bound for every table is that of its own restricted model, and needs no fit.
+                start = shared if shared is not None and asked.bound.local else None
+                if start is None:
+                    start = begin(asked.model, table, design, draws=asked.draws, key=key)
+                    shared = start if asked.bound.local else shared
+                done = synth.fit_from(start, **told)
+            notes |= dict.fromkeys(done.doubts())
     for note in notes:
         warnings.warn(note, HedgerowWarning, stacklevel=2)
     return Comparison(synthesizers)

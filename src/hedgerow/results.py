@@ -8,16 +8,16 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
-from hedgerow.evidence.audit import Audit, audit, powers_without
+from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import compare_copies
+from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism.debias import public_view
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
-from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
@@ -79,46 +79,52 @@ class Results:
         """A dataframe of the kind that was fitted."""
         return self._done().table.like(columns)
 
-    def audit(self, *, riskiest: int | None = None, sample: int | None = None) -> Audit:
-        """Leave-one-out privacy loss against the price of one copy (`evidence.audit`).
+    def audit(
+        self, *, riskiest: int | None = None, sample: int | None = None, keys: int | None = None
+    ) -> Audit:
+        """Leave-one-out privacy loss against the ε that is claimed (`evidence.audit`).
 
-        Exact for the exact models. For others an estimate by importance weights, which cannot certify;
-        weights are then recomputed only for as many records as asked for, since each takes Markov chains.
+        Exact for the exact models, but for the random numbers of a calibration over draws, which `keys` sets
+        of them stand for. For others an estimate by importance weights, which cannot certify; weights are
+        then recomputed only for as many records as asked for, since each takes Markov chains.
         """
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
-        return audit(done.settings, done.start, done.outcome, key=done.key, riskiest=riskiest, sample=sample)
+        limits = {"riskiest": riskiest, "sample": sample, "keys": keys}
+        return audit(done.settings, done.start, done.outcome, key=done.key, **limits)
 
     def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> Attack:
         """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
 
-        `record` is the one of the largest oscillation by default. The table without its outcome is put
-        through the whole procedure, calibration included. ε is held against the target of one copy (under
-        the Rényi bound that of all) or, without a target and for range standards, against the price with
-        the outcome withheld.
+        Copies are made as the release's: corrected, stratified where the settings say so. `record` is the one
+        of the largest oscillation by default. The table without its outcome is put through the whole
+        procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
+        of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
-        settings, withheld = done.settings, done.outcome.pricing.withheld
-        chosen = int(np.argmax(OSCILLATION.by_record(withheld))) if record is None else record
+        settings, power = done.settings, done.outcome.fit.power
+        by_record = OSCILLATION.by_record(done.outcome.pricing.withheld)
+        chosen = int(np.argmax(by_record)) if record is None else record
         if not is_count(chosen) or not 0 <= chosen < done.start.design.records:
             raise SettingError(f"record must be a row between 0 and {done.start.design.records - 1}.")
-        claimed = (settings.bound if settings.bound.local else LIPSCHITZ).epsilon(withheld)
-        if settings.epsilon is not None and settings.standard.neighbour == WITHHELD:
-            claimed = settings.bound.target(settings.epsilon, settings.copies)
-        alone = done.start.fit is None  # each weight depends on its own record: the others stay
+        if done.start.fit is None:  # each weight depends on its own record: the others stay
+            powers, without = [power], [np.where(np.arange(len(power)) == chosen, 0.0, power)]
+        else:
+            keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
+            without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
         return attack(
-            settings.model,
-            done.start.design,
-            done.outcome.fit.power,
-            chosen,
-            claimed=claimed,
+            settings,
+            done.start,
+            powers=powers,
+            without=without,
+            claimed=claimed_epsilon(settings, done.outcome),
+            delta=settings.delta if settings.bound == RENYI else done.outcome.statement.delta,
             key=done.key.child("attack"),
             trials=trials,
             confidence=confidence,
-            without=None if alone else powers_without(settings, done.start, chosen, key=done.key),
         )
 
     def outlook(self) -> Outlook:

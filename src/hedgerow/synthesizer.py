@@ -19,7 +19,7 @@ from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
 from hedgerow.fitted import Finished, Fitted, Noised
-from hedgerow.mechanism.calibrate import finish
+from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -71,8 +71,8 @@ class Synthesizer(Results):
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
     preset
-        "paper" sets what the caller left unset to what the paper did; "recommended" to what lost least in the
-        study of weights (docs/weights.md): cap weights and bound on oscillation, corrected, stratified.
+        "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
+        stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
     seed
         For tests and studies only: as confidential as the data, and good for one table: copies of two tables
         from the same seed share their noise. None takes fresh operating-system entropy for every fit.
@@ -183,10 +183,10 @@ class Synthesizer(Results):
             "left_out": left_out,
             "keep": keep,
         }
-        with progress.shown():
-            if self.settings.noisy is not None:
-                fitted = self.fit_noisy(table, design, **told)
-            else:
+        if self.settings.noisy is not None:
+            fitted = self.fit_noisy(table, design, **told)
+        else:
+            with progress.job(expected_fits(self.settings)):
                 start = begin(model, table, design, draws=self.settings.draws, key=key)
                 fitted = self.fit_from(start, **told)
         for doubt in fitted.doubts():

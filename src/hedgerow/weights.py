@@ -17,6 +17,7 @@ from hedgerow.privacy.weights import (
     InverseWeights,
     LinearWeights,
     LogisticWeights,
+    PlannedWeights,
     Reweighted,
     ScalarWeights,
     SoftmaxWeights,
@@ -26,6 +27,6 @@ from hedgerow.privacy.weights import (
 
 __all__ = [
     "Advice", "CallableWeights", "CapWeights", "Evidence", "FixedWeights", "IdentificationWeights",
-    "InverseWeights", "LinearWeights", "LogisticWeights", "Reweighted", "ScalarWeights", "SoftmaxWeights",
-    "Weights", "advise", "as_weights",
+    "InverseWeights", "LinearWeights", "LogisticWeights", "PlannedWeights", "Reweighted", "ScalarWeights",
+    "SoftmaxWeights", "Weights", "advise", "as_weights",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ Reading order: `work` (processes), then any study on its own:
 - `weights`: which weights, risk and bound lose least; `hedgerow study weights --out study`
 - `bias`, `real_tables`: what undoing the bias is worth, on simulated and on published tables
 - `coverage`: how often intervals cover the truth
-- `breaches`, `strict_utility`: where prices are exceeded, and what strict mode costs
+- `stands_up`, `breaches`: whether ε stands up to the full audit, and where prices are exceeded
+- `strict_utility`: what strict mode costs
+- `headline`: README's picture
 - `renyi`: the price without draws beside the others
 - `pages`: the pages of the documentation that are written from all this
 """

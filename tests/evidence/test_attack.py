@@ -1,11 +1,16 @@
 """The attack respects strict ε and finds a planted leak."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.evidence.attack import _log_marginal, attack
+from hedgerow.evidence.attack import _Copies, _decide, attack
+from hedgerow.evidence.without import Mixture
+from hedgerow.mechanism.copies import predict_copies
+from hedgerow.mechanism.debias import Corrected
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -33,19 +38,41 @@ def test_the_marginal_is_the_multivariate_t():
         posterior.rate / posterior.shape * (np.eye(12) + Z @ scale @ Z.T),
         df=2 * posterior.shape,
     )
-    found = [_log_marginal(posterior, Z.T @ Z, Z.T @ y, float(y @ y), 12) for y in copies]
+    sums = _Copies(Z.T @ Z, copies @ Z, np.sum(copies**2, axis=1), 12)
+    found = sums.log_density(Mixture((posterior, posterior)))
+    fitted = np.linalg.lstsq(Z, copies.T, rcond=None)
+    np.testing.assert_allclose(sums.least_squares()[:, :-1], fitted[0].T)
+    np.testing.assert_allclose(sums.least_squares()[:, -1], np.log(fitted[1]) / 2)
     expected = [reference.logpdf(y) for y in copies]
     assert found[0] - found[1] == pytest.approx(expected[0] - expected[1], rel=1e-8)
+
+
+def attacked(synth, power, *, claimed, seed, trials, record=0):
+    """The attack on one record at these powers, the others' held fixed."""
+    without = np.where(np.arange(len(power)) == record, 0.0, power)
+    return attack(
+        synth.settings,
+        synth._need().start,
+        powers=[power],
+        without=[without],
+        claimed=claimed,
+        key=Key.from_seed(seed),
+        trials=trials,
+    )
 
 
 def strict_attack(seed, epsilon, trials):
     synth = hr.Synthesizer(
         "x ~ z", standard=hr.Strict(BOX), epsilon=epsilon, seed=seed, draws=100
     ).fit(outlying(seed))  # fmt: skip
-    design = synth._fitted.start.design
-    return attack(
-        synth.settings.model, design, synth.power_, 0, claimed=epsilon, key=Key.from_seed(seed), trials=trials
-    )
+    return attacked(synth, synth.power_, claimed=epsilon, seed=seed, trials=trials)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)  # of the outlier's leverage
+        return hr.Synthesizer("x ~ z", standard=hr.Unweighted(), seed=1, draws=100).fit(outlying(1))
 
 
 @pytest.mark.parametrize(("seed", "epsilon"), [(1, 0.1), (2, 0.5), (3, 2.0)])
@@ -53,10 +80,9 @@ def test_strict_epsilon_is_not_refuted(seed, epsilon):
     assert not strict_attack(seed, epsilon, 600).breach
 
 
-def test_a_planted_leak_is_found():
+def test_a_planted_leak_is_found(plain):
     """Weights switched off and ε claimed as if on: the attack refutes the claim."""
-    design = designs.build("x ~ z", Table.of(outlying(1)))
-    found = attack(hr.Lognormal(), design, np.ones(30), 0, claimed=1.0, key=Key.from_seed(2), trials=1500)
+    found = attacked(plain, np.ones(30), claimed=1.0, seed=2, trials=1500)
     assert found.breach
     assert "refutes the claim" in str(found)
 
@@ -64,10 +90,8 @@ def test_a_planted_leak_is_found():
 def test_a_build_with_the_weights_switched_off_is_found():
     """The strict mechanism with every weight at 1, and ε claimed as if it had its own."""
     synth = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=0.5, seed=1, draws=100).fit(outlying(1))
-    design = synth._fitted.start.design
-    key = Key.from_seed(3)
-    sound = attack(synth.settings.model, design, synth.power_, 0, claimed=0.5, key=key, trials=1500)
-    leaking = attack(synth.settings.model, design, np.ones(30), 0, claimed=0.5, key=key, trials=1500)
+    sound = attacked(synth, synth.power_, claimed=0.5, seed=3, trials=1500)
+    leaking = attacked(synth, np.ones(30), claimed=0.5, seed=3, trials=1500)
     assert not sound.breach
     assert leaking.breach
     assert leaking.lower <= leaking.estimate <= leaking.upper
@@ -90,19 +114,76 @@ def test_the_front_door(small):
     assert ranged.attack(trials=200).claimed == ranged.withheld_epsilon_["lipschitz"]
 
 
-def test_an_ignored_record_cannot_be_found():
+def test_an_ignored_record_cannot_be_found(plain):
     """At power 0 both tables give the same posterior, and the interval must hold 0."""
-    design = designs.build("x ~ z", Table.of(outlying(1)))
     power = np.ones(30)
     power[0] = 0.0
-    found = attack(hr.Lognormal(), design, power, 0, claimed=0.0, key=Key.from_seed(2), trials=400)
+    found = attacked(plain, power, claimed=0.0, seed=2, trials=400)
     assert found.lower == 0.0
 
 
-def test_too_few_trials():
-    design = designs.build("x ~ z", Table.of(outlying(1)))
+def test_too_few_trials(plain):
     with pytest.raises(hr.HedgerowError, match="at least 200"):
-        attack(hr.Lognormal(), design, np.ones(30), 0, claimed=1.0, key=Key.from_seed(2), trials=100)
+        attacked(plain, np.ones(30), claimed=1.0, seed=2, trials=100)
+
+
+def test_stratified_copies_are_attacked_as_such():
+    """They tell more of their draw than independent ones, and an attack on what is released finds it."""
+    found = {}
+    for sampling in ("independent", "stratified"):
+        synth = hr.Synthesizer(
+            "x ~ z", standard=hr.Unweighted(), sampling=sampling, seed=1, draws=100
+        ).fit(hr.datasets.lognormal(100, seed=4))  # fmt: skip
+        record = int(np.argmax(synth.records_["price"]))
+        found[sampling] = attacked(synth, np.ones(100), record=record, claimed=9.0, seed=5, trials=800)
+    assert found["stratified"].estimate > 1.2 * found["independent"].estimate
+    assert "(stratified)" in str(found["stratified"])
+    assert "stratified" not in str(found["independent"])
+
+
+def test_corrected_copies_are_attacked_as_such(monkeypatch):
+    """A few draws are corrected as a release's are, and every copy is predicted from a moved draw."""
+    shift = 0.7
+    seen = []
+
+    def move(public):
+        draw = public.draw
+        seen.append(draw)
+        return Corrected({"beta": draw["beta"] + shift, "sigma": draw["sigma"]}, True, 1)
+
+    released = []
+
+    def predict(settings, start, draws, *, key):
+        released.extend(draws)
+        return predict_copies(settings, start, draws, key=key)
+
+    monkeypatch.setattr("hedgerow.evidence.attack.correct", move)
+    monkeypatch.setattr("hedgerow.evidence.attack.predict_copies", predict)
+    settings, calm = (
+        {"weights": hr.ScalarWeights(0.5), "seed": 1, "draws": 100},
+        hr.datasets.lognormal(30, seed=4),
+    )
+    corrected = hr.Synthesizer("x ~ z", debias=True, **settings).fit(calm)
+    plain = hr.Synthesizer("x ~ z", **settings).fit(calm)
+    one, two = (
+        attacked(synth, np.full(30, 0.5), claimed=9.0, seed=2, trials=400) for synth in (corrected, plain)
+    )
+    assert len(seen) == 24
+    moved, still = (
+        np.array([draw.parameters["beta"] for draw in part]) for part in (released[:800], released[800:])
+    )
+    np.testing.assert_allclose(moved, still + shift, atol=1e-8)
+    assert all(draw.converged for draw in released[:800])
+    assert one.estimate == pytest.approx(two.estimate, abs=0.35)  # the attacker undoes the correction
+    assert "(corrected)" in str(one)
+
+
+def test_a_claim_with_a_delta_is_refuted_by_more_than_that_delta():
+    """A test that says "used" for a fifth of the copies with the record, and for none without."""
+    present, absent = np.zeros((1, 4000)), np.zeros((1, 4000))
+    present[0, ::5] = 1.0
+    assert _decide(present, absent, 1.0, 0.0, 4000, 0.95).breach
+    assert not _decide(present, absent, 1.0, 0.2, 4000, 0.95).breach
 
 
 @pytest.mark.slow

@@ -1,18 +1,21 @@
 """The audit against brute force, and the breaches it must find."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.evidence.audit import audit, powers_without
+from hedgerow.evidence.audit import audit
+from hedgerow.evidence.without import Mixture, keys_and_powers, powers_without
 from hedgerow.numerics.scoring import Draws
 from hedgerow.randomness import Key
 
 
 def audited(data, bound="lipschitz", seed=1, **settings):
-    limits = {name: settings.pop(name) for name in ("riskiest", "sample") if name in settings}
+    """An audit on the release's own random numbers; `keys` asks for more."""
+    limits = {name: settings.pop(name) for name in ("riskiest", "sample", "keys") if name in settings}
     synth = hr.Synthesizer("x ~ z", seed=seed, **{"draws": 300, **settings}).fit(data)
     fitted = synth._fitted
     price = getattr(synth, f"{bound}_epsilon_")
@@ -22,7 +25,7 @@ def audited(data, bound="lipschitz", seed=1, **settings):
         fitted.outcome,
         epsilon=price,
         key=fitted.key,
-        **limits,
+        **{"keys": 1, **limits},
     )
 
 
@@ -109,7 +112,7 @@ def test_the_singleton_category_is_a_breach_with_weights_fixed():
     fitted = synth._fitted
     found = audit(
         synth.settings, fitted.start, fitted.outcome, epsilon=synth.oscillation_epsilon_,
-        key=Key.from_seed(1), riskiest=2, sample=0,
+        key=Key.from_seed(1), riskiest=2, sample=0, keys=1,
     )  # fmt: skip
     assert 199 in found.breaches
 
@@ -201,8 +204,108 @@ def test_a_table_that_meets_no_target_without_the_record_has_an_infinite_loss(sm
     def refuse(*_, **__):
         raise CalibrationError("no target")
 
-    monkeypatch.setattr("hedgerow.evidence.audit.settle", refuse)
-    found = synth.audit(riskiest=2, sample=0)
+    monkeypatch.setattr("hedgerow.evidence.without.settle", refuse)
+    found = synth.audit(riskiest=2, sample=0, keys=1)
     assert np.isinf(found.recomputed).all()
     assert set(found.chosen) <= set(found.breaches)
     assert found.plot().axes
+
+
+def renyi(data, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        return hr.Synthesizer("x ~ z", **{"bound": "renyi", "seed": 1, "draws": 200} | settings).fit(data)
+
+
+def test_the_divergence_of_two_posteriors_is_that_of_a_record_held_fixed(small):
+    """Against the formulas that price a record, which come from another derivation."""
+    synth = renyi(small[["x", "z"]], weights=hr.ScalarWeights(0.7))
+    fit, model = synth._need().outcome.fit, synth.settings.model
+    pairs = synth._need().outcome.pricing.neighbours
+    orders = np.array([1.05, 1.5, 2.0, 8.0, 60.0, 900.0])
+    here = model.posterior(fit.design, fit.power)
+    for record in (3, 20, 41):
+        there = model.posterior(fit.design, np.where(np.arange(60) == record, 0.0, fit.power))
+        found = here.divergences(there, orders), there.divergences(here, orders)
+        wanted = np.transpose([[side[record] for side in pairs.divergences(float(o))] for o in orders])
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert np.isinf(wanted[1]).any()  # an order that does not exist is among them
+
+
+def test_the_divergence_of_two_posteriors_that_differ_everywhere(small):
+    """Against 400,000 draws: (o − 1) D_o = log E_Q (p/q)^o."""
+    synth = renyi(small[["x", "z"]])
+    design, model = synth._need().start.design, synth.settings.model
+    here, there = (
+        model.posterior(design, np.full(60, 0.6)),
+        model.posterior(design, np.linspace(0.4, 0.9, 60)),
+    )
+    draws = here.draw(400_000, Key.from_seed(3))
+    loss = here.log_density(draws) - there.log_density(draws)
+    for order in (1.2, 1.7):
+        found = float(here.divergences(there, np.array([order]))[0])
+        assert np.log(np.mean(np.exp((order - 1) * loss))) / (order - 1) == pytest.approx(found, rel=0.02)
+
+
+def test_under_the_renyi_bound_losses_are_what_it_prices(small):
+    """ε at δ of all copies. Weights held fixed it is the price itself; a scale that moves is part of it."""
+    data = small[["x", "z"]]
+    alike = renyi(data, weights=hr.ScalarWeights(0.5), copies=3)
+    found = alike.audit(riskiest=4, sample=2)
+    assert found.epsilon == pytest.approx(alike.total_epsilon_)
+    assert found.largest_fixed == pytest.approx(alike.total_epsilon_)
+    np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-6)
+    assert not len(found.breaches)
+    assert found.keys == 1  # nothing random decides the powers
+    assert "of all copies" in str(found)
+    assert "δ = 1e-06" in str(found)
+    scaled = renyi(hr.datasets.lognormal(200, seed=101), weights=hr.ScalarWeights(1.0), epsilon=1.0)
+    moved = scaled.audit(riskiest=4, sample=0)
+    assert moved.keys == 1
+    assert moved.largest_fixed == pytest.approx(1.0, rel=1e-3)
+    assert moved.largest_recomputed > 3.0  # one record decides the scale of all
+    assert len(moved.breaches)
+
+
+def test_what_the_calibration_draws_is_a_mixture(small):
+    """By brute force: the log ratio of the mean densities over the keys, at draws of both mixtures."""
+    synth, found = audited(small[["x", "z"]], epsilon=3.0, riskiest=2, sample=0, keys=3)
+    done, model = synth._need(), synth.settings.model
+    keys, powers = keys_and_powers(synth.settings, done.start, synth.power_, key=done.key, keys=3)
+    assert found.keys == len(keys) == 3
+    assert not np.array_equal(powers[0], powers[1])
+    assert "estimated from 3 sets" in str(found)
+    record = int(found.chosen[0])
+    without = [powers_without(synth.settings, done.start, record, key=key) for key in keys]
+    sides = [Mixture.of(model, done.start.design, side) for side in (powers, without)]
+    draws = sides[1].draw(300, done.key.child("audit").child(record))
+    assert len(draws.sigma) == 300
+    densities = [
+        np.mean(
+            [np.exp(model.posterior(done.start.design, power).log_density(draws)) for power in side], axis=0
+        )
+        for side in (powers, without)
+    ]
+    assert found.reverse[0] == pytest.approx(np.abs(np.log(densities[0] / densities[1])).max())
+
+
+def test_a_mixtures_divergence_is_bounded_by_its_parts(small):
+    """At most the largest over pairs of parts, and that of one part where all are alike."""
+    synth = renyi(small[["x", "z"]])
+    design, model = synth._need().start.design, synth.settings.model
+    one, two, three = (Mixture.of(model, design, [np.full(60, power)]) for power in (0.5, 0.55, 0.6))
+    asked = {"delta": 1e-6, "copies": 2}
+    both = Mixture((*one.parts, *two.parts)), Mixture((*three.parts, *three.parts))
+    apart = [side.epsilon(three, **asked) for side in (one, two)]
+    assert min(apart) < both[0].epsilon(both[1], **asked) < max(apart)
+    assert both[1].epsilon(one, **asked) == pytest.approx(three.epsilon(one, **asked))
+
+
+def test_losses_with_x_withheld_are_held_against_a_price_of_that(small):
+    """A range standard's target is for another neighbour; the price with x_i withheld stands beside it."""
+    synth = hr.Synthesizer(
+        "x ~ z", standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), epsilon=6.0, seed=1, draws=200
+    ).fit(small[["x", "z"]])
+    assert synth.audit(riskiest=1, sample=0, keys=1).epsilon == synth.withheld_epsilon_["lipschitz"]
+    plain = hr.Synthesizer("x ~ z", epsilon=6.0, copies=2, seed=1, draws=200).fit(small[["x", "z"]])
+    assert plain.audit(riskiest=1, sample=0, keys=1).epsilon == 3.0

@@ -51,11 +51,15 @@ def standards(family: str) -> dict[str, dict[str, object]]:
         "truncated, as printed": {"standard": hr.RangeTruncated(known, public_weight="one")},
         "averaged, simulated": {"standard": hr.RangeAveraged(known), "known": "simulated"},
         "exact": {"bound": "exact", "weights": hr.SoftmaxWeights(), "epsilon": 6.0},
-        "recommended": {"preset": "recommended", "epsilon": 4.0, "copies": 2},
+        "recommended": {"preset": "recommended", "epsilon": 12.0, "copies": 2},
+        "cap, corrected": {
+            "weights": hr.CapWeights(2.0, risk="oscillation"), "bound": "oscillation", "debias": True,
+            "sampling": "stratified", "epsilon": 4.0, "copies": 2,
+        },
         "corrected": {"debias": True, "epsilon": 8.0, "weights": hr.LogisticWeights()},
         "reweighted": {"weights": hr.Reweighted(hr.InverseWeights())},
         "strict": {"standard": hr.Strict(BOX), "epsilon": 2.0, "copies": 2},
-    }
+    }  # fmt: skip
 
 
 def cases(families: tuple[str, ...]) -> Iterator[tuple[str, str, dict[str, object]]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from hedgerow import cli
+from hedgerow.cli import screen
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
@@ -58,7 +59,7 @@ def test_who_interrupts_twice_sees_no_traceback(monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(cli, "app", interrupt)
-    monkeypatch.setattr(cli, "show_error", interrupt)
+    monkeypatch.setattr(screen, "show_error", interrupt)
     try:
         with pytest.raises(SystemExit) as ended:
             cli.main()

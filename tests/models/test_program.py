@@ -485,7 +485,7 @@ def test_a_hierarchical_program_end_to_end(grouped, regions):
     made = np.log(release.tables[0]["pay"]).groupby(regions["region"]).mean()
     assert np.abs(real - made).max() < 0.8
     assert np.corrcoef(real, made)[0, 1] > 0.6
-    assert {stage for stage, _, _ in stages} == {"warm-up", "sampling", "scoring"}
+    assert {stage for stage, _, _ in stages} == {"warm-up", "sampling", "scoring", "fits"}
     assert all(0 <= done <= total for _, done, total in stages)
 
 

@@ -1,8 +1,15 @@
 """The functions inside the kernels, against mpmath."""
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import mpmath
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
 
 from hedgerow.numerics import kernels_numba as kernels
 
@@ -56,3 +63,50 @@ def test_jax_mills_ratio():
         got = np.asarray(kernels_jax._mills(jax.numpy.asarray(points)))
     want = np.array([kernels._mills(x) for x in points])
     np.testing.assert_allclose(got, want, rtol=4e-15)
+
+
+def test_set_up_compiles_every_kernel_as_a_fit_calls_it():
+    compiled = [
+        kernel
+        for kernel in vars(kernels).values()
+        if isinstance(kernel, Dispatcher) and not isinstance(kernel._cache, NullCache)
+    ]
+    kernels.compile_all()
+    assert len(compiled) == 7
+    assert [len(kernel.signatures) for kernel in compiled] == [1] * 7
+
+    Z, x = np.random.default_rng(1).normal(size=(400, 2)), np.ones(400)
+    Z.flags.writeable = False
+    interval, draws = (-x, x), (np.ones((5, 2)), np.ones(5))
+    kernels.density_extremes(Z, x, *draws)
+    kernels.density_extremes(np.ones((400, 2)), x, *draws)
+    kernels.conditional_extremes(Z, x, *interval, *draws)
+    kernels.combined_extremes(Z, x, *interval, *draws, x, x)
+    kernels.mean_mass(Z, x, *interval, *draws)
+    kernels.renyi_divergences(x, x, x, x, x, (2.0, 4.0))
+    kernels.renyi_least(x, x, x, x, x, np.arange(2.0, 5.0), np.ones(3), 2)
+    assert [len(kernel.signatures) for kernel in compiled] == [1] * 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_threads_are_started_once_and_anew_after_a_fork():
+    script = """
+        import os, signal, threading
+        import numpy as np
+        from hedgerow.numerics import kernels_numba as kernels
+
+        def score():
+            return kernels.density_extremes(np.ones((5000, 1)), x, np.ones((200, 1)), np.ones(200))[0]
+
+        x = np.linspace(0, 1, 5000)
+        expected, running = score(), threading.active_count()
+        assert running > 1
+        score()
+        assert threading.active_count() == running
+        if os.fork() == 0:
+            signal.alarm(30)  # ends a wait for threads that are not there
+            os._exit(0 if np.array_equal(score(), expected) else 1)
+        assert os.wait()[1] == 0
+    """
+    environment = os.environ | {"HEDGEROW_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60)

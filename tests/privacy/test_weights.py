@@ -116,8 +116,11 @@ def test_own_function_and_fixed_numbers():
     ids=lambda given: type(given).__name__,
 )
 def test_weights_that_hang_on_other_records_say_so(weights, words):
-    assert (caveat_if_recomputed(weights) == "") == (words == "")
-    assert words in caveat_if_recomputed(weights)
+    assert (caveat_if_recomputed(weights, scaled=False) == "") == (words == "")
+    assert words in caveat_if_recomputed(weights, scaled=False)
+    # Scaled to a target, no weight depends on its own record alone, but for one that is planned.
+    assert caveat_if_recomputed(weights, scaled=True) != ""
+    assert caveat_if_recomputed(hr.PlannedWeights(), scaled=True) == ""
 
 
 @pytest.mark.parametrize(

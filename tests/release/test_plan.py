@@ -259,8 +259,9 @@ def test_a_correction_can_be_switched_off_again():
     asked = ["--formula=x ~ z", "--epsilon=3"]
     assert parsed([*asked, "--debias"]).settings.debias
     assert not parsed(asked).settings.debias
-    assert parsed([*asked, "--preset=recommended"]).settings.debias
-    off = parsed([*asked, "--preset=recommended", "--no-debias"])
+    own = [*asked, "--preset=recommended", "--weights=linear"]
+    assert parsed(own).settings.debias
+    off = parsed([*own, "--no-debias"])
     assert (off.settings.debias, off.settings.sampling) == (False, "stratified")
 
 

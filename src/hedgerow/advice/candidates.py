@@ -15,14 +15,14 @@ import numpy as np
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.fitted import Fitted
-from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, STRICT, Bound
-from hedgerow.privacy.presets import recommended_weights
+from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, OSCILLATION, RENYI, STRICT, Bound
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.weights import (
     CapWeights,
     LinearWeights,
     LogisticWeights,
+    PlannedWeights,
     ScalarWeights,
     SoftmaxWeights,
     Weights,
@@ -56,7 +56,7 @@ def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = Non
     Linear and inverse weights are not there under the sharper bounds: recomputed without a record they were
     seen to exceed them (docs/honesty.md). Caps are shares of the target, which is public.
     """
-    cap = recommended_weights(epsilon)
+    cap = CapWeights(epsilon, risk="oscillation")
     rules: dict[str, Weights] = {
         "softmax": SoftmaxWeights(risk="oscillation"),
         "logistic": LogisticWeights(risk="oscillation"),
@@ -69,6 +69,7 @@ def usual(epsilon: float, *, box: Mapping[str, tuple[float, float]] | None = Non
         Candidate("linear, 2Δ", LIPSCHITZ, LinearWeights()),
         *(Candidate(f"{name}, oscillation", OSCILLATION, weights) for name, weights in rules.items()),
         Candidate("cap ε, exact", EXACT, cap),
+        Candidate("planned, Rényi", RENYI, PlannedWeights()),
         *([] if box is None else [Candidate("strict", STRICT, None, Strict(box, "public, as given"))]),
     )
 
@@ -97,19 +98,20 @@ def trial(
 ) -> list[Loss]:
     """The losses of one candidate on one table, one per method; none where no fit meets the target.
 
-    Copies are there to average over, not to be released together: each has the target `epsilon`. `audited`
-    says for how many records of large risk or loss, and how many others, weights are recomputed.
+    Copies are there to average over, not to be released together: each has the target `epsilon`, and there
+    is one where copies are priced together. `audited` says for how many records of large risk or loss, and
+    how many others, weights are recomputed. A planned weight has no bias to correct.
     """
-    synth = Synthesizer(
-        formula, epsilon=copies * epsilon, copies=copies, debias=True, **candidate.settings(), **settings
-    )
+    copies = 1 if candidate.bound == RENYI else copies
+    asked = {"copies": copies, "debias": not isinstance(candidate.weights, PlannedWeights)}
+    synth = Synthesizer(formula, epsilon=copies * epsilon, **asked, **candidate.settings(), **settings)
     try:
         done = synth.fit(data)._need()
     except CalibrationError:
         return []
     losses: dict[str, Any] = {}
     if audited is not None and candidate.bound.local:  # else each weight is its own record's
-        audit = synth.audit(riskiest=audited[0], sample=audited[1])
+        audit = synth.audit(riskiest=audited[0], sample=audited[1], keys=1)  # for speed: one set of numbers
         again, there = float(audit.recomputed.max()), float(audit.reverse.max())
         losses = {"loss_recomputed": again / epsilon, "loss_either": max(again, there) / epsilon}
     smooth = done.variant(sampling="stratified")

@@ -10,8 +10,8 @@ or a release that cannot be used as it is; 4 not converged: the target cannot be
 checks; 5 the budget does not cover it.
 """
 
+import gc
 import os
-import signal
 import sys
 import traceback
 from typing import Annotated
@@ -20,7 +20,7 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import ledger, plan, release, study, trial
-from hedgerow.cli.screen import open_streams, show_error
+from hedgerow.cli.screen import open_streams, show_error, show_interrupted
 from hedgerow.errors import (
     BudgetError,
     CalibrationError,
@@ -51,6 +51,7 @@ for command in (
     app.command()(command)
 app.add_typer(ledger.app, name="ledger", no_args_is_help=True)
 app.add_typer(study.app, name="study", no_args_is_help=True)
+gc.freeze()  # what is imported by now stays: going through it again and again took a fifth of --help
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,9 +78,8 @@ def main() -> None:
             app(prog_name="hedgerow")
         finally:
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
-        show_error("stopped", "Interrupted. Nothing is visible that was not complete.")
+    except KeyboardInterrupt as stopped:
+        show_interrupted(stopped)
         sys.exit(130)
     except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked
         if "--debug" in sys.argv:

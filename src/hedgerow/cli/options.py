@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.screen import Screen
+from hedgerow.cli.screen import Screen, show_interrupted
 from hedgerow.errors import HedgerowWarning
 
 Command = Callable[..., Any]
@@ -34,7 +34,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "known": "How λ is found: exact (default) or simulated.",
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
         "sampling": "independent (default), or stratified: smoother copies; with --limits also projected.",
-        "preset": "paper, or recommended: cap weights on oscillation, corrected, stratified.",
+        "preset": "paper, or recommended: one weight planned beforehand, bound renyi, stratified.",
         "prior": '"{residual: 1, slope: [0, 100]}".',
         "declared": 'Of the protected column: "{type: integer, range_min: 0}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
@@ -117,7 +117,11 @@ def with_screen(command: Command) -> Command:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", HedgerowWarning)
             warnings.showwarning = lambda message, *_, **__: screen.note(str(message))
-            return command(screen=screen, **given)
+            try:
+                return command(screen=screen, **given)
+            except KeyboardInterrupt as stopped:  # of which Typer would say nothing
+                show_interrupted(stopped)
+                raise typer.Exit(130) from None
 
     return _extend(run, command, _SCREEN_FLAGS, without="screen")
 

@@ -8,19 +8,20 @@ data; figures computed from it are labelled confidential by the commands that sh
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
+from hedgerow.progress import shown, watch
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,9 @@ class Screen:
 
     @contextmanager
     def progress(self, steps: int) -> Iterator[Callable[[str], None]]:
-        """A bar on a terminal, and nothing anywhere else."""
-        console = _err()
-        if self.quiet or self.as_json or not console.is_terminal:
-            yield lambda step: None
-            return
-        description = TextColumn("{task.description}", markup=False)
-        columns = (SpinnerColumn(), description, BarColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("starting", total=steps)
-            yield lambda step: bar.update(task, description=step, advance=1)
+        """Bars on a terminal, elsewhere a line a minute: steps, fits done of those expected, time left."""
+        with watch(None) if self.quiet or self.as_json else nullcontext(), shown(steps) as tell:
+            yield tell
 
 
 def show_error(title: str, message: str) -> None:
@@ -86,6 +80,13 @@ def show_error(title: str, message: str) -> None:
             console.print(Panel(_line(message), title=title, title_align="left", border_style="red"))
         else:
             sys.stderr.write(f"{title}: {show_controls(message)}\n")
+
+
+def show_interrupted(stopped: KeyboardInterrupt) -> None:
+    """What stands after an interrupt: as the notes of it say, or what always holds."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
+    notes = getattr(stopped, "__notes__", ["Nothing is visible that was not complete."])
+    show_error("stopped", " ".join(["Interrupted.", *notes]))
 
 
 def json_text(value: Any) -> str:

@@ -1,6 +1,7 @@
 """What was lost and what could be learned. Everything here is confidential.
 
 `giveaways` looks for the outcome in the columns that are released with it. `utility` and `disclosure` compare
-copies with the data, `audit` and `attack` hold the mechanism against its price, `more_draws` foretells how a
-price moves, `external` prices fits made elsewhere.
+copies with the data. `without` runs the procedure again without an outcome; `audit` and `attack` hold what is
+released against what is claimed. `more_draws` foretells how a price moves, `external` prices fits made
+elsewhere.
 """

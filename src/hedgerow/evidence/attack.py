@@ -1,25 +1,40 @@
 """A membership attack: can a released copy tell whether one outcome was used? (docs/maths.md, "Attack")
 
-The attacker knows everything but whether x_i was withheld: the other records, the weights, the model. For the
-exact models the probability of a copy given either table has a closed form, and their ratio is the best
-test there is. It is run against many fresh copies from both tables; its error rates give a lower bound on ε.
+The attacker knows everything but whether x_i was withheld: the other records, the weights, the model. It is
+run against many fresh copies from both tables, made as the settings say: stratified and corrected where the
+release is. Two tests compete, and one half of the copies decides between them and on a threshold, the other
+half is counted; the error rates give a lower bound on ε.
+
+- The probability of a copy under either table, in closed form. Of independent predictions from uncorrected
+  draws no test is better.
+- The privacy loss at the draw that a copy is guessed to come from. Stratified predictions give their draw
+  away more clearly, and a correction moves it: a regression on the first half takes that back.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betaincinv, gammaln
 
-from hedgerow.arrays import Array, PerDraw, PerRecord
+from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.evidence.without import Mixture
+from hedgerow.mechanism.copies import predict_copies
+from hedgerow.mechanism.debias import Corrected, correct, public_draw, public_view
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
-from hedgerow.models.base import Model
+from hedgerow.mechanism.steps import Start
+from hedgerow.models.base import Parameters
+from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
+from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
 from hedgerow.randomness import Key
-from hedgerow.tables.design import Design
+
+_SEARCHES = 12  # draws that are corrected as a release would be; the others follow a line through these
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +51,7 @@ class Attack:
     upper: float
     confidence: float
     trials: int
+    made: str = ""  # how the copies were made, beyond plain ones
 
     @property
     def breach(self) -> bool:
@@ -45,7 +61,7 @@ class Attack:
     def __str__(self) -> str:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
         return (
-            f"Membership attack (confidential): {self.trials} copies from each table; empirical ε "
+            f"Membership attack (confidential): {self.trials} copies from each table{self.made}; empirical ε "
             f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence (this "
             f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
             "attack bounds ε from below."
@@ -56,85 +72,184 @@ class Attack:
 
 
 def attack(
-    model: Model,
-    design: Design,
-    power: PerRecord,
-    record: int,
+    settings: Settings,
+    start: Start,
     *,
+    powers: Sequence[PerRecord],
+    without: Sequence[PerRecord],
     claimed: float,
+    delta: float = 0.0,
     key: Key,
     trials: int = 2000,
     confidence: float = 0.95,
-    without: PerRecord | None = None,
 ) -> Attack:
-    """Attack one record's outcome through single copies.
+    """Attack one record's outcome through single copies, against ε with this δ.
 
-    `power` is the mechanism's exponent on each record and `without` its exponents on the table in which the
-    outcome is withheld; by default the same with 0 for the record, which holds the other weights fixed.
+    `powers` are the mechanism's exponents on the records and `without` those on the table in which the
+    outcome is withheld: one set each, or one for every set of random numbers of the calibration.
     """
     _check_trials(trials)
+    model, design = settings.model, start.design
     base = model.base if isinstance(model, Boxed) else model
     if not isinstance(base, Regression):
         raise SettingError(f"The attack needs a model with a closed form, not {model.name}.")
-    if without is None:
-        without = power.copy()
-        without[record] = 0.0
     exact = model._centred(design) if isinstance(model, Boxed) else base
-    rivals = [exact.posterior(design, exponents) for exponents in (power, without)]
-    gram = design.matrix.T @ design.matrix
-
-    def log_ratios(exponents: PerRecord, own: Key) -> PerDraw:
-        """The log likelihood ratio of each of many copies."""
-        draws = model.sample(design, exponents, draws=trials, key=own.child("draws")).parameters
-        ratios = np.empty(trials)
-        for k in range(trials):
-            uniforms = own.child("copy").child(k).stream().uniform(design.records)
-            one = {name: value[k] for name, value in draws.items()}
-            response = base.response(base.predict(design, one, uniforms))
-            sums = design.matrix.T @ response, float(response @ response)
-            used, withheld = (_log_marginal(rival, gram, *sums, design.records) for rival in rivals)
-            ratios[k] = used - withheld
-        return ratios
-
-    present, absent = log_ratios(power, key.child("with")), log_ratios(without, key.child("without"))
-    return decide(present, absent, claimed, trials, confidence)
-
-
-def _log_marginal(posterior: Posterior, gram: Array, cross: Array, square: float, records: int) -> float:
-    """log density of a copy with these sums, parameters integrated out, up to a common constant."""
-    precision = posterior.factor.T @ posterior.factor
-    joint = precision + gram
-    shifted = precision @ posterior.mean + cross
-    centre = np.linalg.solve(joint, shifted)
-    shape = posterior.shape + records / 2
-    rate = posterior.rate + 0.5 * (square + posterior.mean @ precision @ posterior.mean - centre @ shifted)
-    return float(
-        np.log(np.diag(posterior.factor)).sum()
-        - np.linalg.slogdet(joint)[1] / 2
-        + posterior.shape * np.log(posterior.rate)
-        - gammaln(posterior.shape)
-        + gammaln(shape)
-        - shape * np.log(rate)
+    rivals = [Mixture.of(exact, design, exponents) for exponents in (powers, without)]
+    sampled = [
+        _sample(settings, start, one, trials, key.child(name))
+        for name, one in (("with", powers), ("without", without))
+    ]
+    line = (
+        _Line.through(
+            settings, start, [draws[k] for draws in sampled for k in range(_SEARCHES)], key.child("line")
+        )
+        if settings.debias
+        else None
     )
-
-
-def decide(present: PerDraw, absent: PerDraw, claimed: float, trials: int, confidence: float) -> Attack:
-    """Choose thresholds on one half of the copies, count on the other: the interval stays honest."""
+    crosses, squares = [], []
+    for name, draws in zip(("with", "without"), sampled, strict=True):
+        for k, draw in enumerate(draws):
+            own = key.child(name).child("copy").child(k)
+            released = Corrected(draw, False, 0) if line is None else line.correct(draw, own)
+            response = base.response(predict_copies(settings, start, [released], key=own)[0])
+            crosses.append(design.matrix.T @ response)
+            squares.append(float(response @ response))
+    copies = _Copies(design.matrix.T @ design.matrix, np.array(crosses), np.array(squares), design.records)
+    ratios = copies.log_density(rivals[0]) - copies.log_density(rivals[1])
+    truths = [np.append(draw["beta"], np.log(draw["sigma"])) for draws in sampled for draw in draws]
     half = trials // 2
-    candidates = np.quantile(np.concatenate([present[:half], absent[:half]]), np.linspace(0.02, 0.98, 49))
-    best: tuple[float, float, bool] = (-np.inf, 0.0, True)
-    for cut in candidates:
-        for upward in (True, False):
-            hit, miss = _rates(present[:half], absent[:half], float(cut), upward)
-            score = np.log((hit + 1) / (half + 2)) - np.log((miss + 1) / (half + 2))
-            best = max(best, (float(score), float(cut), upward))
-    hits, misses = _rates(present[half:], absent[half:], best[1], best[2])
+    first = np.r_[:half, trials : trials + half]
+    guess = _regress(copies.least_squares(), np.array(truths), first)
+    places = Draws(np.ascontiguousarray(guess[:, :-1]), np.exp(guess[:, -1]))
+    losses = rivals[0].log_density(places) - rivals[1].log_density(places)
+    tests = np.array([ratios, losses]).reshape(2, 2, trials)
+    made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
+    found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
+    return replace(found, made=f" ({made})" if made else "")
+
+
+def _sample(
+    settings: Settings, start: Start, powers: Sequence[PerRecord], trials: int, key: Key
+) -> list[Parameters]:
+    """Draws of the weighted posterior, of each set of powers in turn."""
+    parts = [
+        settings.model.sample(
+            start.design, power, draws=-(-trials // len(powers)), key=key.child("draws").child(k)
+        )
+        for k, power in enumerate(powers)
+    ]
+    return [public_draw(parts[k % len(parts)].parameters, k // len(parts)) for k in range(trials)]
+
+
+@dataclass(frozen=True, repr=False)
+class _Line(Confidential):
+    """What a correction does to a draw: a line through some that were corrected, and how far these lie off.
+
+    To correct takes seconds, and an attack needs thousands.
+    """
+
+    settings: Settings
+    start: Start
+    slope: Array
+    off: Array  # residuals, one row per corrected draw
+    settled: float  # share of the searches that settled
+
+    @classmethod
+    def through(cls, settings: Settings, start: Start, draws: Sequence[Parameters], key: Key) -> "_Line":
+        """The line through the corrections of these draws."""
+        found = [correct(public_view(settings, start, draw, key.child(k))) for k, draw in enumerate(draws)]
+        free = require_correctable(settings.model).free
+        pairs = [
+            (free(start.design, draw), free(start.design, one.parameters))
+            for draw, one in zip(draws, found, strict=True)
+            if one.converged
+        ]
+        width = len(pairs[0][0]) if pairs else 0
+        if len(pairs) < width + 2:  # too few to lay a line through: nearly all go out as they are
+            return cls(settings, start, np.zeros((0, 0)), np.zeros((0, 0)), 0.0)
+        before, after = (np.array(side) for side in zip(*pairs, strict=True))
+        known = np.column_stack([np.ones(len(before)), before])
+        slope = np.linalg.lstsq(known, after, rcond=None)[0]
+        return cls(settings, start, slope, after - known @ slope, len(pairs) / len(draws))
+
+    def correct(self, draw: Parameters, key: Key) -> Corrected:
+        """The draw as a correction would probably leave it."""
+        chance, which = key.child("line").stream().uniform(2)
+        if chance >= self.settled:
+            return Corrected(draw, False, 0)
+        model = require_correctable(self.settings.model).stand_in(self.start.design, draw)
+        here = np.append(1.0, model.free(self.start.design, draw)) @ self.slope
+        there = model.within(self.start.design, here + self.off[int(which * len(self.off))])
+        return Corrected(model.natural(self.start.design, there), True, 0)
+
+
+def _regress(seen: Array, meant: Array, first: Array) -> Array:
+    """What is meant by what is seen, by a regression on the first half of the copies."""
+    known = np.column_stack([np.ones(len(seen)), seen])
+    return np.asarray(known @ np.linalg.lstsq(known[first], meant[first], rcond=None)[0])
+
+
+@dataclass(frozen=True, repr=False)
+class _Copies(Confidential):
+    """What a test reads of copies: sums of their responses y, which are sufficient for the model."""
+
+    gram: Array  # Z'Z
+    cross: Array  # Z'y, one row per copy
+    square: PerDraw  # y'y
+    records: int
+
+    def least_squares(self) -> Array:
+        """β̂ and log σ̂, one row per copy."""
+        beta = np.linalg.solve(self.gram, self.cross.T).T
+        left = self.square - (self.cross * beta).sum(axis=1)
+        return np.column_stack([beta, np.log(np.maximum(left, np.finfo(np.float64).tiny)) / 2])
+
+    def log_density(self, rival: Mixture) -> PerDraw:
+        """Of each copy under a mixture, parameters integrated out, up to a common constant."""
+        each = [self._log_density(part) for part in rival.parts]
+        return np.asarray(np.logaddexp.reduce(each, axis=0) - np.log(len(each)))
+
+    def _log_density(self, posterior: Posterior) -> PerDraw:
+        precision = posterior.factor.T @ posterior.factor
+        joint = precision + self.gram
+        shifted = precision @ posterior.mean + self.cross
+        centre = np.linalg.solve(joint, shifted.T).T
+        shape = posterior.shape + self.records / 2
+        moved = self.square + posterior.mean @ precision @ posterior.mean - (centre * shifted).sum(axis=1)
+        return np.asarray(
+            np.log(np.diag(posterior.factor)).sum()
+            - np.linalg.slogdet(joint)[1] / 2
+            + posterior.shape * np.log(posterior.rate)
+            - gammaln(posterior.shape)
+            + gammaln(shape)
+            - shape * np.log(posterior.rate + 0.5 * moved)
+        )
+
+
+def _decide(
+    present: Array, absent: Array, claimed: float, delta: float, trials: int, confidence: float
+) -> Attack:
+    """Choose test and threshold on one half of the copies, count on the other: the interval stays honest.
+
+    One row per test.
+    """
+    half = trials // 2
+    best: tuple[float, int, float, bool] = (-np.inf, 0, 0.0, True)
+    for test, (used, withheld) in enumerate(zip(present, absent, strict=True)):
+        joined = np.concatenate([used[:half], withheld[:half]])
+        for cut in np.quantile(joined, np.linspace(0.02, 0.98, 49)).tolist():
+            for upward in (True, False):
+                hit, miss = _rates(used[:half], withheld[:half], cut, upward)
+                score = np.log((hit + 1) / (half + 2)) - np.log((miss + 1) / (half + 2))
+                best = max(best, (float(score), test, cut, upward))
+    _, test, cut, upward = best
+    hits, misses = _rates(present[test, half:], absent[test, half:], cut, upward)
     rest = trials - half
     error = 1 - confidence
     # One-sided Clopper–Pearson bounds, half the error each: the ratio's lower bound holds with `confidence`.
-    used, withheld = _interval(hits, rest, error / 2), _interval(misses, rest, error / 2)
-    lower = float(np.log(used[0] / withheld[1])) if used[0] > 0 else 0.0
-    upper = float(np.log(used[1] / withheld[0])) if withheld[0] > 0 else float("inf")
+    hit, miss = _interval(hits, rest, error / 2), _interval(misses, rest, error / 2)
+    lower = float(np.log((hit[0] - delta) / miss[1])) if hit[0] > delta else 0.0
+    upper = float(np.log(hit[1] / miss[0])) if miss[0] > 0 else float("inf")
     estimate = float(np.log((hits + 0.5) / (misses + 0.5)))
     return Attack(claimed, max(estimate, 0.0), max(lower, 0.0), max(upper, 0.0), confidence, trials)
 
@@ -174,7 +289,7 @@ def attack_statistics(
         return np.array([log_ratio(released, one, other) for released in fresh])
 
     present, absent = log_ratios(one, key.child("with")), log_ratios(other, key.child("without"))
-    return decide(present, absent, claimed, trials, confidence)
+    return _decide(present[None], absent[None], claimed, recipe.delta, trials, confidence)
 
 
 def _check_trials(trials: int) -> None:

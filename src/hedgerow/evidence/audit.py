@@ -1,13 +1,17 @@
 """Leave-one-out privacy loss: what withholding one outcome does to the posterior (docs/maths.md, "Audit").
 
 With weights fixed the loss of an exact model is known in closed form for every record. With weights
-recomputed the whole procedure is run again without the record's outcome, calibration to the target included
-and on the same random numbers, and the loss is the log ratio of the two posterior densities, both exact.
-For other models both are estimated by importance weights, which cannot certify anything: with weights fixed
-such a loss never exceeds the oscillation over the same draws.
+recomputed the whole procedure is run again without the record's outcome, calibration to the target included,
+and the loss is the log ratio of the two densities that a released draw has. Where the procedure takes random
+numbers both are mixtures over them, estimated from a few (`evidence.without`). For models without a closed
+form losses are estimated by importance weights, which cannot certify anything: with weights fixed such a loss
+never exceeds the oscillation over the same draws.
 
-An audit bounds the loss from below: it looks at the data at hand, at some records and at finitely many draws.
-A loss above the stated price is a finding, and is reported as one.
+Under the Rényi bound losses are what that bound prices: ε at the stated δ, over all parameters and copies and
+in both directions, between the release and what the whole procedure releases without the record.
+
+An audit bounds the loss from below: it looks at the data at hand, at some records and, but for the Rényi
+bound, at finitely many draws. A loss above the stated ε is a finding, and is reported as one.
 """
 
 from collections.abc import Iterator
@@ -17,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, LogLik, PerRecord
+from hedgerow.arrays import Array, Confidential, LogLik, PerRecord
 from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
-from hedgerow.mechanism.calibrate import settle
+from hedgerow.evidence.without import KEYS, Mixture, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.mechanism.importance import Importance, importance
-from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
+from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.scoring import Draws
-from hedgerow.privacy.bounds import EXACT
+from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
+_ROUNDING = 1 + 1e-6  # more than two ways to compute one number differ by
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,9 +52,12 @@ class Audit:
     record: either table may be the real one, but no draw-based statement covers that direction. A table
     that leads to no release without the record's outcome, because it meets no target, has an infinite loss.
     `importance` is there where the model has no closed form: all losses are then estimates.
+
+    Under the Rényi bound (`renyi_delta` is its δ, else None) `fixed` and `recomputed` are ε at that δ of all
+    copies together, in whichever direction is larger, and `reverse` repeats the second.
     """
 
-    epsilon: float  # the price of one copy that losses are held against
+    epsilon: float  # what losses are held against: of one copy, under the Rényi bound of all
     fixed: PerRecord
     delta: PerRecord
     chosen: NDArray[np.int64]
@@ -59,6 +67,8 @@ class Audit:
     importance: Importance | None = None
     recomputed_k: PerRecord | None = None  # Pareto k̂ of the estimates with weights recomputed
     own_weights: bool = False  # each weight depends on its own record alone: recomputing changes nothing
+    keys: int = 1  # sets of random numbers that stand for those of the calibration; 1: it has none, or one
+    renyi_delta: float | None = None
 
     @property
     def kind(self) -> str:
@@ -78,13 +88,13 @@ class Audit:
     @property
     def breaches(self) -> NDArray[np.int64]:
         """Records whose loss exceeded the stated price, with weights fixed or recomputed."""
-        fixed = np.flatnonzero(self.fixed > self.epsilon)
-        return np.union1d(fixed, self.chosen[self.recomputed > self.epsilon])
+        most = self.epsilon * _ROUNDING
+        return np.union1d(np.flatnonzero(self.fixed > most), self.chosen[self.recomputed > most])
 
     @property
     def reverse_breaches(self) -> NDArray[np.int64]:
         """Further records whose loss exceeded it only at draws of the posterior without them."""
-        return np.setdiff1d(self.chosen[self.reverse > self.epsilon], self.breaches)
+        return np.setdiff1d(self.chosen[self.reverse > self.epsilon * _ROUNDING], self.breaches)
 
     def columns(self) -> dict[str, Any]:
         """Tidy columns, one row per record: losses and δ; NaN where weights were not recomputed."""
@@ -96,7 +106,7 @@ class Audit:
             "loss_fixed": self.fixed,
             "delta_fixed": self.delta,
             **dict(zip(("loss_recomputed", "delta_recomputed", "loss_reverse"), again, strict=True)),
-            "breach": (self.fixed > self.epsilon) | (again[0] > self.epsilon),
+            "breach": np.isin(np.arange(len(self.fixed)), self.breaches),
         }
         if self.importance is not None:
             columns |= {"pareto_k": self.importance.pareto_k, "effective_draws": self.importance.effective}
@@ -114,11 +124,17 @@ class Audit:
     def _lines(self) -> Iterator[str]:
         records, found, more = len(self.fixed), len(self.breaches), len(self.reverse_breaches)
         yield f"hedgerow audit (confidential): {self.kind}\n"
-        yield f"  stated price of one copy:           {self.epsilon:.3f}"
+        whose, beside = "of one copy:", ""
+        if self.renyi_delta is not None:
+            whose, beside = "of all copies:", f"  (and losses, at δ = {self.renyi_delta:g})"
+        yield f"  stated ε {whose:27}{self.epsilon:.3f}{beside}"
         yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({records} records)"
         if self.largest_recomputed is not None:
             loss = f"{self.largest_recomputed:.3f}  ({len(self.chosen)} records)"
-            yield f"  largest loss, weights recomputed:   {loss}\n"
+            yield f"  largest loss, weights recomputed:   {loss}"
+            if self.keys > 1:
+                yield f"  randomness of the calibration:      mixed, estimated from {self.keys} sets of it"
+            yield ""
         else:
             why = "for no record"
             if self.own_weights:
@@ -127,9 +143,9 @@ class Audit:
                 why += ": each takes a fit by Markov chain; ask for some with riskiest= or sample="
             yield f"  weights recomputed:                 {why}\n"
         if found:
-            yield f"Finding: the loss about {found} records exceeds the stated price."
+            yield f"Finding: the loss about {found} records exceeds the stated ε."
         else:
-            yield "No loss above the stated price was found."
+            yield "No loss above the stated ε was found."
         if more:
             yield (
                 f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
@@ -166,13 +182,16 @@ def audit(
     epsilon: float | None = None,
     riskiest: int | None = None,
     sample: int | None = None,
+    keys: int | None = None,
 ) -> Audit:
-    """Audit a fit against ε, by default the price of one copy. `key` is the one the procedure ran with.
+    """Audit a fit against ε, by default the one that is claimed. `key` is the one the procedure ran with.
 
     `riskiest` and `sample` count the records for which weights are recomputed: 20 and 10 for the exact
-    models, none for others unless asked for, since every one of them takes fits by Markov chain.
+    models, none for others unless asked for, since every one of them takes fits by Markov chain. `keys`
+    counts the sets of random numbers that stand for those of the calibration, where it has any: 4 for the
+    exact models, which takes 4 times as long, and the release's own alone for others.
     """
-    model, epsilon = settings.model, outcome.epsilon if epsilon is None else epsilon
+    model, epsilon = settings.model, claimed_epsilon(settings, outcome) if epsilon is None else epsilon
     closed = isinstance(model, Regression)
     own_weights = start.fit is None
     if own_weights and (riskiest or sample):
@@ -184,19 +203,34 @@ def audit(
     others = (_SAMPLE if closed else 0) if sample is None else sample
     if not all(is_count(count) and count >= 0 for count in (first, others)):
         raise SettingError(f"riskiest and sample must be counts, got {riskiest!r} and {sample!r}.")
+    if keys is not None and (not is_count(keys) or keys < 1 or (keys > 1 and not closed)):
+        raise SettingError(f"keys must be a count from 1 up, for exact models alone; got {keys!r}.")
     fixed, delta = _fixed(outcome, epsilon)
+    if settings.bound == RENYI:
+        neighbours = RENYI.neighbours(outcome.pricing.withheld)
+        fixed = neighbours.by_record(delta=settings.delta, copies=settings.copies)
     chosen = _choose(start, fixed, first, others, key.child("audit"))
+    again, powers = [key], [outcome.fit.power]
+    if len(chosen) and isinstance(model, Regression):
+        again, powers = keys_and_powers(
+            settings, start, outcome.fit.power, key=key, keys=KEYS if keys is None else keys
+        )
+        audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
     rows = []
-    for record in chosen:
-        try:
-            power = powers_without(settings, start, int(record), key=key)
-        except CalibrationError:  # that no release comes of it tells the two tables apart
-            rows.append((np.inf, 1.0, np.inf if closed else np.nan))
-            continue
-        if isinstance(model, Regression):
-            rows.append(_exact_again(model, outcome, power, epsilon, key.child("audit").child(int(record))))
+    for record in chosen.tolist():
+        others, refused = [], 0
+        for one in again:
+            try:
+                others.append(powers_without(settings, start, record, key=one))
+            except CalibrationError:
+                refused += 1
+        if refused:  # that no release comes of it tells the two tables apart
+            rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
+        elif isinstance(model, Regression):
+            other = Mixture.of(model, start.design, others)
+            rows.append(audited.against(other, key.child("audit").child(record)))
         else:
-            rows.append(_estimated_again(outcome, power, epsilon))
+            rows.append(_estimated_again(outcome, others[0], epsilon))
     losses, deltas, last = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,
@@ -209,14 +243,9 @@ def audit(
         importance=None if closed else outcome.pricing.importance,
         recomputed_k=None if closed else last,
         own_weights=own_weights,
+        keys=len(powers),
+        renyi_delta=settings.delta if settings.bound == RENYI else None,
     )
-
-
-def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -> PerRecord:
-    """The powers that the whole procedure gives when one outcome is withheld, on the same random numbers."""
-    present = np.arange(start.design.records) != record
-    again = begin(settings.model, start.table, start.design, draws=settings.draws, key=key, present=present)
-    return power_of(settings, settle(settings, again, key=key).weighted)
 
 
 def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
@@ -230,18 +259,29 @@ def _fixed(outcome: Outcome, epsilon: float) -> tuple[PerRecord, PerRecord]:
     return EXACT.by_record(replace(withheld, constant=constant)), delta
 
 
-def _exact_again(
-    model: Regression, outcome: Outcome, power: PerRecord, epsilon: float, key: Key
-) -> tuple[float, float, float]:
-    """max |L|, δ(ε) and the reverse max |L| against the posterior with these powers, in closed form."""
-    fit = outcome.fit
-    draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
-    posterior, other = model.posterior(fit.design, fit.power), model.posterior(fit.design, power)
-    here = posterior.log_density(draws) - other.log_density(draws)
-    fresh = other.draw(len(draws), key)
-    there = posterior.log_density(fresh) - other.log_density(fresh)
-    delta = float(max(_excess(here, epsilon), _excess(-there, epsilon)))
-    return float(np.abs(here).max()), delta, float(np.abs(there).max())
+@dataclass(frozen=True, repr=False)
+class _Audited(Confidential):
+    """What is released, and what its losses are held against."""
+
+    settings: Settings
+    outcome: Outcome
+    epsilon: float
+    released: Mixture
+
+    def against(self, other: Mixture, key: Key) -> tuple[float, float, float]:
+        """The loss, δ(ε) and the loss in reverse, beside what would be released without the record."""
+        settings, fit = self.settings, self.outcome.fit
+        own = Draws(fit.parameters["beta"], fit.parameters["sigma"])
+        parts = len(self.released.parts)
+        draws = own if parts == 1 else self.released.draw(fit.draws, key.child("released"))
+        here = self.released.log_density(draws) - other.log_density(draws)
+        fresh = other.draw(fit.draws, key)
+        there = self.released.log_density(fresh) - other.log_density(fresh)
+        delta = float(max(_excess(here, self.epsilon), _excess(-there, self.epsilon)))
+        if settings.bound == RENYI:
+            loss = self.released.epsilon(other, delta=settings.delta, copies=settings.copies)
+            return loss, delta, loss
+        return float(np.abs(here).max()), delta, float(np.abs(there).max())
 
 
 def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:

@@ -1,6 +1,7 @@
 """The mechanism: fit, risk, weights, refit, price, calibrate, copies. Confidential values pass through here.
 
 Read in this order: `steps` (the procedure), `fit` (draws of a weighted posterior), `price` (what they cost),
-`importance` (the posterior without a record, by weighing draws), `calibrate` (the scale that meets a target),
-`copies` (the random numbers behind predictions), `debias` (undoing the bias of the weights).
+`importance` (the posterior without a record, by weighing draws), `planned` (a weight that no outcome moves),
+`calibrate` (the scale that meets a target), `copies` (the random numbers behind predictions), `debias`
+(undoing the bias of the weights).
 """

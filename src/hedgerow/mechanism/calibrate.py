@@ -18,9 +18,11 @@ import numpy as np
 
 from hedgerow.arrays import Confidential
 from hedgerow.errors import CalibrationError, UnscoredError
-from hedgerow.mechanism.steps import Outcome, Start, Weighted, run, weigh
+from hedgerow.mechanism.steps import FITTING, Outcome, Start, Weighted, run, weigh
 from hedgerow.privacy.bounds import LIPSCHITZ, Bound
 from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.weights import PlannedWeights
+from hedgerow.progress import phase
 from hedgerow.randomness import Key
 
 _TOLERANCE = 0.002  # relative width at which the search for the scale stops
@@ -32,6 +34,7 @@ _AIM = 0.985  # search for a little less than the target: fresh draws differ, an
 # of them, so that it does not depend on the data, and one far draw does not shrink the scale for good.
 LADDER = (1.0, 0.985, 0.96, 0.93, 0.89, 0.83, 0.75, 0.6)
 TRIES = len(LADDER)
+_CALIBRATING = "calibrating"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +54,14 @@ def settle(settings: Settings, start: Start, *, key: Key, near: float | None = N
     return calibrate(settings, start, weighted, target=settings.target, key=key, near=near)
 
 
+def expected_fits(settings: Settings) -> dict[str, int]:
+    """About how many fits `begin` and `finish` take, by phase: of a search, what it mostly takes."""
+    planned = isinstance(settings.weights, PlannedWeights)
+    search = settings.target is not None and settings.standard.weighted and not planned
+    return {FITTING: 1, _CALIBRATING: 10 if search else 1}
+
+
+@phase(_CALIBRATING)
 def finish(settings: Settings, start: Start, *, key: Key) -> tuple[Outcome, float]:
     """The priced fit that is released, and the scale of its weights."""
     settled = settle(settings, start, key=key)
@@ -122,10 +133,12 @@ def calibrate(
 ) -> Settled:
     """A certified fit that the bound prices at the target at most; `near` is a guess at the scale."""
     bound = settings.bound
-    if not settings.standard.weighted:
+    planned = isinstance(settings.weights, PlannedWeights)
+    if planned or not settings.standard.weighted:
         outcome = run(settings, start, weighted, key=key.child("certify").child(1), tries=TRIES)
         if outcome.certified > target:
-            raise CalibrationError(_unreachable(bound, target, outcome.certified, scalable=False))
+            remedy = _REFUSED if planned else _UNSCALABLE
+            raise CalibrationError(_unreachable(bound, target, outcome.certified, remedy))
         return Settled(weighted, 1.0, outcome)
 
     def price_at(scale: float) -> float:
@@ -151,13 +164,19 @@ def calibrate(
     )
 
 
-def _unreachable(bound: Bound, target: float, smallest: float, *, scalable: bool = True) -> str:
-    remedy = (
-        "Use more records, a shorter formula, fewer rare categories, a less vague prior, another range or "
-        "fewer copies."
-        if scalable
-        else "Unweighted has no weights to scale down: use ADP() or a range standard."
-    )
+_SCALABLE = (
+    "Use more records, a shorter formula, fewer rare categories, a less vague prior, another range or fewer "
+    "copies."
+)
+_UNSCALABLE = "Unweighted has no weights to scale down: use ADP() or a range standard."
+_REFUSED = (
+    "The weight was planned for tables that the model describes, and is not scaled down for others: a scale "
+    "that follows the data gives them away. Without a look at this figure: a family with heavier tails, a "
+    "larger ε, or Strict(box)."
+)
+
+
+def _unreachable(bound: Bound, target: float, smallest: float, remedy: str = _SCALABLE) -> str:
     return (
         f"The target ε = {target:g} {bound.priced_for} cannot be met; the smallest ε reached is "
         f"{smallest:.3g} (computed from the data: confidential). {remedy}"

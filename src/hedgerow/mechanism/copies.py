@@ -17,11 +17,15 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Inverting, Model, Parameters
+from hedgerow.models.correctable import StandIn
 from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.threads import one_blas_thread
 
 _BELOW_ONE = 1 - 2.0**-53
+_CORRECTING = "correcting"
 
 
 def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> tuple[Corrected, ...]:
@@ -32,11 +36,24 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
     if not settings.debias:
         return tuple(Corrected(draw, False, 0) for draw in draws)
     keys = (key.child("correct").child(number) for number in range(len(draws)))
-    return tuple(
-        correct(public_view(settings, start, draw, one)) for draw, one in zip(draws, keys, strict=True)
-    )
+    corrected: list[Corrected] = []
+    with job(expected_corrections(settings)), phase(_CORRECTING):
+        for draw, one in zip(draws, keys, strict=True):
+            corrected.append(correct(public_view(settings, start, draw, one)))
+            foresee(len(corrected) / len(draws))
+    return tuple(corrected)
 
 
+def expected_corrections(settings: Settings) -> dict[str, int]:
+    """About how many fits `released_draws` takes, for its phase; none where nothing is corrected."""
+    if not settings.debias:
+        return {}
+    tables = getattr(settings.model, "tables", StandIn.tables)
+    each = 1 if settings.target is None else 5  # fits a table: the plain one, then a search from a good guess
+    return {_CORRECTING: settings.copies * tables * 2 * each}  # in two steps, as a rule
+
+
+@one_blas_thread()
 def predict_copies(
     settings: Settings, start: Start, released: Sequence[Corrected], *, key: Key
 ) -> list[PerRecord]:

@@ -27,6 +27,7 @@ from hedgerow.privacy.weights import FixedWeights, Reweighted, Weights
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+from hedgerow.threads import one_blas_thread
 
 T = TypeVar("T")
 
@@ -147,6 +148,7 @@ def public_draw(parameters: Parameters, draw: int) -> Parameters:
     return MappingProxyType({name: np.array(values[draw], copy=True) for name, values in parameters.items()})
 
 
+@one_blas_thread()
 def correct(public: Public) -> Corrected:
     """θ_c, or θ itself by a fixed rule where the search does not settle. A function of `public` alone."""
     design, search = public.design, public.search

@@ -12,8 +12,10 @@ from hedgerow.models import reductions
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.progress import count_fit
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.threads import one_blas_thread
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +104,7 @@ def _check_finite(finite: Mask) -> None:
         )
 
 
+@one_blas_thread()
 def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key) -> Fit:
     """Sample the posterior in which record i's likelihood is raised to power_i."""
     sample = model.sample(design, power, draws=draws, key=key)
@@ -110,4 +113,5 @@ def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key)
             f"The {model.name} model gave draws that are not finite. The outcome or a predictor may span too "
             "many orders of magnitude: rescale it, or give a prior in its units."
         )
+    count_fit()
     return Fit(model, design, power, sample.parameters, sample.health, sample.influence)

@@ -9,12 +9,14 @@ an audit or an attack asks what that one changed, and simulated ones when a corr
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
+from hedgerow.mechanism.planned import planned_weight
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
@@ -24,9 +26,12 @@ from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.progress import phase
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+
+FITTING = "fitting"
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +71,7 @@ class Outcome(Confidential):
     certified: float  # what the target is compared with, and the statement holds for; at least epsilon
 
 
+@phase(FITTING)
 def begin(
     model: Model, table: Table, design: Design, *, draws: int, key: Key, present: RecordMask | None = None
 ) -> Start:
@@ -117,7 +123,7 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
         return second.absolute(part, interval)[rows]
 
     risk = Risk(start.risk.low[rows], start.risk.high[rows])
-    evidence = Evidence(risk, values[rows], table, refit)
+    evidence = Evidence(risk, values[rows], table, refit, partial(planned_weight, settings, start.design))
     return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
 
 

@@ -68,6 +68,35 @@ class Posterior:
             dtype=np.float64,
         )
 
+    def divergences(self, other: "Posterior", orders: Array) -> Array:
+        """Rényi's D_o of this posterior from another, at each order; infinite where it does not exist.
+
+        Both are of one exponential family: with η its natural parameter and A the log normaliser,
+        (o − 1) D_o = A(o η − (o − 1) η') − o A(η) + (o − 1) A(η'). In coordinates that make this precision
+        the identity and the other's diagonal, nothing is subtracted that is nearly equal.
+        """
+        o, more = orders, orders - 1
+        beside = solve_triangular(self.factor, other.factor.T, trans=1).T
+        precision, turn = np.linalg.eigh(beside.T @ beside)
+        apart = turn.T @ (self.factor @ (other.mean - self.mean))
+        mixed = o[:, None] - more[:, None] * precision
+        shape = o * self.shape - more * other.shape
+        with np.errstate(all="ignore"):
+            lost = (more * o)[:, None] * precision * apart**2 / mixed
+            rate = o * self.rate - more * other.rate - lost.sum(axis=1) / 2
+            spread = np.log(mixed) + more[:, None] * np.log(precision)
+            found = (
+                gammaln(shape)
+                - o * gammaln(self.shape)
+                + more * gammaln(other.shape)
+                - shape * np.log(rate)
+                + o * self.shape * np.log(self.rate)
+                - more * other.shape * np.log(other.rate)
+                - spread.sum(axis=1) / 2
+            ) / more
+        exists = (mixed > 0).all(axis=1) & (shape > 0) & (rate > 0)
+        return np.where(exists, found, np.inf)
+
 
 Places = NDArray[np.intp]
 Left = tuple[float, float, float]  # h, r² and b where a record's neighbour is fitted without it

@@ -81,9 +81,7 @@ class Prior:
             elif is_intercept(design, j):
                 mean[j], deviation[j] = self.intercept
             else:
-                column = design.matrix[:, j]
-                reach = float(np.abs(column - column.mean()).max()) or float(np.abs(column).max())
-                mean[j], deviation[j] = self.slope[0] / reach, self.slope[1] / reach
+                mean[j], deviation[j] = self.slope[0] / design.reach[j], self.slope[1] / design.reach[j]
         return mean, deviation / self.residual
 
 

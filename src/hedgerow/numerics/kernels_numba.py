@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -554,6 +555,12 @@ def _fixed(array: Array) -> Array:
     return view
 
 
+@cache
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay, since starting them takes milliseconds; a fork, which ends them, gets its own."""
+    return ThreadPoolExecutor(workers)
+
+
 def _spread(kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple[Array, ...]) -> None:
     """Run a kernel over all records, in whole blocks shared out between threads."""
     arguments = *(_fixed(x) if isinstance(x, np.ndarray) else float(x) for x in inputs), *outputs
@@ -566,9 +573,8 @@ def _spread(kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple
             kernel(first, last, *arguments)
         return
     kernel(0, 0, *arguments)  # compiles once, before the threads would all try
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(lambda task: kernel(*task, *arguments), tasks):
-            pass
+    for _ in _pool(workers, os.getpid()).map(lambda task: kernel(*task, *arguments), tasks):
+        pass
 
 
 def _slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
@@ -650,3 +656,17 @@ def renyi_least(
     inputs = (share, spread, orders, squared, shape, rate, conversion, copies)
     _spread(_renyi_least, inputs, (epsilon, place, reverse))
     return epsilon, place, reverse
+
+
+def compile_all() -> None:
+    """Compile every kernel, or load it from numba's cache: at set-up, so that no first fit waits for it."""
+    ones, draws, orders = np.ones(2 * BLOCK), np.ones(4), np.array([2.0, 3.0])
+    interval = (-ones, ones)
+    for width in (1, 3):  # one slope has a kernel of its own
+        density_extremes(np.ones((ones.size, width)), ones, np.ones((4, width)), draws)
+    one = np.ones((ones.size, 1)), ones, *interval, np.ones((4, 1)), draws
+    conditional_extremes(*one)
+    combined_extremes(*one, ones, ones)
+    mean_mass(*one)
+    renyi_divergences(ones, ones, ones, ones, ones, (2.0, 3.0))
+    renyi_least(ones, ones, ones, ones, ones, orders, orders, 1)

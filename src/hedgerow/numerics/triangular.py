@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.threads import one_blas_thread
 
 ROWS = 65_536  # rows factored at a time: tens of MB at most, and the merge costs next to nothing
 
@@ -23,6 +24,7 @@ def _factor(rows: Array) -> Array:
     return np.asarray(R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None], dtype=np.float64)
 
 
+@one_blas_thread()
 def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Array | None = None) -> Array:
     """The (p+1) × (p+1) upper-triangular R of [√A Z, √A y], A = diag(power), streamed over blocks of rows.
 
@@ -47,6 +49,7 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
     return R
 
 
+@one_blas_thread()
 def leverages(Z: Array, R: Array) -> PerRecord:
     """z_i'(R'R)⁻¹z_i for the leading p × p part of R, streamed; times the power, near 1 for a lone record."""
     columns = Z.shape[1]

@@ -239,13 +239,13 @@ class Renyi(Bound):
         return priced.neighbours is not None
 
     def by_record(self, priced: Priced) -> PerRecord:
-        return self._neighbours(priced).by_record(delta=priced.delta)
+        return self.neighbours(priced).by_record(delta=priced.delta)
 
     def epsilon(self, priced: Priced) -> float:
         return self.total(priced, 1)
 
     def total(self, priced: Priced, copies: int) -> float:
-        return self._neighbours(priced).epsilon(delta=priced.delta, copies=copies)
+        return self.neighbours(priced).epsilon(delta=priced.delta, copies=copies)
 
     def certified(self, priced: Priced, copies: int, pilot: Callable[[], Extremes]) -> float:
         return self.total(priced, copies)
@@ -261,7 +261,8 @@ class Renyi(Bound):
         one = copies == 1
         return Shares((epsilon if one else None, epsilon), (asked if one else None, asked))
 
-    def _neighbours(self, priced: Priced) -> Neighbours:
+    def neighbours(self, priced: Priced) -> Neighbours:
+        """The pairs of posteriors that are priced."""
         if priced.neighbours is None:
             raise SettingError("This neighbour has no closed form, so there is no Rényi price.")
         return priced.neighbours

@@ -77,7 +77,9 @@ class Guarantee:
             uncertified=uncertified,
             kept=tuple(kept),
             corrected=corrected,
-            if_recomputed=caveat_if_recomputed(settings.weights) if standard.weighted else "",
+            if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
+            if standard.weighted
+            else "",
         )
 
     @property

@@ -20,11 +20,12 @@ from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import Prior
-from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, Bound, bound_named, per_copy
+from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
+from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
-from hedgerow.privacy.weights import LinearWeights, Weights, as_weights
+from hedgerow.privacy.weights import LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
@@ -155,6 +156,8 @@ class Settings(Terms):
             )
         for name, value in made.items():
             object.__setattr__(self, name, value)
+        if isinstance(self.weights, PlannedWeights) and standard.weighted:
+            self._require_planned()
         if self.declared is not None:
             if not isinstance(self.declared, Declared):
                 raise SettingError(
@@ -191,6 +194,15 @@ class Settings(Terms):
         """What values the outcome may take. Noisy statistics refuse none: what is no number is withheld."""
         return self.model.domain if self.noisy is None else replace(self.model.domain, usable=_is_number)
 
+    def _require_planned(self) -> None:
+        """A planned weight is one that meets a Rényi price with x_i withheld."""
+        if self.bound != RENYI or self.standard.neighbour != WITHHELD or self.epsilon is None:
+            raise SettingError(
+                "PlannedWeights, which preset='recommended' takes, are planned for ADP() with a target "
+                f"under bound='renyi'; got {self.standard.label} with epsilon={self.epsilon!r} and "
+                f"bound='{self.bound}'. Give weights of your own (weights=, --weights)."
+            )
+
     @property
     def written_as(self) -> Declared | None:
         """What copies are written as; None: in the confidential column's own type.
@@ -222,7 +234,8 @@ class Settings(Terms):
         own = sorted({"bound", "weights"} & set(said))
         if isinstance(standard, Bounded) and own:
             raise SettingError(f"{standard.label} has its own bound and weights; leave out {', '.join(own)}.")
-        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, copies=copies, given=said)
+        given = {*said, "weights", "bound"} if isinstance(standard, Bounded) else set(said)
+        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, given=given)
         if getattr(standard, "by_statistics", False):  # whatever a preset says of weights, there are none
             filled = {name: value for name, value in filled.items() if name in ("sampling", "draws")}
         chosen: dict[str, Any] = filled | said

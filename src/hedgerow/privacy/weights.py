@@ -15,6 +15,10 @@ from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
 
+def _no_plan(refused: float) -> float:
+    raise SettingError("PlannedWeights plan with predictors and a target, and here are none.")
+
+
 @dataclass(frozen=True, repr=False)
 class Evidence:
     """What weights may be built from."""
@@ -23,6 +27,7 @@ class Evidence:
     values: PerRecord
     table: Table
     refit: Callable[[PerRecord], PerRecord]  # weights → by-record bound max_s |d_i| after a weighted fit
+    plan: Callable[[float], float] = _no_plan  # chance of a refusal → one weight for all, without the outcome
 
 
 class Weights(ABC):
@@ -131,6 +136,29 @@ class ScalarWeights(Weights):
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         return np.full(len(evidence.values), self.value)
+
+
+@dataclass(frozen=True)
+class PlannedWeights(Weights):
+    """One weight for all, planned from the predictors and the target: the outcome plays no part in it.
+
+    The largest weight at which a table that the model describes is priced above the target with at most the
+    chance `refused`. Such a table leads to no release, since the weight is not scaled down for it: a scale
+    that follows the data would give away more than the target allows (docs/honesty.md). For exact models and
+    ADP under bound="renyi".
+    """
+
+    refused: float = 0.05
+    joint: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.refused) or not 0 < self.refused < 1:
+            raise SettingError(
+                f"PlannedWeights: refused must lie between 0 and 1, got {self.refused!r}; 0.05 is usual."
+            )
+
+    def alpha(self, evidence: Evidence) -> PerRecord:
+        return np.full(len(evidence.values), evidence.plan(self.refused))
 
 
 @dataclass(frozen=True)
@@ -279,13 +307,19 @@ def moves_with_everyone(weights: Weights) -> bool:
     return isinstance(weights, LinearWeights | InverseWeights)
 
 
-def caveat_if_recomputed(weights: Weights) -> str:
+def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
     """What a price under the sharper bounds leaves open, since it holds weights fixed; in words.
 
-    Empty for weights that do not depend on other records (docs/weights.md, "What the audit says").
+    `scaled` says that weights are scaled to a target. Empty for weights that depend on no other record, not
+    even through their scale (docs/weights.md, "What the audit says").
     """
     if not weights.joint:
-        return ""
+        if not scaled or isinstance(weights, PlannedWeights):
+            return ""
+        return (
+            "The scale of the weights is computed from all records, to meet the target. Computed anew "
+            "without one record, the loss can exceed ε; in simulations it was seen to."
+        )
     if moves_with_everyone(weights):
         return write_caveat("C14")
     return write_caveat("C15" if isinstance(weights, IdentificationWeights) else "C16")

@@ -23,11 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.mechanism.calibrate import expected_fits
+from hedgerow.mechanism.copies import expected_corrections
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
+from hedgerow.progress import job
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
@@ -44,6 +47,7 @@ Progress = Callable[[str], None]
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
 _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
+_NOTHING_DONE = "Nothing was written or spent."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
@@ -78,7 +82,8 @@ def make_release(
             "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."
         )
     tell("reading")
-    prepared = prepare(plan)
+    with _before_spending():
+        prepared = prepare(plan)
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
@@ -89,10 +94,12 @@ def make_release(
         account |= {"new_dataset": new_dataset}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
-        with _noting() as notes:
-            _warn_of_units(prepared)
-            synth = prepared.fit()
-        sample = synth.sample()
+        expected = expected_fits(plan.settings) | expected_corrections(plan.settings)
+        with _before_spending(), job(expected):
+            with _noting() as notes:
+                _warn_of_units(prepared)
+                synth = prepared.fit()
+            sample = synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
@@ -112,8 +119,9 @@ def make_release(
                 draft.seal()
                 ledger.begin_publishing(release, certificate=certificate.digest)
                 draft.publish()
-            except BaseException:
-                _undo(draft, ledger, release)
+            except BaseException as error:
+                if _undo(draft, ledger, release):
+                    error.add_note(_NOTHING_DONE)
                 raise
             try:
                 ledger.confirm(release, certificate=certificate.digest)
@@ -180,8 +188,21 @@ def _count_released(ledger: Ledger, asked: Mapping[str, Any]) -> int:
     return len({entry.release for entry in rows if entry.event in ("publishing", "released")} - void)
 
 
-def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
-    """After a failure: the spend given back and no draft, unless the copies are out or may be."""
+@contextmanager
+def _before_spending() -> Iterator[None]:
+    """Tells whoever stops it here, by a note of the exception, that nothing was done."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(_NOTHING_DONE)
+        raise
+
+
+def _undo(draft: Draft, ledger: Ledger, release: str) -> bool:
+    """After a failure: the spend given back and no draft, unless the copies are out or may be.
+
+    Says whether nothing is left of it.
+    """
     try:
         state = ledger.state(release)
         if state in CLOSING:  # by somebody else, before it could be published
@@ -189,8 +210,10 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> None:
         elif state is not None:
             note = "hedgerow: the release failed, and its draft was removed unseen"
             ledger.settle(release, "void", note=note, draft=draft)
+        return state not in CLOSING
     except HedgerowError as error:
         _warn(f"Entry {release} could not be undone: {error} See: hedgerow ledger list")
+        return False
 
 
 def list_assumptions(prepared: Prepared) -> list[Assumption]:

@@ -70,7 +70,9 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         standards["strict"] = plan.settings.noisy
     progress("fitting")
     asked = plan.settings
-    own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
+    own: dict[str, Any] = {}
+    if not isinstance(asked.standard, Bounded):
+        own = {"weights": asked.weights, "bound": asked.bound}
     told = {"bound"} if asked.bound.takes_delta else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     run = partial(

@@ -11,6 +11,7 @@ The matrix is finite, of full rank and made of public columns only; `formula` sa
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,15 @@ class Design:
 
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
-        return replace(self, values=values)
+        other = replace(self, values=values)
+        vars(other)["reach"] = self.reach
+        return other
+
+    @cached_property
+    def reach(self) -> NDArray[np.float64]:
+        """How far each column of the matrix goes from its own mean; from 0, if it is constant."""
+        centred = (np.abs(column - column.mean()).max() or np.abs(column).max() for column in self.matrix.T)
+        return np.array(list(centred))
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""

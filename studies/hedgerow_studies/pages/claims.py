@@ -19,7 +19,7 @@ from hedgerow.privacy.strict import Bounded
 
 PAGE = Path("docs/claims.md")
 DRAWS, EFFECTIVE = 1000, 400
-WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # those of the recommended preset at ε = 2
+WEIGHTS = hr.CapWeights(2.0, risk="oscillation")  # weights that are computed from the fit
 RADIUS = hr.Radius(0.4, 1.8)
 LIMITS = (1.0, 1e6)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}

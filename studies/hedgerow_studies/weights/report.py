@@ -1,4 +1,4 @@
-"""What the study of weights shows: Markdown tables, where ours meets Unweighted, and the two pictures."""
+"""What the study of weights shows: Markdown tables, where the cap meets Unweighted, and a picture."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,19 +11,12 @@ import pandas as pd
 from hedgerow.advice.candidates import CORRECTED, METHODS, PLAIN, SMOOTH, usual
 from hedgerow_studies import bias
 from hedgerow_studies.weights import study
-from hedgerow_studies.weights.study import OURS, PAPER, SAMPLES, SIZES, STRICT, UNWEIGHTED
+from hedgerow_studies.weights.study import OURS, SAMPLES, SIZES, UNWEIGHTED
 from hedgerow_studies.work import processors
 
 _MARKS = "osv^D<>PX*"
 CLOSE = 1.1  # a mean within a tenth of Unweighted's has reached it
 _STATISTICS = {"ecdf_max": "ECDF maximum", "log_q90": "error of log Q90"}
-_COLOURS = {PAPER: "#E69F00", OURS: "#0072B2", STRICT: "#009E73"}
-_METHODS = {PAPER: PLAIN, OURS: SMOOTH, STRICT: SMOOTH}
-_WORDS = {
-    PAPER: "the paper's: linear weights, not corrected\n(draw-based and local; ε bounds 2Δ)",
-    OURS: "ours: cap on oscillation, corrected, stratified\n(draw-based and local; ε bounds the oscillation)",
-    STRICT: "strict mode, corrected, stratified\n(ε-differential privacy over a public box)",
-}
 
 
 def write_report(
@@ -48,8 +41,6 @@ def write_report(
     summary = json.dumps(ratios(rows).to_dict("records"), indent=1, ensure_ascii=False)
     (out / "weights.json").write_text(summary + "\n", encoding="utf-8")
     picture(rows, out / "weights.png")
-    if not quick:
-        headline(rows, out / "headline.png")
     return markdown
 
 
@@ -190,43 +181,3 @@ def picture(rows: pd.DataFrame, path: Path) -> None:
     panels[0].set_ylabel("ECDF maximum over Unweighted's")
     panels[0].legend(frameon=False, fontsize=7.5)
     figure.savefig(path, dpi=110, metadata={"Software": None})
-
-
-def headline(rows: pd.DataFrame, path: Path, records: int = 2000) -> None:
-    """ε against the ECDF maximum at one size: the paper's setting, ours, strict mode, and Unweighted."""
-    from matplotlib.figure import Figure
-
-    rows = rows[(rows["records"] == records) & (rows["errors"] == "normal")]
-    figure = Figure(figsize=(8.5, 5.4), layout="constrained")
-    axes = figure.subplots()
-    rows = rows.assign(epsilon=rows["epsilon"].astype(np.float64))
-    for label, colour in _COLOURS.items():
-        by = rows[(rows["candidate"] == label) & (rows["method"] == _METHODS[label])].groupby("epsilon")
-        means, errors = by["ecdf_max"].mean(), by["ecdf_max"].sem()
-        axes.errorbar(means.index, means, yerr=errors, fmt="o-", color=colour, label=_WORDS[label], capsize=2)
-        worst = by["loss_recomputed"].max().astype(np.float64)
-        broken = means[worst > 1]
-        axes.plot(broken.index, broken, "o", color=colour, markerfacecolor="white", zorder=5)
-    plain = rows[(rows["candidate"] == UNWEIGHTED) & (rows["method"] == PLAIN)]["ecdf_max"]
-    smooth = rows[(rows["candidate"] == UNWEIGHTED) & (rows["method"] == SMOOTH)]["ecdf_max"]
-    axes.axhline(
-        plain.mean(), color="#666666", label="Unweighted (no target; ε ≈ 28 as 2Δ, 1.5 as oscillation)"
-    )
-    axes.axhline(smooth.mean(), color="#666666", linestyle=":", label="Unweighted, stratified")
-    ticks = [0.1, 0.2, 0.5, 1, 2, 4, 8]
-    axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(
-        "ε of one copy, each under its own bound: equal ε on different lines are NOT the same claim\n"
-        "(open dots: an audit that recomputed the weights without a record found a loss above ε)"
-    )
-    axes.set_ylabel("largest difference of the empirical\ndistribution functions (less is better)")
-    axes.set_title(
-        f"The paper's simulation, n = {records}: mean over samples ± a standard error", fontsize=11
-    )
-    axes.grid(linewidth=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8.5)
-    figure.savefig(path, dpi=120, metadata={"Software": None})

@@ -51,8 +51,8 @@ class Cell:
 def cells(*, quick: bool = False) -> list[Cell]:
     """All that there is to compute, sample by sample, so that an unfinished run is balanced.
 
-    Every candidate at every size and target, and under t3 errors at one; then further samples for the three
-    lines of the headline picture and for where ours meets Unweighted.
+    Every candidate at every size and target, and under t3 errors at one; then further samples for three of
+    them and for where the cap meets Unweighted.
     """
     labels = [one.label for one in usual(1.0, box=bias.BOX)]
     if quick:

@@ -193,6 +193,7 @@ WEIGHTS, AnyWeights = _kinds(
         weights.InverseWeights,
         weights.CapWeights,
         weights.ScalarWeights,
+        weights.PlannedWeights,
         weights.IdentificationWeights,
         weights.Reweighted,
     ),

@@ -1,0 +1,114 @@
+"""The procedure with and without one outcome: what an audit and an attack compare. Confidential.
+
+Withholding an outcome runs the whole procedure again, calibration to the target included. Where that takes
+random numbers of its own (risks read off draws, a scale searched for on draws), what is released is a draw
+from a mixture over them: a few sets of them stand for all, the same ones on both sides. Where it takes none,
+as with equal weights and a price without draws, one is enough, and nothing is left to estimate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord, RecordMask
+from hedgerow.errors import CalibrationError
+from hedgerow.mechanism.calibrate import settle
+from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
+from hedgerow.models.exact import Posterior, Regression
+from hedgerow.numerics.renyi import ORDERS, least_epsilon
+from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.bounds import LIPSCHITZ
+from hedgerow.privacy.claims import WITHHELD
+from hedgerow.privacy.settings import Settings
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+
+KEYS = 4  # sets of random numbers that stand for the calibration's own, where it has any
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(Confidential):
+    """Posteriors of one model in equal shares, one for each set of random numbers."""
+
+    parts: tuple[Posterior, ...]
+
+    @classmethod
+    def of(cls, model: Regression, design: Design, powers: Sequence[PerRecord]) -> "Mixture":
+        """The posteriors with these powers."""
+        return cls(tuple(model.posterior(design, power) for power in powers))
+
+    def draw(self, draws: int, key: Key) -> Draws:
+        """Independent draws, as many of each part as of any other, or one less."""
+        shares = (np.arange(draws + len(self.parts) - 1, draws - 1, -1) // len(self.parts)).tolist()
+        keys = [key, *(key.child(number) for number in range(1, len(self.parts)))]
+        found = [part.draw(*one) for part, *one in zip(self.parts, shares, keys, strict=True)]
+        return Draws(
+            np.concatenate([one.beta for one in found]), np.concatenate([one.sigma for one in found])
+        )
+
+    def log_density(self, draws: Draws) -> PerDraw:
+        """log ξ(β, σ²) at each draw, normalised."""
+        each = [part.log_density(draws) for part in self.parts]
+        return np.asarray(np.logaddexp.reduce(each, axis=0) - np.log(len(each)))
+
+    def epsilon(self, other: "Mixture", *, delta: float, copies: int) -> float:
+        """ε at δ of so many copies between this and the other, the larger of both directions.
+
+        Of two mixtures part by part: exp((o − 1) D_o) is jointly convex, so that its mean over pairs of parts
+        bounds that of the mixtures, whichever way the parts are paired.
+        """
+        return max(
+            least_epsilon(copies * one._divergences(two), ORDERS, delta)
+            for one, two in ((self, other), (other, self))
+        )
+
+    def _divergences(self, other: "Mixture") -> Array:
+        count = max(len(self.parts), len(other.parts))
+        pairs = [(self.parts[k % len(self.parts)], other.parts[k % len(other.parts)]) for k in range(count)]
+        each = np.array([one.divergences(two, ORDERS) for one, two in pairs])
+        return np.asarray((np.logaddexp.reduce((ORDERS - 1) * each, axis=0) - np.log(count)) / (ORDERS - 1))
+
+
+def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -> PerRecord:
+    """The powers that the whole procedure gives when one outcome is withheld, on the same random numbers."""
+    return _powers(settings, start, np.arange(start.design.records) != record, key)
+
+
+def keys_and_powers(
+    settings: Settings, start: Start, power: PerRecord, *, key: Key, keys: int
+) -> tuple[list[Key], list[PerRecord]]:
+    """The release's own key and powers, and up to `keys` − 1 others with theirs on the same table.
+
+    The first alone where the second gives the same powers: nothing random decides them. A key with which the
+    table leads to no release is left out, since there was one.
+    """
+    found = [(key, power)]
+    for number in range(1, keys):
+        fresh = key.child("mixture").child(number)
+        try:
+            found.append((fresh, _powers(settings, start, None, fresh)))
+        except CalibrationError:
+            continue
+        if len(found) == 2 and np.array_equal(found[1][1], power):
+            found.pop()
+            break
+    return [one for one, _ in found], [powers for _, powers in found]
+
+
+def _powers(settings: Settings, start: Start, present: RecordMask | None, key: Key) -> PerRecord:
+    again = begin(settings.model, start.table, start.design, draws=settings.draws, key=key, present=present)
+    return power_of(settings, settle(settings, again, key=key).weighted)
+
+
+def claimed_epsilon(settings: Settings, outcome: Outcome) -> float:
+    """The ε that losses with x_i withheld are held against: the target where it speaks of that.
+
+    Without a target, and under a range standard, whose neighbour is another, the price with x_i withheld. Of
+    one copy; under the Rényi bound of all copies together.
+    """
+    bound = settings.bound if settings.bound.local else LIPSCHITZ
+    if settings.epsilon is not None and settings.standard.neighbour == WITHHELD:
+        return settings.bound.target(settings.epsilon, settings.copies)
+    withheld = outcome.pricing.withheld
+    return bound.epsilon(withheld) if bound.over_draws else bound.total(withheld, settings.copies)

@@ -1,0 +1,93 @@
+"""A weight that is planned without the outcome, and what it promises of tables that the model describes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.mechanism.planned import chance_of_refusal, planned_weight
+from hedgerow.privacy.bounds import RENYI
+from hedgerow.privacy.settings import Settings
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
+
+
+def asked(**settings):
+    return Settings.of("x ~ z", **({"preset": "recommended", "epsilon": 2.0} | settings))
+
+
+def design_of(data):
+    return designs.build("x ~ z", Table.of(data))
+
+
+def price(settings, design, weight):
+    """The Rényi price of equal weights, by the formulas that a fit is priced by."""
+    power = np.full(design.records, weight)
+    posterior = settings.model.posterior(design, power)
+    pairs = settings.model._influence(design, power, posterior).neighbours(power)
+    return pairs.epsilon(delta=settings.delta, copies=settings.copies)
+
+
+def test_the_outcome_is_not_read():
+    data = hr.datasets.lognormal(150, seed=1)
+    other = data.assign(x=np.exp(np.random.default_rng(1).standard_t(2, 150)))
+    missing = data.assign(x=np.nan)
+    settings = asked()
+    found = [planned_weight(settings, design_of(table), 0.05) for table in (data, other)]
+    blank = planned_weight(settings, design_of(data).replace_values(missing["x"].to_numpy()), 0.05)
+    assert found[0] == found[1] == blank
+    assert 0.01 < found[0] < 1
+
+
+def test_it_is_the_weight_of_every_record_with_and_without_one():
+    data = hr.datasets.lognormal(200, seed=3)
+    synth = hr.Synthesizer("x ~ z", epsilon=2.0, preset="recommended", draws=200, seed=1).fit(data)
+    assert set(synth.alpha_) == {planned_weight(synth.settings, synth._need().start.design, 0.05)}
+    assert synth.total_epsilon_ < 2.0
+    found = synth.audit(riskiest=6, sample=0)
+    assert (found.epsilon, found.keys) == (2.0, 1)
+    np.testing.assert_allclose(found.recomputed, found.fixed[found.chosen], rtol=1e-6)
+    assert not len(found.breaches)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"epsilon": 2.0}, {"epsilon": 3.0, "copies": 3}, {"epsilon": 1.0, "delta": 1e-3}]
+)
+def test_as_many_tables_are_refused_as_planned(settings):
+    """400 tables of the model, other coefficients and another σ: 0.1 ± 0.015, less what Bonferroni adds."""
+    settings, predictors = asked(**settings), hr.datasets.lognormal(120, seed=2)
+    design, random = design_of(predictors), np.random.default_rng(7)
+    weight = planned_weight(settings, design, 0.1)
+    assert chance_of_refusal(settings, design, weight) == pytest.approx(0.1, rel=0.05)
+    assert chance_of_refusal(settings, design, 1.05 * weight) > 0.1
+    refused = 0
+    for _ in range(400):
+        values = np.exp(3 - 2 * predictors["z"].to_numpy() + 5 * random.normal(size=120))
+        refused += price(settings, design.replace_values(values), weight) > settings.epsilon
+    assert 0.05 < refused / 400 < 0.145
+
+
+def test_a_table_that_the_model_does_not_describe_is_refused_and_no_weight_moves():
+    data = hr.datasets.lognormal(200, seed=3)
+    data.loc[0, "x"] = np.exp(12.0)
+    with pytest.raises(CalibrationError, match="not scaled down for others"):
+        hr.Synthesizer("x ~ z", epsilon=2.0, preset="recommended", draws=200, seed=1).fit(data)
+
+
+def test_a_target_that_no_useful_weight_meets_is_refused_without_the_outcome():
+    data = hr.datasets.lognormal(100, seed=3)
+    with pytest.raises(CalibrationError, match=r"found without the outcome.*Raise ε"):
+        hr.Synthesizer("x ~ z", epsilon=0.2, preset="recommended", draws=200, seed=1).fit(data)
+    alone = pd.DataFrame({"x": data["x"], "z": ["a"] * 99 + ["b"]})  # b's record decides its fitted value
+    with pytest.raises(CalibrationError, match="found without the outcome"):
+        hr.Synthesizer("x ~ z", epsilon=2.0, preset="recommended", draws=200, seed=1).fit(alone)
+
+
+def test_what_has_no_closed_form_is_refused():
+    settings = asked(family="gamma")
+    assert settings.bound == RENYI
+    with pytest.raises(SettingError, match=r"closed form.*Give other weights"):
+        planned_weight(settings, design_of(hr.datasets.lognormal(50, seed=1)), 0.05)
+    with pytest.raises(SettingError, match="between 0 and 1"):
+        hr.PlannedWeights(0.0)
