@@ -239,6 +239,12 @@ CAVEATS: Mapping[str, Reason] = _read(
         "made by what was seen are not covered.",
         "The mechanism", "release/test_charges.py::test_looks_are_counted_shown_and_certified",
     ),
+    (
+        "C35",
+        "The scale of the weights is computed from all records, to meet the target. Computed anew without "
+        "one record, the loss can exceed ε; in simulations it was seen to.",
+        "Audit", "privacy/test_weights.py::test_weights_that_hang_on_other_records_say_so", _AUDIT,
+    ),
 )  # fmt: skip
 
 FORMER = ("C10",)  # said by certificates of former versions of hedgerow alone
