@@ -106,7 +106,8 @@ def picture(rows: pd.DataFrame, path: Path, *, dark: bool) -> None:
     ink, ground = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
     inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     grounds = ("axes.facecolor", "figure.facecolor", "savefig.facecolor")
-    with rc_context(dict.fromkeys(inks, ink) | dict.fromkeys(grounds, ground)):
+    style: Any = dict.fromkeys(inks, ink) | dict.fromkeys(grounds, ground)
+    with rc_context(style):
         figure = Figure(figsize=(10.5, 4.8), layout="constrained")
         local, strict = figure.subplots(1, 2, sharey=True, width_ratios=[1.6, 1])
         for axes, panel in ((local, LOCAL), (strict, STRICT)):

@@ -99,12 +99,16 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
             row["released"] = "refused beforehand"
         for name, column in (("above ε", "loss"), ("above ε, either", "either")):
             ratio = out[column] / epsilon
-            row[name] = f"{int((ratio > 1 + 1e-6).sum())} ({ratio.max():.2f})" if len(out) else ""
+            row[name] = f"{int((ratio > 1 + 1e-6).sum())} ({_number(ratio.max())})" if len(out) else ""
         for name, column in (("ECDF maximum", "ecdf"), ("error of log Q90", "q90")):
             beside = plain.loc[out["seed"], column].mean() if len(out) else np.nan
             row[name] = f"{out[column].mean():.3f} ({out[column].mean() / beside:.1f})" if len(out) else ""
         found.append(row)
     return pd.DataFrame(found)
+
+
+def _number(ratio: float) -> str:
+    return f"{ratio:.2f}" if np.isfinite(ratio) else "∞"
 
 
 def main(rows: Annotated[Path, typer.Option(help="What was computed so far.")] = ROWS) -> None:

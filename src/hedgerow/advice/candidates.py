@@ -103,7 +103,7 @@ def trial(
     how many others, weights are recomputed. A planned weight has no bias to correct.
     """
     copies = 1 if candidate.bound == RENYI else copies
-    asked = {"copies": copies, "debias": not isinstance(candidate.weights, PlannedWeights)}
+    asked: dict[str, Any] = {"copies": copies, "debias": not isinstance(candidate.weights, PlannedWeights)}
     synth = Synthesizer(formula, epsilon=copies * epsilon, **asked, **candidate.settings(), **settings)
     try:
         done = synth.fit(data)._need()

@@ -247,9 +247,9 @@ def _decide(
     rest = trials - half
     error = 1 - confidence
     # One-sided Clopper–Pearson bounds, half the error each: the ratio's lower bound holds with `confidence`.
-    hit, miss = _interval(hits, rest, error / 2), _interval(misses, rest, error / 2)
-    lower = float(np.log((hit[0] - delta) / miss[1])) if hit[0] > delta else 0.0
-    upper = float(np.log(hit[1] / miss[0])) if miss[0] > 0 else float("inf")
+    most, least = _interval(hits, rest, error / 2), _interval(misses, rest, error / 2)
+    lower = float(np.log((most[0] - delta) / least[1])) if most[0] > delta else 0.0
+    upper = float(np.log(most[1] / least[0])) if least[0] > 0 else float("inf")
     estimate = float(np.log((hits + 0.5) / (misses + 0.5)))
     return Attack(claimed, max(estimate, 0.0), max(lower, 0.0), max(upper, 0.0), confidence, trials)
 

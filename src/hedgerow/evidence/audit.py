@@ -218,19 +218,20 @@ def audit(
         audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
     rows = []
     for record in chosen.tolist():
-        others, refused = [], 0
+        without: list[PerRecord] = []
+        refused = 0
         for one in again:
             try:
-                others.append(powers_without(settings, start, record, key=one))
+                without.append(powers_without(settings, start, record, key=one))
             except CalibrationError:
                 refused += 1
         if refused:  # that no release comes of it tells the two tables apart
             rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
         elif isinstance(model, Regression):
-            other = Mixture.of(model, start.design, others)
+            other = Mixture.of(model, start.design, without)
             rows.append(audited.against(other, key.child("audit").child(record)))
         else:
-            rows.append(_estimated_again(outcome, others[0], epsilon))
+            rows.append(_estimated_again(outcome, without[0], epsilon))
     losses, deltas, last = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,

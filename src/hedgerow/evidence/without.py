@@ -42,7 +42,8 @@ class Mixture(Confidential):
         """Independent draws, as many of each part as of any other, or one less."""
         shares = (np.arange(draws + len(self.parts) - 1, draws - 1, -1) // len(self.parts)).tolist()
         keys = [key, *(key.child(number) for number in range(1, len(self.parts)))]
-        found = [part.draw(*one) for part, *one in zip(self.parts, shares, keys, strict=True)]
+        each = zip(self.parts, shares, keys, strict=True)
+        found = [part.draw(share, own) for part, share, own in each]
         return Draws(
             np.concatenate([one.beta for one in found]), np.concatenate([one.sigma for one in found])
         )

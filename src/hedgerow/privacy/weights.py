@@ -316,10 +316,7 @@ def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
     if not weights.joint:
         if not scaled or isinstance(weights, PlannedWeights):
             return ""
-        return (
-            "The scale of the weights is computed from all records, to meet the target. Computed anew "
-            "without one record, the loss can exceed ε; in simulations it was seen to."
-        )
+        return write_caveat("C35")
     if moves_with_everyone(weights):
         return write_caveat("C14")
     return write_caveat("C15" if isinstance(weights, IdentificationWeights) else "C16")

@@ -41,6 +41,7 @@ WHEN: dict[str, dict[str, Any]] = {
     "weights that depend on other records": {"weights": WEIGHTS},
     "linear or inverse weights": {"weights": hr.LinearWeights()},
     "identification weights": {"weights": hr.IdentificationWeights(0.2)},
+    "other weights, scaled to a target": {"weights": hr.ScalarWeights(0.5)},
     "the standard is range-truncated": {"standard": hr.RangeTruncated(hr.Brackets([0, 10, 1e6]))},
     "the standard is range-averaged": {"standard": hr.RangeAveraged(hr.Brackets([0, 10, 1e6]))},
     "the range is a radius or a tail": {"standard": hr.RangeAveraged(RADIUS)},
@@ -102,16 +103,13 @@ def caveats() -> dict[str, dict[str, str]]:
     """Every sentence about what is not covered, with when it applies under which bound."""
     table: dict[str, dict[str, str]] = {}
     for bound in BOUNDS:
-        plain = hr.ScalarWeights(0.5)  # each record's own: recomputing them changes nothing
-        always = guarantee(standard_of(bound), bound, weights=plain, independent=bound.name != "censored")
+        plain = {"weights": hr.ScalarWeights(0.5), "if_recomputed": ""}  # as if they were not scaled either
+        always = guarantee(standard_of(bound), bound, independent=bound.name != "censored", **plain)
         for sentence in always.caveats():
             table.setdefault(sentence, {})[bound.name] = "always"
         for when, changes in WHEN.items():
-            given: dict[str, Any] = {
-                "standard": standard_of(bound),
-                "bound": bound,
-                "weights": plain,
-            } | changes
+            given: dict[str, Any] = {"standard": standard_of(bound), "bound": bound}
+            given |= changes if "weights" in changes else plain | changes
             if "standard" in changes and bound not in _bounds(changes["standard"]):
                 continue
             for sentence in guarantee(**given).caveats():

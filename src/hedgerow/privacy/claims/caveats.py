@@ -253,6 +253,12 @@ CAVEATS: Mapping[str, Reason] = _read(
         "learned, as far as the price of replacing it by any other value allows, which is larger.",
         _NOISY, "test_fitted.py::test_an_attack_bounds_epsilon_from_below", "strict.md#relations",
     ),
+    (
+        "C35",
+        "The scale of the weights is computed from all records, to meet the target. Computed anew without "
+        "one record, the loss can exceed ε; in simulations it was seen to.",
+        "Audit", "privacy/test_weights.py::test_weights_that_hang_on_other_records_say_so", _AUDIT,
+    ),
 )  # fmt: skip
 
 FORMER = ("C10",)  # said by certificates of former versions of hedgerow alone
