@@ -2,6 +2,6 @@
 
 Read in this order: `ranges` (what the public knows), `standards` (a pair: power and sensitive part),
 `sensitive` (that pair as coefficients), `weights` (from risk to weight), `bounds` (what a price supports),
-`strict` and `censored` (standards that bring their own bound), `presets`, `claims` (the words), `guarantee`
+`strict/` and `censored` (standards that bring their own bound), `presets`, `claims` (the words), `guarantee`
 (what may be claimed).
 """

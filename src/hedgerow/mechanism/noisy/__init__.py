@@ -4,5 +4,5 @@ The second mechanism beside the pseudo posterior (docs/maths.md, "Strict by nois
 order: `recipe` (what is settled beforehand, from public things), `prices` (ε of a round), `rounds` (the only
 place that reads the outcome: integer sums and discrete noise), `estimate` (line and σ from a round),
 `posterior` (draws given the noisy statistics), `margin` (noisy counts for wrong models), `copies`, `expect`
-(errors beforehand).
+(errors beforehand), `run` (from settings to a recipe, and what one outcome changes in what is released).
 """
