@@ -134,6 +134,7 @@ def coordinates(recipe: Recipe, line: Array) -> Array:
 
 def truncated_mean(mean: float, error: float, top: float) -> float:
     """The mean of Normal(mean, error²) between 0 and `top`: no noise leads to a σ² outside."""
+    error = max(error, 1e-9 * top)
     low, high = -mean / error, (top - mean) / error
     if low + high < 0:  # mirrored, so that both ends lie in the tail that log_ndtr is exact in
         return top - truncated_mean(top - mean, error, top)
