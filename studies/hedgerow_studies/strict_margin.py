@@ -66,17 +66,15 @@ def measure(model: str, seed: int, epsilon: float, share: float) -> dict[str, fl
     note(
         "Unweighted", predict(settle(0.0), drawn, sigma, None, sampling="stratified", key=key.child("plain"))
     )
-    ways: tuple[tuple[str, float, Sampling], ...] = (
-        ("model only", 0.0, "stratified"),
-        ("margin", share, "stratified"),
-        ("margin, projected", share, "projected"),
-    )
-    for name, part, sampling in ways:
+    for part in (0.0, share):
         released = release_statistics(settle(part), outcome, present, key=key.child(f"noise {part}"))
         draw = draw_posterior(released, draws=1, key=key).parameters
         beta, spread = draw["beta"][0], float(draw["sigma"][0])
         tilt = fit_tilt(released, beta, spread) if part else None
-        note(name, predict(released.recipe, beta, spread, tilt, sampling=sampling, key=key.child(name)))
+        ways: tuple[Sampling, ...] = ("stratified", "projected") if part else ("stratified",)
+        for way in ways:
+            copy = predict(released.recipe, beta, spread, tilt, sampling=way, key=key.child(way))
+            note(("margin" if part else "model only") + ", projected" * (way == "projected"), copy)
     return row
 
 
