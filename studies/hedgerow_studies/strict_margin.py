@@ -46,7 +46,7 @@ MODELS: dict[str, Errors] = {
 def measure(model: str, seed: int, epsilon: float, share: float) -> dict[str, float | str]:
     """Errors on one simulated table."""
     random = np.random.default_rng([seed, list(MODELS).index(model)])
-    z, g = random.normal(size=RECORDS), (random.uniform(size=RECORDS) < 0.5) * 1.0
+    z, g = random.normal(size=RECORDS), (random.uniform(size=RECORDS) < 0.5).astype(np.float64)
     X = np.column_stack((np.ones(RECORDS), z, g))
     outcome = 1 + z + MODELS[model](random, z, g)
     key, present = Key.from_seed(seed), np.ones(RECORDS, dtype=bool)
@@ -66,17 +66,15 @@ def measure(model: str, seed: int, epsilon: float, share: float) -> dict[str, fl
     note(
         "Unweighted", predict(settle(0.0), drawn, sigma, None, sampling="stratified", key=key.child("plain"))
     )
-    ways: tuple[tuple[str, float, Sampling], ...] = (
-        ("model only", 0.0, "stratified"),
-        ("margin", share, "stratified"),
-        ("margin, projected", share, "projected"),
-    )
-    for name, part, sampling in ways:
+    for part in (0.0, share):
         released = release_statistics(settle(part), outcome, present, key=key.child(f"noise {part}"))
         draw = draw_posterior(released, draws=1, key=key).parameters
         beta, spread = draw["beta"][0], float(draw["sigma"][0])
         tilt = fit_tilt(released, beta, spread) if part else None
-        note(name, predict(released.recipe, beta, spread, tilt, sampling=sampling, key=key.child(name)))
+        ways: tuple[Sampling, ...] = ("stratified", "projected") if part else ("stratified",)
+        for way in ways:
+            copy = predict(released.recipe, beta, spread, tilt, sampling=way, key=key.child(way))
+            note(("margin" if part else "model only") + ", projected" * (way == "projected"), copy)
     return row
 
 
@@ -86,7 +84,7 @@ def table(
     """One row per model: ECDF maximum / slope error."""
     tasks = [(model, seed, epsilon, share) for model in MODELS for seed in range(1, samples + 1)]
     means = pd.DataFrame(list(each(tasks, measure, jobs=jobs))).groupby("model").mean().loc[list(MODELS)]
-    names = [name.removesuffix(" ecdf") for name in means if name.endswith("ecdf")]
+    names = [str(name).removesuffix(" ecdf") for name in means if str(name).endswith("ecdf")]
     shown = {
         name: [
             f"{e:.3f} / {s:.3f}" for e, s in zip(means[f"{name} ecdf"], means[f"{name} slope"], strict=True)

@@ -34,6 +34,19 @@ def test_without_noise_it_is_the_regression(noise):
     assert found.sigma_error == pytest.approx(1 / np.sqrt(2 * len(y)), rel=0.1)
 
 
+def test_sigma_is_not_low_with_many_predictors():
+    """25 samples, n = 100, p = 15, hardly any noise: σ is that of the regression with n − p in place of n.
+
+    The mean of 25 has a standard error of 0.015; false alarm 1e-4 on either side.
+    """
+    found = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([np.ones(100), rng.normal(size=(100, 14))])
+        found.append(fit(X, X[:, 1] + 3 + rng.normal(size=100), seed, epsilon=1e5).sigma)
+    assert np.mean(found) == pytest.approx(1.0, abs=0.06)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -102,3 +102,21 @@ def test_settings_that_cannot_be(settings, message):
     given = {"matrix": np.ones((3, 1)), **LIMITS, "epsilon": 1.0} | settings
     with pytest.raises(hr.HedgerowError, match=message):
         make_recipe(**given)
+
+
+def test_epsilon_too_small_for_gaussian_noise():
+    X = np.column_stack([np.ones(50), np.linspace(-1, 1, 50)])
+    settings = {"low": 0.0, "high": 1.0, "epsilon": 0.001, "delta": 1e-6}
+    with pytest.raises(hr.HedgerowError, match="too small for Gaussian noise"):
+        make_recipe(X, noise="gaussian", **settings)
+    assert make_recipe(X, noise="auto", **settings).noise == "laplace"
+
+
+def test_a_table_with_a_period_is_seen_whole():
+    """The rules look at some rows; every k-th of 20,000 would show one level of a factor that repeats."""
+    n = 20_000
+    X = np.column_stack([np.ones(n), *(np.arange(n) % 4 == level for level in (1, 2, 3))]).astype(float)
+    shuffled = X[np.random.default_rng(1).permutation(n)]
+    one, two = (make_recipe(each, low=-3.0, high=9.0, epsilon=1.0) for each in (X, shuffled))
+    assert one.window_factor == two.window_factor
+    assert one.bound == pytest.approx(two.bound, rel=0.05)

@@ -1,5 +1,6 @@
 """Two rounds and counts: prices against brute force through the very code, exact sums, hostile values."""
 
+import inspect
 import sys
 import types
 import warnings
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy import rounds
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.prices import Scales, Sums
@@ -55,12 +57,12 @@ def tables(relation):
         yield one, other
 
 
-def largest_ratios(recipe, setup, pairs):
+def largest_ratios(recipe, setup, pairs, records=3):
     """For each pair of tables the largest log ratio of output probabilities, or half the squared shift.
 
     log P(o − T)/P(o − T') is Σ(|o − T'| − |o − T|)/b: largest, |T − T'|/b, at every o on T's far side.
     """
-    present, scales = np.ones(3, dtype=bool), setup.scales
+    present, scales = np.ones(records, dtype=bool), setup.scales
     unique = {y.tobytes(): y for pair in pairs for y in pair}
     sums = {name: rounds.sum_outcome(recipe, setup, y, present) for name, y in unique.items()}
     found = []
@@ -255,7 +257,7 @@ def test_hostile_tables_never_raise_nor_warn(name, noise):
             assert np.all(np.isfinite(each.scores))
             assert np.isfinite(each.squares)
             assert 0 < each.window <= 12
-            assert each.price > 0
+            assert each.row_price > 0
         assert np.all(np.isfinite(found.beta))
         assert np.all(np.isfinite(found.covariance))
         assert 0 < found.sigma < 12
@@ -278,16 +280,96 @@ def test_limits_of_any_size(low, high, noise):
     assert np.all(np.isfinite(found.covariance))
 
 
-def test_the_second_round_follows_from_the_first_alone():
-    """Another outcome, the same output of round one: the same line, window and noise."""
-    recipe = tiny("withheld")
-    budget = recipe.budget()
+def test_the_second_round_follows_from_the_first_alone(monkeypatch):
+    """Other outcomes, the same output of round one: the same line, window and noise of round two."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([np.ones(40), rng.normal(size=40)])
+    recipe = make_recipe(X, low=LOW, high=HIGH, epsilon=60.0)
+    first = rounds.first_setup(recipe, recipe.budget()[0])
+    present = np.ones(40, dtype=bool)
+    y = X @ [1.0, 0.3] + 0.3 * rng.normal(size=40)
+    out = rounds.read_round(recipe, first, y, present, Key.from_seed(1))
+    honest, seen = rounds.read_round, []
+
+    def pretend(recipe, setup, *rest):
+        seen.append(setup)
+        return out if len(seen) % 2 else honest(recipe, setup, *rest)
+
+    monkeypatch.setattr(rounds, "read_round", pretend)
+    for outcome in (y, np.full(40, np.nan), 1e300 * y):
+        rounds.release_statistics(recipe, outcome, present, key=Key.from_seed(2))
+    seconds = seen[1::2]
+    assert seconds[0].sums.steps * seconds[0].step < out.window  # it is another window than round one's
+    for setup in seconds[1:]:
+        assert (setup.scales, setup.step, setup.sums) == (
+            seconds[0].scales,
+            seconds[0].step,
+            seconds[0].sums,
+        )
+        assert np.array_equal(setup.line, seconds[0].line)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_no_pair_costs_more_in_a_second_window_of_its_own(relation, noise):
+    """40 records and much ε: round two's window is narrower than round one's, and clips."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([np.ones(40), rng.normal(size=40), rng.integers(0, 2, 40)])
+    recipe = make_recipe(
+        X,
+        low=LOW,
+        high=HIGH,
+        epsilon=60.0,
+        relation=relation,
+        width=RELATIONS[relation],
+        noise=noise,
+        delta=0.0 if noise == "laplace" else 1e-5,
+    )
+    budget, present = recipe.budget(), np.ones(40, dtype=bool)
     first = rounds.first_setup(recipe, budget[0])
-    out = rounds.describe(first, [10**12, -(10**11)], 10**13)
-    setups = [rounds.second_setup(recipe, out, budget[1]) for _ in range(2)]
-    assert setups[0].scales == setups[1].scales
-    assert setups[0].step == setups[1].step
-    assert np.array_equal(setups[0].line, setups[1].line)
+    y = X @ [1.0, 0.5, 0.2] + 0.4 * rng.normal(size=40)
+    out = rounds.read_round(recipe, first, y, present, Key.from_seed(3))
+    second = rounds.second_setup(recipe, out, budget[1])
+    assert second.sums.steps * second.step < 0.8 * out.window
+    dearest = int(np.argmax(np.abs(recipe.loadings).sum(axis=1)))
+    c = rounds.centres(recipe, second.line, slice(dearest, dearest + 1))[0]
+    w = second.sums.steps * second.step
+    places = [c - w, c, c + w, c + w / 3, c - w + 1.5, LOW, HIGH, np.inf, BLANK]
+    pairs = []
+    for a, b in product(places, places):
+        if are_neighbours(relation, a, b):
+            one, other = y.copy(), y.copy()
+            one[dearest], other[dearest] = a, b
+            pairs.append((one, other))
+    both = [
+        sum(each)
+        for each in zip(
+            *(largest_ratios(recipe, setup, pairs, records=40) for setup in (first, second)), strict=True
+        )
+    ]
+    assert max(both) <= budget[0] + budget[1]
+    assert max(both) > (budget[0] + budget[1]) / 2
+
+
+def test_an_outcome_or_mask_of_another_kind_is_taken_for_what_it_means():
+    release = inspect.unwrap(rounds.release_statistics)  # without the axis checks that tests run under
+    recipe, y = tiny("withheld"), np.array([0.5, -1.0, 3.0])
+    one, two = (
+        release(recipe, y, mask, key=Key.from_seed(1))
+        for mask in (np.array([True, False, True]), np.array([1, 0, 1]))
+    )
+    assert np.array_equal(one.rounds[1].scores, two.rounds[1].scores)
+    assert one.rounds[1].squares == two.rounds[1].squares
+    with pytest.raises(SettingError, match="one entry for each of 3 records"):
+        release(recipe, np.zeros(1), np.ones(3, dtype=bool), key=Key.from_seed(1))
+
+
+def test_predictors_without_a_finite_basis_are_refused_before_an_outcome_is_read():
+    """Loadings that are no numbers would be summed as huge ones, and priced as small ones."""
+    X = np.eye(80) * 1e-4 + np.diag(np.ones(79), 1)
+    X[0, 0] = 1
+    with pytest.raises(SettingError, match="collinear"):
+        make_recipe(X, low=0.0, high=1.0, epsilon=1.0)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

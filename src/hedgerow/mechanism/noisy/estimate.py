@@ -109,7 +109,9 @@ def learn(recipe: Recipe, before: State, of: Round) -> State:
         V = noisy + sampling
         by_line = curvature**2 * float(4 * here @ V @ here + 2 * np.trace(V @ V))
         of_noise = (square_noise + by_line) / curvature**2
-        excess = of.squares / n - second - curvature * float(here @ here + np.trace(V))
+        # What noise hides of the line adds to the squares; what sampling moved it by was taken out of them.
+        missed = float(here @ here + np.trace(noisy) - np.trace(sampling))
+        excess = of.squares / n - second - curvature * missed
         found = variance + excess / curvature
         if np.isfinite(before.variance_noise):
             share = before.variance_noise / (before.variance_noise + of_noise)

@@ -134,7 +134,7 @@ class Round:
     squares: float  # T₂ = Σ r_i² + noise
     score_scale: float  # of the noise: Laplace's b, or a Gaussian's standard deviation
     square_scale: float
-    price: float = 0.0  # ε of the round, or ρ with Gaussian noise; rounded up
+    row_price: float = 0.0  # ε that the round costs one row, or ρ with Gaussian noise; rounded up
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +177,17 @@ def make_recipe(
     _check(matrix, low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
     matrix = np.asarray(matrix, dtype=np.float64)
     basis = whiten(matrix)
-    few = matrix[:: -(-len(matrix) // _ROWS_TO_CHOOSE_BY)] @ basis
+    few = matrix[_choose_rows(len(matrix))] @ basis
     used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
     rotation = rotate_sparse(few[:, used])
     basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
-    kinds: tuple[Noise, ...] = ("laplace", "gaussian") if delta > 0 else ("laplace",)
+    affordable = delta > 0 and concentrated(epsilon * (1 - margin_share), delta) > 0
+    kinds: tuple[Noise, ...] = ("laplace", "gaussian") if affordable else ("laplace",)
+    if noise == "gaussian" and not affordable:
+        raise SettingError(
+            f"epsilon = {epsilon} is too small for Gaussian noise at delta = {delta}. Ask for more, or take "
+            "noise='laplace'."
+        )
     drafts = [
         Recipe(
             matrix=matrix,
@@ -203,6 +209,14 @@ def make_recipe(
     best = min((_settle(draft, few) for draft in drafts), key=lambda choice: choice.error)
     loadings = cap_loadings(matrix, basis, best.cap, order=NORMS[best.draft.noise], unit=LOADING_UNIT)
     return replace(best.draft, loadings=loadings)
+
+
+def _choose_rows(records: int) -> NDArray[np.intp]:
+    """Some rows, spread over the table by the golden ratio: every k-th would follow a table's own period."""
+    if records <= _ROWS_TO_CHOOSE_BY:
+        return np.arange(records)
+    places = np.arange(_ROWS_TO_CHOOSE_BY) * ((5**0.5 - 1) / 2) % 1
+    return np.unique((places * records).astype(np.intp))
 
 
 class _Choice(NamedTuple):

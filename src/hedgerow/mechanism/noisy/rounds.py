@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord, RecordMask
+from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import estimate, learn, start
 from hedgerow.mechanism.noisy.prices import Scales, Sums, noise_for_counts, rounded_up
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Released, Round
@@ -51,6 +52,13 @@ def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask,
 
     `present` is False where the outcome is missing; NaN counts as missing too.
     """
+    response = np.asarray(response, dtype=np.float64)
+    present = np.asarray(present, dtype=np.bool_)
+    if not response.shape == present.shape == (recipe.records,):
+        raise SettingError(
+            f"The outcome and its mask must have one entry for each of {recipe.records} records, got "
+            f"{response.shape} and {present.shape}."
+        )
     first_budget, second_budget, counts_budget = recipe.budget()
     first = read_round(recipe, first_setup(recipe, first_budget), response, present, key.child("first"))
     second = read_round(
@@ -115,7 +123,7 @@ def describe(setup: Setup, scores: list[int], squares: int) -> Round:
         squares=float(squares) * square,
         score_scale=float(scales.scores) * unit,
         square_scale=float(scales.squares) * square,
-        price=rounded_up(setup.sums.price(scales)),
+        row_price=rounded_up(setup.sums.price(scales)),
     )
 
 

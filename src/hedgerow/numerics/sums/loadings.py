@@ -4,12 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array
+from hedgerow.errors import SettingError
 from hedgerow.numerics.triangular import ROWS, weighted_factor
 
 _LARGEST = 2.0**14  # norm of a record's loadings: their squares, in units of 2⁻¹⁶, stay within 64 bits
 _CAPS = 25
 _DEPENDENT = 1e-9  # of a column's length: what is left of one that the columns before it explain
 _VANISHING = 1e-100  # a column below it is taken for zero
+_TOO_NEAR = (
+    "The predictors are so nearly collinear, or of such different sizes, that floating point cannot make "
+    "them independent of each other. Remove or combine some, or rescale them."
+)
 
 
 def whiten(matrix: Array) -> Array:
@@ -26,8 +31,12 @@ def whiten(matrix: Array) -> Array:
     basis = np.zeros((len(scale), len(scale)))
     if kept.size < len(scale):
         R = weighted_factor(columns[:, kept], np.zeros(len(matrix)))[:-1, :-1]
-    basis[np.ix_(kept, kept)] = np.sqrt(len(matrix)) * np.linalg.inv(R)
-    return np.asarray(basis / scale[:, None])
+    with np.errstate(over="ignore"):
+        basis[np.ix_(kept, kept)] = np.sqrt(len(matrix)) * np.linalg.inv(R)
+        basis /= scale[:, None]
+    if not np.isfinite(basis).all():
+        raise SettingError(_TOO_NEAR)
+    return np.asarray(basis)
 
 
 def spreads_by_cap(rows: Array, *, order: int) -> tuple[Array, Array, Array]:
@@ -58,7 +67,11 @@ def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: f
     for first in range(0, len(matrix), ROWS):
         Q = matrix[first : first + ROWS] @ basis
         v = _weights(np.linalg.norm(Q, ord=order, axis=1), cap)
-        loadings[first : first + ROWS] = np.rint(Q * v / unit)
+        units = np.rint(Q * v / unit)
+        # Said of public numbers, before any outcome is read: beyond it a price would miss what is summed.
+        if not (np.abs(units) <= _LARGEST / unit).all():
+            raise SettingError(_TOO_NEAR)
+        loadings[first : first + ROWS] = units
     return loadings
 
 
