@@ -52,9 +52,10 @@ class Synthesizer(Results):
     epsilon
         Target over all copies. The weights are scaled down until a fresh fit meets it; None: no calibration.
     delta
-        With bound="renyi": the δ at which ε holds, over all copies. Well below 1/n.
+        With bound="renyi", or Gaussian noise: the δ at which ε holds, over all copies. Well below 1/n.
     copies
-        Number of synthetic tables; each costs the price of one draw, and under bound="renyi" less.
+        Number of synthetic tables; each costs the price of one draw, under bound="renyi" less, and under
+        `Strict(limits=…)` nothing more.
     draws
         Posterior draws kept, over all chains.
     known
