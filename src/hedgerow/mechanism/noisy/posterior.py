@@ -27,6 +27,7 @@ from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
+from hedgerow.threads import one_blas_thread
 
 _CELLS = 40
 _CHAINS = 32
@@ -48,6 +49,7 @@ class PosteriorDraws:
     acceptance: tuple[float, float]  # of the joint step and of the walk
 
 
+@one_blas_thread()
 def draw_posterior(released: Released, *, draws: int, key: Key) -> PosteriorDraws:
     """Draws of β (on X) and σ. The key alone makes it random; equal keys give equal draws."""
     chains = _Chains(_Statistics(released), key.child("posterior").stream())

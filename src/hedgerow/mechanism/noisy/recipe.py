@@ -27,6 +27,7 @@ from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.numerics.sums.loadings import cap_loadings, spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
 from hedgerow.numerics.triangular import ROWS
+from hedgerow.threads import one_blas_thread
 
 LOADING_UNIT = 2.0**-16  # loadings are whole multiples of it
 NORMS: dict[Noise, int] = {"laplace": 1, "gaussian": 2}  # of loadings, by the noise they are priced with
@@ -155,6 +156,7 @@ class Released:
     counts: Counts | None
 
 
+@one_blas_thread()
 def make_recipe(
     matrix: Matrix,
     *,

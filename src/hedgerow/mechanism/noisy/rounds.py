@@ -32,6 +32,7 @@ from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Releas
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key, Stream
+from hedgerow.threads import one_blas_thread
 
 STEPS = 1 << 20  # W is at most this and at least half of it
 _NARROWEST = 1e-9  # of H: no window is smaller
@@ -47,6 +48,7 @@ class Setup:
     scales: Scales
 
 
+@one_blas_thread()
 def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key) -> Released:
     """Read the outcome once per round, and once for the counts where the recipe has a share for them.
 
