@@ -22,7 +22,7 @@ from hedgerow.models.prior import Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
-from hedgerow.numerics.normal_mass import interval_quantile, log_interval_mass
+from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
@@ -211,10 +211,12 @@ class Regression(StandIn):
     def predict_inside(
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
-        mean, sigma = design.matrix @ parameters["beta"], parameters["sigma"]
-        ends = ((self._end(end) - mean) / sigma for end in (interval.lower, interval.upper))
-        with np.errstate(over="ignore", invalid="ignore"):  # a range without ends has no middle
-            values = self.outcome(mean + sigma * interval_quantile(*ends, uniforms))
+        mean, ends = (
+            design.matrix @ parameters["beta"],
+            (self._end(interval.lower), self._end(interval.upper)),
+        )
+        with np.errstate(over="ignore"):
+            values = self.outcome(normal_inside(mean, parameters["sigma"], *ends, uniforms))
         return np.clip(values, interval.lower, interval.upper)  # rounding must not leave it
 
     def extremes(
