@@ -83,5 +83,14 @@ class Stream:
         """Gamma with the given shape and rate 1."""
         return np.asarray(gammaincinv(shape, self.uniform(size)), dtype=np.float64)
 
+    def below(self, bound: int) -> int:
+        """One of the whole numbers 0 … bound − 1, each with exactly the same probability: bits, no floats."""
+        bits = (bound - 1).bit_length()
+        size = -(-bits // 8)
+        while True:
+            number = int.from_bytes(self._bytes(size), "little") >> (8 * size - bits)
+            if number < bound:
+                return number
+
     def __repr__(self) -> str:
         return "Stream(confidential)"

@@ -3,19 +3,37 @@
     Recipe (settings, X, n)  →  rounds read the outcome once each  →  Released  →  draws, copies, intervals
 
 Everything after `Released` is post-processing: any number of copies costs the same ε.
+
+    >>> X = np.column_stack([np.ones(200), np.linspace(-1, 1, 200)])
+    >>> recipe = make_recipe(X, low=-3, high=9, epsilon=1.0)
+    >>> recipe.noise, recipe.first_share, recipe.loadings.shape
+    ('laplace', 0.3, (200, 2))
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Matrix
+from hedgerow.errors import SettingError, is_count, is_finite
+from hedgerow.mechanism.noisy.prices import Noise as Noise
+from hedgerow.mechanism.noisy.prices import Relation as Relation
+from hedgerow.mechanism.noisy.prices import Sums, concentrated
+from hedgerow.numerics.sums.clipped import clipped_moments
+from hedgerow.numerics.sums.loadings import cap_loadings, spreads_by_cap, whiten
+from hedgerow.numerics.sums.varimax import rotate_sparse
+from hedgerow.numerics.triangular import ROWS
 
-Relation = Literal["withheld", "replaced", "range"]
-Noise = Literal["laplace", "gaussian"]
 LOADING_UNIT = 2.0**-16  # loadings are whole multiples of it
+NORMS: dict[Noise, int] = {"laplace": 1, "gaussian": 2}  # of loadings, by the noise they are priced with
+WINDOWS = (1.8, *np.arange(2.0, 3.51, 0.25).tolist())  # k: standard deviations
+_SMALL_NOISE = 0.25  # of the sampling variance: k is the widest window at which noise adds less
+_ROWS_TO_CHOOSE_BY = 5_000  # rows of X by which rotation and cap are chosen
+_FARTHEST = 1e100  # limits: squares of what lies between them must be numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +50,11 @@ class Recipe:
     epsilon: float
     delta: float  # 0 for Laplace noise
     noise: Noise
-    first_share: float  # of ε for round one
+    first_share: float  # of ε for round one; of ρ after the margin's ε for Gaussian noise
     margin_share: float  # of ε for the margin's counts; 0: none. Round two has the rest
+    window_factor: float = 1.8  # k: the window of round two in standard deviations
+    split: float = 1.3  # x = (C/b₁)·(b₂/w): how scores and squares share a round's price
+    rows_per_unit: int = 1  # the most rows of one protected person
 
     @property
     def records(self) -> int:
@@ -44,6 +65,62 @@ class Recipe:
     def half_width(self) -> float:
         """H: half the distance of the limits."""
         return (self.high - self.low) / 2
+
+    @property
+    def middle(self) -> float:
+        """Half way between the limits."""
+        return self.low + self.half_width
+
+    @cached_property
+    def bound(self) -> int:
+        """C of the prices, a whole number: the largest Σ|V_ij| of a record, or ΣV_ij² for Gaussian noise."""
+        largest = 1  # all-zero predictors have a price too
+        for first in range(0, self.records, ROWS):
+            V = np.abs(self.loadings[first : first + ROWS])
+            sizes = V.sum(axis=1) if self.noise == "laplace" else np.einsum("ij,ij->i", V, V)
+            largest = max(largest, int(sizes.max(initial=0)))
+        return largest
+
+    @cached_property
+    def weighted_gram(self) -> Array:
+        """M = Q'diag(v)Q/n, p × p."""
+        return self._crossed(squared=False)
+
+    @cached_property
+    def weighted_squares(self) -> Array:
+        """Q'diag(v²)Q/n, p × p."""
+        return self._crossed(squared=True)
+
+    @cached_property
+    def constant(self) -> Array:
+        """Q'1/n: where constant lines lie among the coordinates of Q; of length 1 with an intercept."""
+        total = np.zeros(len(self.basis))
+        for first in range(0, self.records, ROWS):
+            total += (self.matrix[first : first + ROWS] @ self.basis).sum(axis=0)
+        return total / self.records
+
+    def budget(self) -> tuple[Fraction, Fraction, Fraction]:
+        """What round one, round two and the counts may cost: ε, or ρ of the rounds for Gaussian noise.
+
+        Exact fractions. They add up to what one row may cost: ε over the rows of a unit, and for Gaussian
+        noise ρ over the square of their number (group privacy).
+        """
+        total, rows = Fraction(self.epsilon), self.rows_per_unit
+        counts = total * Fraction(self.margin_share)
+        if self.noise == "laplace":
+            first = total * Fraction(self.first_share)
+            return first / rows, (total - counts - first) / rows, counts / rows
+        # Counts have Laplace noise and an ε of their own; what is left of ε, with δ, is for both rounds.
+        rho = concentrated(float(total - counts), self.delta)
+        first = rho * Fraction(self.first_share)
+        return first / rows**2, (rho - first) / rows**2, counts / rows
+
+    def _crossed(self, *, squared: bool) -> Array:
+        total = np.zeros(self.basis.shape)
+        for first in range(0, self.records, ROWS):
+            V = self.loadings[first : first + ROWS] * LOADING_UNIT
+            total += V.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis)
+        return total / self.records
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +134,7 @@ class Round:
     squares: float  # T₂ = Σ r_i² + noise
     score_scale: float  # of the noise: Laplace's b, or a Gaussian's standard deviation
     square_scale: float
+    price: float = 0.0  # ε of the round, or ρ with Gaussian noise; rounded up
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +153,147 @@ class Released:
     recipe: Recipe
     rounds: tuple[Round, ...]
     counts: Counts | None
+
+
+def make_recipe(
+    matrix: Matrix,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    relation: Relation = "withheld",
+    width: float | None = None,
+    noise: Literal["laplace", "gaussian", "auto"] = "laplace",
+    delta: float = 0.0,
+    margin_share: float = 0.0,
+    rows_per_unit: int = 1,
+) -> Recipe:
+    """Everything that is settled beforehand: from settings and public predictors, with no outcome in sight.
+
+    `low`, `high`: limits of the response. `width`: relation "range", how far one response may move within its
+    public set. `noise="auto"` takes the kind that promises the smaller error of the line (Gaussian needs δ).
+    A person with up to `rows_per_unit` rows is protected as a whole.
+    """
+    _check(matrix, low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
+    matrix = np.asarray(matrix, dtype=np.float64)
+    basis = whiten(matrix)
+    few = matrix[:: -(-len(matrix) // _ROWS_TO_CHOOSE_BY)] @ basis
+    used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
+    rotation = rotate_sparse(few[:, used])
+    basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
+    kinds: tuple[Noise, ...] = ("laplace", "gaussian") if delta > 0 else ("laplace",)
+    drafts = [
+        Recipe(
+            matrix=matrix,
+            basis=basis,
+            loadings=np.zeros((0, len(basis)), dtype=np.int64),
+            low=float(low),
+            high=float(high),
+            relation=relation,
+            width=None if width is None else float(width),
+            epsilon=float(epsilon),
+            delta=float(delta) if kind == "gaussian" else 0.0,
+            noise=kind,
+            first_share=0.0,
+            margin_share=float(margin_share),
+            rows_per_unit=int(rows_per_unit),
+        )
+        for kind in (kinds if noise == "auto" else (noise,))
+    ]
+    best = min((_settle(draft, few) for draft in drafts), key=lambda choice: choice.error)
+    loadings = cap_loadings(matrix, basis, best.cap, order=NORMS[best.draft.noise], unit=LOADING_UNIT)
+    return replace(best.draft, loadings=loadings)
+
+
+class _Choice(NamedTuple):
+    """The rules' answer for one kind of noise."""
+
+    draft: Recipe
+    cap: float  # C: the largest norm of a record's loadings
+    error: float  # expected squared error of the line, over σ²
+
+
+def _settle(draft: Recipe, few: Array) -> _Choice:
+    """Cap, window and shares for n records whose whitened rows are like `few`.
+
+    Over σ² the expected error of the line is tr M⁻¹(m₂Q'v²Q/n + var(noise)/n²)M⁻¹/η²: σ cancels, because the
+    window and with it the noise grow as σ does. Only the range relation compares its width with a σ, for
+    which H/4 stands in.
+    """
+    H, n = draft.half_width, draft.records
+    first_share, split = 0.3, 1.3
+    if draft.noise == "gaussian":
+        first_share, split = 0.2, 0.8  # noise falls with the root of ρ; scores and squares meet in an L2 norm
+    elif draft.width is not None and draft.width < H:
+        first_share, split = 0.1, 2.0
+    if draft.noise == "laplace":
+        first_share *= 1 - draft.margin_share
+    draft = replace(draft, first_share=first_share, split=split)
+    target = draft.budget()[1]
+    times = 2.0 if draft.noise == "laplace" else 1.0  # variance of the noise over its squared scale
+    steps = 1 << 20
+    bound = steps if draft.noise == "laplace" else steps**2
+    caps, sampling, noisy = spreads_by_cap(few, order=NORMS[draft.noise])
+
+    choices, small = [], []
+    for window in WINDOWS:
+        reach = 2.0 if draft.width is None else min(2.0, draft.width / (window * H / 4))
+        sums = Sums(draft.noise, bound, steps, draft.relation, max(1, int(reach * steps)))
+        scales = sums.noise_for(target, split=Fraction(split))
+        of_scores, of_squares = float(scales.scores) / steps**2, float(scales.squares) / steps**2
+        slope, _, second, fourth = (float(moment) for moment in clipped_moments(window))
+        variance = sampling * second / slope**2 / n
+        added = noisy * times * (of_scores * window / (slope * n)) ** 2
+        best = int(np.argmin(variance + added))
+        added_to_sigma = times * (of_squares * window**2 / n) ** 2
+        small.append(
+            added[best] <= _SMALL_NOISE * variance[best]
+            and added_to_sigma <= _SMALL_NOISE * (fourth - second**2) / n
+        )
+        error = float(variance[best] + added[best])
+        choices.append(_Choice(replace(draft, window_factor=window), float(caps[best]), error))
+    return choices[max(np.flatnonzero(small), default=0)]
+
+
+def _check(
+    matrix: Array,
+    low: float,
+    high: float,
+    epsilon: float,
+    relation: str,
+    width: float | None,
+    noise: str,
+    delta: float,
+    margin_share: float,
+    rows_per_unit: int,
+) -> None:
+    """Public settings that cannot be used, said before any outcome is read."""
+    if matrix.size == 0 or not np.all(np.isfinite(matrix)):
+        raise SettingError(
+            "The predictors must be a table of finite numbers with at least one row and column."
+        )
+    if not (is_finite(low) and is_finite(high) and -_FARTHEST <= low < high <= _FARTHEST):
+        raise SettingError(
+            f"limits must be two finite numbers, the lower one first, got {low} and {high}. "
+            "Take limits that every value can be expected to keep, from public knowledge."
+        )
+    if high - low < 1e-12 * max(abs(low), abs(high)) or high - low < 1 / _FARTHEST:
+        raise SettingError(f"limits {low} and {high} are too close for arithmetic. Take wider ones.")
+    if not is_finite(epsilon) or not 1e-6 <= epsilon <= 1e6:
+        raise SettingError(f"epsilon must be between 1e-6 and 1e6, got {epsilon}.")
+    if relation not in ("withheld", "replaced", "range"):
+        raise SettingError(f"relation must be 'withheld', 'replaced' or 'range', got {relation!r}.")
+    if (relation == "range") != (width is not None):
+        raise SettingError('A width goes with relation="range", and with no other.')
+    if width is not None and not (is_finite(width) and width > 0):
+        raise SettingError(f"width must be a positive number, got {width}. It is the size of a public range.")
+    if noise not in ("laplace", "gaussian", "auto"):
+        raise SettingError(f"noise must be 'laplace', 'gaussian' or 'auto', got {noise!r}.")
+    if not is_finite(delta) or not 0 <= delta < 1 or (noise == "gaussian" and delta == 0):
+        raise SettingError(
+            f"delta must be at least 0, below 1 and positive for Gaussian noise, got {delta}. 1e-6 is usual."
+        )
+    if not is_finite(margin_share) or not 0 <= margin_share <= 0.9:
+        raise SettingError(f"margin_share must be between 0 and 0.9, got {margin_share}. 0.25 is usual.")
+    if not is_count(rows_per_unit) or rows_per_unit < 1:
+        raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {rows_per_unit}.")

@@ -1,0 +1,174 @@
+"""The rounds: the only place of the strict mechanism that reads the outcome, in whole numbers from there on.
+
+    recipe = make_recipe(X, low=-3.0, high=9.0, epsilon=1.0)
+    released = release_statistics(recipe, response, present, key=Key.from_seed(None))
+
+A residual about the round's line becomes r = clip(rint((y − c)/γ), −W, W), γ a power of two. Sums of V_i·r
+and r² are exact, the noise on them is exact (`numerics.sums.discrete`), its scales are those `prices` asks
+for. Round one is about the middle of the limits; line, window and noise of round two are functions of what
+round one gave out.
+
+Formal guarantees
+-----------------
+The two rounds and the counts together are ε-differentially private (Laplace noise) or (ε, δ) (Gaussian noise)
+for one unit's outcomes in the recipe's relation, whatever they are: values beyond the limits, infinities,
+blanks. Nothing is raised, warned of or returned that depends on them otherwise. c = Xb₀ and (y − c)/γ are
+floating-point numbers, which is harmless: r_i is a function of record i's own outcome and of public things,
+whatever way it is rounded.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Array, Mask, PerRecord, RecordMask
+from hedgerow.mechanism.noisy.estimate import estimate, learn, start
+from hedgerow.mechanism.noisy.prices import Scales, Sums, noise_for_counts, rounded_up
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Released, Round
+from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
+from hedgerow.numerics.triangular import ROWS
+from hedgerow.randomness import Key, Stream
+
+STEPS = 1 << 20  # W is at most this and at least half of it
+_NARROWEST = 1e-9  # of H: no window is smaller
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a round is told, all of it public: the line, the steps of residuals, and the noise."""
+
+    line: Array  # b₀ (p,)
+    step: float  # γ
+    sums: Sums
+    scales: Scales
+
+
+def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key) -> Released:
+    """Read the outcome once per round, and once for the counts where the recipe has a share for them.
+
+    `present` is False where the outcome is missing; NaN counts as missing too.
+    """
+    first_budget, second_budget, counts_budget = recipe.budget()
+    first = read_round(recipe, first_setup(recipe, first_budget), response, present, key.child("first"))
+    second = read_round(
+        recipe, second_setup(recipe, first, second_budget), response, present, key.child("second")
+    )
+    released = Released(recipe, (first, second), None)
+    if not counts_budget:
+        return released
+    from hedgerow.mechanism.noisy.margin import bin_edges
+
+    edges = bin_edges(recipe, estimate(released))
+    counts = read_counts(recipe, edges, counts_budget, response, present, key.child("counts"))
+    return Released(recipe, released.rounds, counts)
+
+
+def first_setup(recipe: Recipe, target: Fraction, steps: int = STEPS) -> Setup:
+    """About the middle of the limits, or the line nearest to it, with a window that clips nothing."""
+    line = recipe.basis @ start(recipe).line
+    c = centres(recipe, line, slice(None))
+    farthest = float(max(recipe.high - c.min(), c.max() - recipe.low))
+    return settle(recipe, line, min(farthest, 2 * recipe.half_width), target, steps)
+
+
+def second_setup(recipe: Recipe, first: Round, target: Fraction, steps: int = STEPS) -> Setup:
+    """About the line that round one found, k standard deviations wide: a function of round one's output."""
+    state = learn(recipe, start(recipe), first)
+    window = recipe.window_factor * math.sqrt(state.uncertain_variance())
+    window = min(max(window, _NARROWEST * recipe.half_width), first.window)
+    return settle(recipe, recipe.basis @ state.line, window, target, steps)
+
+
+def settle(recipe: Recipe, line: Array, window: float, target: Fraction, steps: int) -> Setup:
+    """Steps of a power of two with at most `steps` of them in the window, and noise of the price `target`."""
+    step = math.ldexp(1.0, math.ceil(math.log2(window / steps)))
+    whole = max(1, min(steps, round(window / step)))
+    reach = 2 * whole
+    if recipe.width is not None:
+        # One step for rounding to steps, one for the rounding of logarithms and of the width itself.
+        reach = min(reach, math.ceil(Fraction(recipe.width) / Fraction(step)) + 2)
+    sums = Sums(recipe.noise, recipe.bound, whole, recipe.relation, reach)
+    return Setup(line, step, sums, sums.noise_for(target, split=Fraction(recipe.split)))
+
+
+def read_round(recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask, key: Key) -> Round:
+    """Sums with noise, in the response's units."""
+    scores, squares = sum_outcome(recipe, setup, response, present)
+    noise, scales, stream = setup.sums.noise, setup.scales, key.stream()
+    noisy = [total + draw_noise(noise, scales.scores, stream) for total in scores]
+    return describe(setup, noisy, squares + draw_noise(noise, scales.squares, stream))
+
+
+def describe(setup: Setup, scores: list[int], squares: int) -> Round:
+    """Noisy sums of whole steps, in the response's units."""
+    unit, square, scales = setup.step * LOADING_UNIT, setup.step**2, setup.scales
+    return Round(
+        line=setup.line,
+        window=setup.sums.steps * setup.step,
+        blank=scales.blank * square,
+        scores=np.array([float(total) for total in scores]) * unit,
+        squares=float(squares) * square,
+        score_scale=float(scales.scores) * unit,
+        square_scale=float(scales.squares) * square,
+        price=rounded_up(setup.sums.price(scales)),
+    )
+
+
+def sum_outcome(
+    recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask
+) -> tuple[list[int], int]:
+    """ΣV_i r_i and Σr_i², exactly: 64 bits in blocks too short to overflow, any size beyond. Confidential."""
+    W, blank = setup.sums.steps, setup.scales.blank
+    longest = int(np.abs(recipe.loadings).max(initial=1)) * W
+    rows = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
+    scores, squares = [0] * recipe.loadings.shape[1], 0
+    for first in range(0, recipe.records, rows):
+        block = slice(first, first + rows)
+        r, known = steps_of(recipe, setup, response, present, block)
+        for column, total in enumerate(r @ recipe.loadings[block]):
+            scores[column] += int(total)
+        squares += int(r @ r) + blank * int(np.count_nonzero(~known))
+    return scores, squares
+
+
+def steps_of(
+    recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask, block: slice
+) -> tuple[NDArray[np.int64], Mask]:
+    """r of each record of a block, 0 for a blank, and which are none. Confidential."""
+    y = response[block]
+    known = present[block] & ~np.isnan(y)
+    W = setup.sums.steps
+    with np.errstate(all="ignore"):
+        y = np.clip(np.where(known, y, recipe.middle), recipe.low, recipe.high)
+        r = np.clip(np.rint((y - centres(recipe, setup.line, block)) / setup.step), -W, W)
+    return np.where(known, r, 0.0).astype(np.int64), known
+
+
+def centres(recipe: Recipe, line: Array, block: slice) -> Array:
+    """c = Xb₀ as finite numbers: public."""
+    with np.errstate(all="ignore"):
+        c = recipe.matrix[block] @ line
+    return np.asarray(np.nan_to_num(c, nan=recipe.middle, posinf=1e300, neginf=-1e300))
+
+
+def read_counts(
+    recipe: Recipe, edges: Array, target: Fraction, response: PerRecord, present: RecordMask, key: Key
+) -> Counts:
+    """How many values lie in each bin, with Laplace noise; a blank lies in none."""
+    scale, stream = noise_for_counts(recipe.relation, target), key.stream()
+    totals = np.zeros(edges.size + 1, dtype=np.int64)
+    for first in range(0, recipe.records, ROWS):
+        y = response[first : first + ROWS]
+        known = present[first : first + ROWS] & ~np.isnan(y)
+        values = np.clip(y[known], recipe.low, recipe.high)
+        totals += np.bincount(np.searchsorted(edges, values), minlength=totals.size)
+    counts = [int(total) + discrete_laplace(stream, scale) for total in totals]
+    return Counts(np.asarray(edges, dtype=np.float64), np.array(counts, dtype=np.float64), float(scale))
+
+
+def draw_noise(noise: str, scale: Fraction, stream: Stream) -> int:
+    """One whole number of noise."""
+    return discrete_laplace(stream, scale) if noise == "laplace" else discrete_gaussian(stream, scale**2)

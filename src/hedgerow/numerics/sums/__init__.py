@@ -1,0 +1,5 @@
+"""What sums with noise need, in arrays and whole numbers.
+
+`loadings` (predictors whitened and capped), `varimax` (a rotation to sparse rows), `discrete` (noise on whole
+numbers with exactly the stated distribution), `clipped` (moments of clipped normal variables).
+"""

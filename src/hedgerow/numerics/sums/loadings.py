@@ -1,0 +1,67 @@
+"""Predictors made ready for sums with noise: whitened, and capped so that no record weighs too much."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Array
+from hedgerow.numerics.triangular import ROWS, weighted_factor
+
+_LARGEST = 2.0**14  # norm of a record's loadings: their squares, in units of 2⁻¹⁶, stay within 64 bits
+_CAPS = 25
+_DEPENDENT = 1e-9  # of a column's length: what is left of one that the columns before it explain
+_VANISHING = 1e-100  # a column below it is taken for zero
+
+
+def whiten(matrix: Array) -> Array:
+    """A p × p basis with Q = X · basis, Q'Q/n = I; a column that those before it explain adds a zero column.
+
+    Columns are brought to size 1 first, so that no sum of squares overflows.
+    """
+    sizes = np.abs(matrix).max(axis=0)
+    scale = np.where(sizes > _VANISHING, sizes, 1.0)
+    columns = np.where(sizes > _VANISHING, matrix / scale, 0.0)
+    R = weighted_factor(columns, np.zeros(len(matrix)))[:-1, :-1]
+    lengths = np.linalg.norm(R, axis=0)
+    kept = np.flatnonzero(np.diag(R) > _DEPENDENT * np.maximum(lengths, np.finfo(float).tiny))
+    basis = np.zeros((len(scale), len(scale)))
+    if kept.size < len(scale):
+        R = weighted_factor(columns[:, kept], np.zeros(len(matrix)))[:-1, :-1]
+    basis[np.ix_(kept, kept)] = np.sqrt(len(matrix)) * np.linalg.inv(R)
+    return np.asarray(basis / scale[:, None])
+
+
+def spreads_by_cap(rows: Array, *, order: int) -> tuple[Array, Array, Array]:
+    """Caps C to choose from, and at each the traces of M⁻¹Q'v²QM⁻¹/n and of C²M⁻².
+
+    Q: the rows; v_i = min(1, C/‖q_i‖) in the norm of this order, M = Q'diag(v)Q/n. The first trace scales
+    the sampling variance of a line solved for from Q'diag(v)y, the second that of noise in proportion to C.
+    """
+    norms = np.linalg.norm(rows, ord=order, axis=1)
+    positive = norms[norms > 0]
+    if positive.size == 0:
+        return np.ones(1), np.zeros(1), np.zeros(1)
+    least, most = np.minimum(np.quantile(positive, [0.02, 1.0]), _LARGEST)
+    caps = np.asarray(np.geomspace(float(least), float(most), _CAPS), dtype=np.float64)
+    used = rows[:, np.any(rows != 0, axis=0)]
+    sampling, noisy = np.empty(_CAPS), np.empty(_CAPS)
+    for place, cap in enumerate(caps):
+        V = used * _weights(norms, float(cap))
+        inverse = np.linalg.pinv(V.T @ used / len(rows))
+        sampling[place] = np.trace(inverse @ (V.T @ V / len(rows)) @ inverse)
+        noisy[place] = cap**2 * np.trace(inverse @ inverse)
+    return caps, sampling, noisy
+
+
+def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: float) -> NDArray[np.int64]:
+    """V: v_i q_ij in whole units, n × p."""
+    loadings = np.empty(matrix.shape, dtype=np.int64)
+    for first in range(0, len(matrix), ROWS):
+        Q = matrix[first : first + ROWS] @ basis
+        v = _weights(np.linalg.norm(Q, ord=order, axis=1), cap)
+        loadings[first : first + ROWS] = np.rint(Q * v / unit)
+    return loadings
+
+
+def _weights(norms: Array, cap: float) -> Array:
+    """v_i = min(1, C/‖q_i‖), as a column."""
+    return np.asarray(np.minimum(1.0, cap / np.maximum(norms, cap / 2)))[:, None]
