@@ -1,5 +1,6 @@
 """What sums with noise need, in arrays and whole numbers.
 
 `loadings` (predictors whitened and capped), `varimax` (a rotation to sparse rows), `discrete` (noise on whole
-numbers with exactly the stated distribution), `clipped` (moments of clipped normal variables).
+numbers with exactly the stated distribution), `clipped` and `clipped_offsets` (moments of clipped
+normal variables, centred and not).
 """

@@ -1,0 +1,131 @@
+"""What errors to expect, before any outcome is read: which ε to ask for.
+
+Stand-ins for the outcome, normal about the middle of the limits, go through the very mechanism; their errors
+stand beside those of the same model without privacy on the same stand-ins. The predictors, n, the limits and
+settings are all that enters, so that asking costs nothing and may be repeated for many ε.
+
+    expected = expected_errors(X, low=0.0, high=12.0, epsilon=1.0)
+    expected.line / expected.plain_line  # how much more error the line has than without privacy
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from hedgerow.arrays import Array, Matrix, PerRecord
+from hedgerow.mechanism.noisy.copies import Sampling, predict
+from hedgerow.mechanism.noisy.estimate import estimate, start
+from hedgerow.mechanism.noisy.margin import fit_tilt
+from hedgerow.mechanism.noisy.recipe import Recipe, Relation, make_recipe
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.randomness import Key
+
+_MOST, _FEWEST = 30, 2  # stand-ins
+_ENTRIES = 10_000_000  # of X that are read in all
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Root mean squared errors over stand-ins, and the mean ECDF maximum of one copy. Public.
+
+    `plain` is the model without privacy, a posterior draw of it for the copy. The noise's share of a squared
+    error is what lies between the two.
+    """
+
+    line: float  # of the fitted values, in the response's units
+    plain_line: float
+    log_sigma: float
+    plain_log_sigma: float
+    ecdf: float  # largest distance of the copy's distribution function from the stand-in's
+    plain_ecdf: float
+    sigma: float  # of the stand-ins
+    simulations: int
+
+
+def expected_errors(
+    matrix: Matrix,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    relation: Relation = "withheld",
+    width: float | None = None,
+    noise: Literal["laplace", "gaussian", "auto"] = "laplace",
+    delta: float = 0.0,
+    margin_share: float = 0.0,
+    rows_per_unit: int = 1,
+    sigma: float | None = None,
+    sampling: Sampling = "independent",
+    key: Key | None = None,
+) -> Expected:
+    """Errors to expect at these settings. `sigma` of the stand-ins is H/4 unless a guess is given.
+
+    Limits that are wide beside σ cost: a guess from earlier years or another table, not from this one, makes
+    the answer sharper. Without a key the answer is the same each time.
+    """
+    recipe = make_recipe(
+        matrix,
+        low=low,
+        high=high,
+        epsilon=epsilon,
+        relation=relation,
+        width=width,
+        noise=noise,
+        delta=delta,
+        margin_share=margin_share,
+        rows_per_unit=rows_per_unit,
+    )
+    sigma = recipe.half_width / 4 if sigma is None else float(sigma)
+    root = Key.from_seed(0) if key is None else key
+    simulations = int(np.clip(_ENTRIES // recipe.matrix.size, _FEWEST, _MOST))
+    errors = np.array([_simulate(recipe, sigma, sampling, root.child(each)) for each in range(simulations)])
+    line, plain_line, log_sigma, plain_log_sigma = np.sqrt((errors[:, :4] ** 2).mean(axis=0)).tolist()
+    ecdf, plain_ecdf = errors[:, 4:].mean(axis=0).tolist()
+    return Expected(
+        line, plain_line, log_sigma, plain_log_sigma, ecdf, plain_ecdf, sigma=sigma, simulations=simulations
+    )
+
+
+def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tuple[float, ...]:
+    """Errors on one stand-in: line, σ and ECDF, each with and without privacy."""
+    records, columns = recipe.matrix.shape
+    truth = recipe.basis @ start(recipe).line
+    chance = key.child("stand-in").stream()
+    outcome = recipe.matrix @ truth + sigma * chance.normal(records)
+    released = release_statistics(recipe, outcome, np.ones(records, dtype=bool), key=key.child("noise"))
+    found = estimate(released)
+    # A copy comes from a draw: of the estimates' normal errors here, which the posterior's are close to.
+    drawn = found.beta + _root(found.covariance) @ chance.normal(columns)
+    spread = found.sigma * float(np.exp(found.sigma_error / found.sigma * chance.normal(1)[0]))
+    tilt = None if released.counts is None else fit_tilt(released, drawn, spread)
+    copy = predict(recipe, drawn, spread, tilt, sampling=sampling, key=key.child("copy"))
+
+    plain = recipe.basis @ (recipe.basis.T @ (recipe.matrix.T @ outcome)) / records
+    free = max(records - columns, 1)
+    scale = float(np.sqrt(((outcome - recipe.matrix @ plain) ** 2).sum() / free))
+    plain_spread = scale * float(np.sqrt(free / (2 * chance.gamma(free / 2, 1)[0])))
+    plain_drawn = plain + recipe.basis @ chance.normal(columns) * plain_spread / np.sqrt(records)
+    plain_copy = predict(recipe, plain_drawn, plain_spread, None, sampling=sampling, key=key.child("plain"))
+
+    def away(line: Array) -> float:
+        return float(np.sqrt(((recipe.matrix @ (line - truth)) ** 2).mean()))
+
+    return (
+        away(found.beta),
+        away(plain),
+        float(np.log(found.sigma / sigma)),
+        float(np.log(max(scale, 1e-300) / sigma)),
+        _gap(outcome, copy),
+        _gap(outcome, plain_copy),
+    )
+
+
+def _root(covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)
+
+
+def _gap(one: PerRecord, other: PerRecord) -> float:
+    return float(ks_2samp(one, other, method="asymp").statistic)

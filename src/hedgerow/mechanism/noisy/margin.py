@@ -1,0 +1,114 @@
+"""A margin for models that are wrong: noisy counts of the response, shrunk, and records tilted towards them.
+
+Bins have equal probability under the released model's own margin, so their edges follow from what was
+released before. What the noisy counts say beyond that margin is expanded in cosines of u = F(x), blocks of
+them are shrunk by how much of them noise alone explains, and every record's predictive density is multiplied
+by weights that are constant on bins, until the average over records has the margin found:
+
+    p(x | z_i, θ) w(x) / norm_i   with   1/n Σ_i P_i(bin) w(bin) / norm_i = target(bin)
+
+Edges are a function of earlier output, the tilt one of noisy counts, θ, X and n: post-processing. With little
+ε the counts add more than they mend: `margin_pays` says beforehand, from public things.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from hedgerow.arrays import Array
+from hedgerow.mechanism.noisy.estimate import Estimate
+from hedgerow.mechanism.noisy.recipe import Recipe, Released
+
+BINS = 32
+LEAST = 200.0  # records × share × ε below which counts hurt (n = 200: ECDF maximum 0.065 → 0.075)
+_GROUPS = 1000  # fitted values are grouped: edges and tilts do not depend on n
+_BLOCKS = ((1, 2), (3, 4, 5), (6, 7, 8, 9, 10))
+_SHRINK = 3.0
+_FLOOR = 0.02  # of the model's probability: no bin is emptied
+_ROUNDS, _CLOSE = 200, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """Weights of the response's bins. Public, as what it comes from."""
+
+    edges: Array  # inner edges
+    weights: Array  # one more than edges
+    margin: Array  # the shares of the bins that records have together
+
+
+def margin_pays(records: int, share: float, epsilon: float) -> bool:
+    """Whether counts for that share of ε mend more than their noise spoils. Known beforehand."""
+    return records * share * epsilon >= LEAST
+
+
+def bin_edges(recipe: Recipe, estimate: Estimate, bins: int = BINS) -> Array:
+    """Inner edges of bins that have equal probability under the model's own margin, by bisection."""
+    fitted, share = _grouped(recipe, estimate.beta)
+    sigma = float(estimate.sigma)
+    wanted = np.arange(1, bins) / bins
+    low = np.full(bins - 1, fitted.min() - 10 * sigma)
+    high = np.full(bins - 1, fitted.max() + 10 * sigma)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = share @ ndtr((middle - fitted[:, None]) / sigma) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.maximum.accumulate(high)
+
+
+def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
+    """The tilt that gives copies of one draw the margin which the noisy counts support.
+
+    Needs a release with counts. Where they say nothing beyond the noise, all weights are 1.
+    """
+    counts = released.counts
+    assert counts is not None, "a release without counts has no margin"  # noqa: S101
+    fitted, share = _grouped(released.recipe, beta)
+    chances = bin_chances(fitted, sigma, counts.edges)
+    model = share @ chances
+    target = _smooth(model, counts.counts / released.recipe.records, counts.scale / released.recipe.records)
+    weights = np.ones(len(model))
+    for _ in range(_ROUNDS):
+        tilted = chances * weights
+        found = share @ (tilted / tilted.sum(axis=1, keepdims=True))
+        if np.abs(found - target).max() < _CLOSE:
+            break
+        weights = weights * target / np.maximum(found, 1e-300)
+        weights = weights / (weights @ model)
+    return Tilt(counts.edges, weights, target)
+
+
+def bin_chances(fitted: Array, sigma: float, edges: Array) -> Array:
+    """Probability of each bin for each fitted value, never quite zero."""
+    below = ndtr((edges - fitted[:, None]) / sigma)
+    above = ndtr((fitted[:, None] - edges) / sigma)
+    # From the nearer tail, so that far bins keep their digits.
+    middle = np.where(below[:, 1:] > 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
+    return np.maximum(np.hstack((below[:, :1], middle, above[:, -1:])), 1e-300)
+
+
+def _smooth(model: Array, observed: Array, scale: float) -> Array:
+    """The margin that counts support: the model's, and of the deviation what stands out of the noise."""
+    ends = np.concatenate(([0.0], np.cumsum(model) / model.sum()))
+    width = np.maximum(np.diff(ends), 1e-12)
+    ratio = np.ones(len(model))
+    for block in _BLOCKS:
+        angle = np.pi * np.array(block)[:, None]
+        cosines = np.sqrt(2) * np.diff(np.sin(angle * ends), axis=1) / (angle * width)
+        found = cosines @ (observed - model)
+        noise = 2 * scale**2 * (cosines**2).sum()
+        kept = max(1 - _SHRINK * noise / max(float((found**2).sum()), 1e-300), 0.0)
+        ratio = ratio + kept * found @ cosines
+    target = model * np.maximum(ratio, _FLOOR)
+    return target / target.sum()
+
+
+def _grouped(recipe: Recipe, beta: Array) -> tuple[Array, Array]:
+    """Fitted values of neighbouring records by their means, and the groups' shares of the records."""
+    fitted = np.sort(recipe.matrix @ beta)
+    if len(fitted) <= _GROUPS:
+        return fitted, np.full(len(fitted), 1 / len(fitted))
+    starts = np.linspace(0, len(fitted), _GROUPS, endpoint=False).astype(int)
+    sizes = np.diff(np.append(starts, len(fitted)))
+    return np.add.reduceat(fitted, starts) / sizes, sizes / len(fitted)

@@ -1,0 +1,136 @@
+"""Draws given noisy statistics: the moments they rest on, the exact posterior without noise, coverage."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hedgerow.mechanism.noisy.posterior import _Statistics, draw_posterior
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.randomness import Key
+
+
+def simulated(n, p, seed, *, epsilon=1.0, limits=(-3.0, 9.0), sigma=1.0, **settings):
+    """A released table of the model, with the outcome that nobody else may see."""
+    chance = np.random.default_rng(seed)
+    X = np.column_stack((np.ones(n), chance.normal(size=(n, p - 1))))
+    outcome = X.sum(axis=1) / np.sqrt(p / 2) + sigma * chance.normal(size=n)
+    recipe = make_recipe(X, low=limits[0], high=limits[1], epsilon=epsilon, **settings)
+    return release_statistics(recipe, outcome, np.ones(n, bool), key=Key.from_seed(seed)), outcome
+
+
+def theta_of(draws):
+    return np.column_stack((draws.parameters["beta"], np.log(draws.parameters["sigma"])))
+
+
+@pytest.mark.parametrize(
+    ("limits", "p", "off"), [((-3.0, 9.0), 2, 0.01), ((-0.5, 3.0), 2, 0.01), ((-3.0, 9.0), 3, 0.1)]
+)
+def test_statistics_have_the_means_and_covariances_that_are_said_of_them(limits, p, off):
+    """4000 tables at one θ, off the rounds' lines; five standard errors, about 250 comparisons: 2e-4.
+
+    Within a cell the means follow the offset and the covariances do not: with one predictor cells leave
+    nothing to follow, with two what is left is off by up to a tenth of a correlation.
+    """
+    released, _ = simulated(150, p, 1, limits=limits)
+    recipe, chance = released.recipe, np.random.default_rng(2)
+    line, sigma = released.rounds[1].line + (0.2, 0.1, -0.15)[:p], 0.9
+    outcome = np.clip(recipe.matrix @ line + sigma * chance.normal(size=(4000, 150)), *limits)
+    found = []
+    for one in released.rounds:
+        r = np.clip(outcome - recipe.matrix @ one.line, -one.window, one.window)
+        found += [r @ recipe.loadings * LOADING_UNIT, (r**2).sum(axis=1, keepdims=True)]
+    unit = np.tile([recipe.half_width] * p + [recipe.half_width**2], 2) * recipe.records
+    found = np.hstack(found) / unit
+    model = _Statistics(released)
+    theta = np.append(np.linalg.solve(recipe.basis, line), 0.0) / recipe.half_width
+    theta[-1] = np.log(sigma / recipe.half_width)
+    means, spread, slopes = model.describe(theta[None])
+    assert np.all(np.abs(found.mean(axis=0) - means[0]) < 5 * found.std(axis=0) / np.sqrt(4000))
+    centred = found - found.mean(axis=0)
+    products = centred[:, :, None] * centred[:, None, :]
+    error, size = products.std(axis=0) / np.sqrt(4000), np.outer(found.std(axis=0), found.std(axis=0))
+    assert np.all(np.abs(products.mean(axis=0) - spread[0]) < 5 * error + off * size)
+    step = np.eye(p + 1)[:p] * 1e-5
+    ahead, back = model.describe(theta + step)[0], model.describe(theta - step)[0]
+    # What a cell's own straight line and parabola add is not differentiated: proposals need no more.
+    assert np.allclose(((ahead - back) / 2e-5).T, slopes[0], atol=0.05 * np.abs(slopes[0]).max())
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_with_next_to_no_noise_it_is_the_exact_posterior(noise):
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    wide = (-12.0, 12.0)  # nothing is clipped in round one
+    released, outcome = simulated(400, 3, 3, epsilon=1e5, limits=wide, noise=noise, delta=delta)
+    X = released.recipe.matrix
+    line, rest, *_ = np.linalg.lstsq(X, outcome)
+    sigma = float(np.sqrt(rest[0] / 397))
+    errors = np.array([*sigma * np.sqrt(np.diag(np.linalg.inv(X.T @ X))), 1 / np.sqrt(2 * 397)])
+    draws = draw_posterior(released, draws=1000, key=Key.from_seed(4))
+    theta = theta_of(draws)
+    # 300 effective draws: five standard errors of a mean, and 20 % of a standard deviation.
+    assert draws.effective > 300
+    assert np.all(np.abs(theta.mean(axis=0) - (*line, np.log(sigma))) < 0.3 * errors)
+    assert theta.std(axis=0) == pytest.approx(errors, rel=0.2)
+
+
+def test_noise_widens_it_as_it_should():
+    """Errors over posterior standard deviations in 8 releases, where noise is twice the sampling error."""
+    scaled = []
+    for seed in range(8):
+        released, _ = simulated(500, 2, 10 + seed, epsilon=0.4)
+        theta = theta_of(draw_posterior(released, draws=96, key=Key.from_seed(seed)))
+        scaled.append((theta.mean(axis=0) - (1, 1, 0)) / theta.std(axis=0))
+    # 24 squares, about independent, have mean 1 ± 0.29; ignoring the noise gives 4 and more.
+    assert 0.25 < np.mean(np.square(scaled)) < 2.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(2000, 1.0), (2000, 0.5), (200, 1.0)])
+def test_coverage(n, epsilon):
+    """95 % intervals in 300 releases: standard error 0.013, so 0.90 to 0.99; ranks uniform in their mean."""
+    inside, ranks = [], []
+    for seed in range(300):
+        released, _ = simulated(n, 2, 1000 + seed, epsilon=epsilon)
+        theta = theta_of(draw_posterior(released, draws=480, key=Key.from_seed(seed)))
+        ends = np.quantile(theta, [0.025, 0.975], axis=0)
+        inside.append((ends[0] < (1, 1, 0)) & (ends[1] > (1, 1, 0)))
+        ranks.append((theta < (1, 1, 0)).mean(axis=0))
+    assert np.all(np.abs(np.mean(inside, axis=0) - 0.945) < 0.045), np.mean(inside, axis=0)
+    assert np.all(np.abs(np.mean(ranks, axis=0) - 0.5) < 5 * 0.289 / np.sqrt(300)), np.mean(ranks, axis=0)
+
+
+def test_a_key_settles_the_draws_and_chains_come_in_turn():
+    released, _ = simulated(200, 2, 5)
+    one, same, other = (draw_posterior(released, draws=40, key=Key.from_seed(k)) for k in (1, 1, 2))
+    assert np.array_equal(theta_of(one), theta_of(same))
+    assert not np.array_equal(theta_of(one), theta_of(other))
+    assert len({*one.parameters["sigma"][:32]}) == 32
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 2), (5, 4), (60, 15), (2, 1)])
+def test_few_records_and_many_columns_give_finite_draws(n, p):
+    released, _ = simulated(n, p, 6)
+    draws = draw_posterior(released, draws=32, key=Key.from_seed(1))
+    assert np.isfinite(theta_of(draws)).all()
+    assert draws.parameters["beta"].shape == (32, p)
+
+
+@pytest.mark.parametrize(("scores", "squares"), [(0.0, -1e9), (1e9, 0.0), (-1e200, 1e200)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_statistics_that_noise_has_spoilt_give_finite_draws(scores, squares, place):
+    released, _ = simulated(50, 2, 7)
+    rounds = list(released.rounds)
+    rounds[place] = replace(rounds[place], scores=rounds[place].scores + scores, squares=squares)
+    spoilt = replace(released, rounds=tuple(rounds))
+    assert np.isfinite(theta_of(draw_posterior(spoilt, draws=32, key=Key.from_seed(1)))).all()
+
+
+def test_columns_that_say_nothing_do_no_harm():
+    chance = np.random.default_rng(8)
+    X = np.column_stack((np.ones(100), np.full(100, 3.0), chance.normal(size=100), np.zeros(100)))
+    recipe = make_recipe(X, low=-3.0, high=9.0, epsilon=1.0)
+    released = release_statistics(recipe, 1 + X[:, 2], np.ones(100, bool), key=Key.from_seed(1))
+    draws = draw_posterior(released, draws=32, key=Key.from_seed(1))
+    assert np.isfinite(X @ draws.parameters["beta"].T).all()
