@@ -207,7 +207,7 @@ def test_the_guarantee_and_the_plan_say_that_copies_are_inside():
     guarantee = hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(classed()).sample().guarantee
     text = " ".join(str(guarantee).split())
     assert "drawn inside the record's range" in text
-    assert "that the column 'low' says" in text
+    assert "which the column 'low' says" in text
     plan = Plan(formula="x ~ z", epsilon=1.0, standard=INSIDE)
     assert Plan.loads(plan.text()).settings.standard == INSIDE
     before = Plan(formula="x ~ z", epsilon=1.0, standard=hr.RangeTruncated(hr.Brackets(EDGES)))

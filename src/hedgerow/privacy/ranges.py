@@ -199,7 +199,7 @@ class Brackets(Range):
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
     def lies(self) -> str:
-        said = "" if self.column is None else f" that the column '{self.column}' says"
+        said = "" if self.column is None else f", which the column '{self.column}' says"
         return f"in its class{said}, the classes having the edges {', '.join(f'{e:g}' for e in self.edges)}"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
