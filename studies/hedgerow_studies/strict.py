@@ -26,7 +26,7 @@ from hedgerow.randomness import Key
 from hedgerow_studies.work import each, processors
 
 RECORDS, COLUMNS, EPSILONS = (200, 2000, 20_000), (2, 6, 15), (0.2, 0.5, 1.0, 2.0)
-LIMITS = {"low": -3.0, "high": 9.0}
+LOW, HIGH = -3.0, 9.0
 WIDTH = float(np.log(1.8 / 0.4))  # of Radius(0.4, 1.8) on the log scale
 SETTINGS: dict[str, dict[str, Any]] = {
     "withheld": {},
@@ -58,7 +58,7 @@ def measured(n: int, p: int, number: int, seed: int, kind: str) -> list[dict[str
     copy = X @ draw + spread * random.normal(size=n)
     rows = [row | {"epsilon": None} | compare(X, y, copy, fit(X, copy)[1])]
     for epsilon in EPSILONS:
-        recipe = make_recipe(X, **LIMITS, epsilon=epsilon, **SETTINGS[kind])
+        recipe = make_recipe(X, low=LOW, high=HIGH, epsilon=epsilon, **SETTINGS[kind])
         key = Key.from_seed(seed).child(f"{n} {p} {number} {epsilon}")
         found = estimate(release_statistics(recipe, y, np.ones(n, dtype=bool), key=key))
         copy = X @ found.beta + found.sigma * ndtri((random.permutation(n) + random.random(n)) / n)

@@ -37,11 +37,11 @@ def test_without_noise_it_is_the_regression(noise):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"epsilon": 1.0},
         {"epsilon": 0.5},
-        {"epsilon": 0.6, "relation": "replaced"},
         {"epsilon": 0.5, "relation": "range", "width": 1.5},
         {"epsilon": 1.0, "noise": "gaussian", "delta": 1e-6},
+        pytest.param({"epsilon": 1.0}, marks=pytest.mark.slow),
+        pytest.param({"epsilon": 0.6, "relation": "replaced"}, marks=pytest.mark.slow),
     ],
 )
 def test_errors_are_of_the_size_it_states(settings):
@@ -90,19 +90,21 @@ def test_moments_of_clipped_normals():
         assert float(moments.curvature) == pytest.approx(np.mean(spread**2 - r**2) / (1.01**2 - 1), rel=0.03)
 
 
-@pytest.mark.parametrize("mean", [-1e6, -40.0, -3.0, 0.0, 0.4, 1.0, 2.0, 5.0, 90.0, 1e6])
-@pytest.mark.parametrize("error", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("mean", [-1e6, -40.0, -3.0, -1.0, 0.0, 0.4, 1.0, 2.0, 5.0, 90.0, 1e6])
+@pytest.mark.parametrize("error", [0.0, 0.1, 1.0, 30.0, 1e9])
 def test_means_of_truncated_normals(mean, error):
     found = truncated_mean(mean, error, 2.0)
     assert 0 <= found <= 2
-    if abs(mean - 1) < 25 * error:
+    if error == 0:
+        assert found == pytest.approx(min(max(mean, 0.0), 2.0), abs=1e-8)
+    if abs(mean - 1) < 35 * error < 1e6:
         law = truncnorm(-mean / error, (2 - mean) / error, mean, error)
         assert found == pytest.approx(law.mean(), rel=1e-3, abs=1e-6)
     assert found == pytest.approx(2 - truncated_mean(2 - mean, error, 2.0), abs=1e-9)
 
 
 def test_columns_that_add_nothing_change_nothing():
-    """A constant beside the intercept, a level that never occurs: σ and the line's error are as without them."""
+    """A constant beside the intercept, a level that never occurs: σ and line are as without them."""
     X, y = simulate(2)
     empty = np.column_stack([X[:, :1], np.zeros(len(X)), X, np.full(len(X), 4.0), X[:, 1:2]])
     plain, more = (fit(each, y, 1, epsilon=1e4) for each in (X, empty))

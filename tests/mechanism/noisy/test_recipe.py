@@ -62,7 +62,7 @@ def test_windows_widen_with_the_budget():
 
 def test_auto_prefers_gaussian_noise_for_many_dense_predictors():
     rng = np.random.default_rng(1)
-    dense = np.column_stack([np.ones(800), rng.normal(size=(800, 24))])
+    dense = np.column_stack([np.ones(400), rng.normal(size=(400, 24))])
     settings = {**LIMITS, "epsilon": 1.0, "noise": "auto", "delta": 1e-6}
     chosen = make_recipe(dense, **settings)
     assert (chosen.noise, chosen.delta) == ("gaussian", 1e-6)

@@ -263,6 +263,21 @@ def test_hostile_tables_never_raise_nor_warn(name, noise):
         assert [each.line.shape for each in released.rounds] == [(X.shape[1],)] * 2
 
 
+@pytest.mark.parametrize(("low", "high"), [(-1e70, 1e70), (0.0, 1e-69), (1e6, 1e6 + 1e-3), (-2.0, 5e60)])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_limits_of_any_size(low, high, noise):
+    X = np.column_stack([np.ones(60), np.linspace(-1, 1, 60)])
+    y = low + (high - low) * (0.5 + 0.1 * np.sin(np.arange(60.0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recipe = make_recipe(X, low=low, high=high, epsilon=50.0, noise=noise, delta=1e-6)
+        found = estimate(rounds.release_statistics(recipe, y, np.ones(60, dtype=bool), key=Key.from_seed(1)))
+    scale = high - low
+    assert (found.beta[0] - low) / scale == pytest.approx(0.5, abs=0.1)
+    assert 0.03 < found.sigma / scale < 0.2
+    assert np.all(np.isfinite(found.covariance))
+
+
 def test_the_second_round_follows_from_the_first_alone():
     """Another outcome, the same output of round one: the same line, window and noise."""
     recipe = tiny("withheld")

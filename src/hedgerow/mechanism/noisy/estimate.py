@@ -132,14 +132,15 @@ def coordinates(recipe: Recipe, line: Array) -> Array:
 
 def truncated_mean(mean: float, error: float, top: float) -> float:
     """The mean of Normal(mean, error²) between 0 and `top`: no noise leads to a σ² outside."""
+    error = max(error, 1e-9 * top)
     low, high = -mean / error, (top - mean) / error
     if low + high < 0:  # mirrored, so that both ends lie in the tail that log_ndtr is exact in
         return top - truncated_mean(top - mean, error, top)
     if low > 30:  # all mass lies at 0, as an exponential
         return min(error / low, top / 2)
+    if high - low < 1e-6:  # narrow beside its error: uniform
+        return top / 2
     tails = log_ndtr(-low), log_ndtr(-high)
     mass = np.exp(tails[0]) - np.exp(tails[1])
     density = (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)) / np.sqrt(2 * np.pi)
-    if not mass > 1e-12 * (high - low):  # narrow beside its error: uniform
-        return top / 2
     return float(min(max(mean + error * density / mass, 0.0), top))

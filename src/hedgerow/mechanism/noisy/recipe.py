@@ -33,7 +33,7 @@ NORMS: dict[Noise, int] = {"laplace": 1, "gaussian": 2}  # of loadings, by the n
 WINDOWS = (1.8, *np.arange(2.0, 3.51, 0.25).tolist())  # k: standard deviations
 _SMALL_NOISE = 0.25  # of the sampling variance: k is the widest window at which noise adds less
 _ROWS_TO_CHOOSE_BY = 5_000  # rows of X by which rotation and cap are chosen
-_FARTHEST = 1e100  # limits: squares of what lies between them must be numbers
+_FARTHEST = 1e70  # limits: fourth powers of what lies between them must be numbers
 
 
 @dataclass(frozen=True, eq=False)

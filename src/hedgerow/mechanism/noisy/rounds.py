@@ -88,8 +88,10 @@ def settle(recipe: Recipe, line: Array, window: float, target: Fraction, steps: 
     whole = max(1, min(steps, round(window / step)))
     reach = 2 * whole
     if recipe.width is not None:
-        # One step for rounding to steps, one for the rounding of logarithms and of the width itself.
-        reach = min(reach, math.ceil(Fraction(recipe.width) / Fraction(step)) + 2)
+        # Logarithms and the width itself are rounded numbers, of the size of the limits: a little more than
+        # they can lose. One step for rounding to steps.
+        slack = 2.0**-48 * max(abs(recipe.low), abs(recipe.high), recipe.width)
+        reach = min(reach, math.ceil((Fraction(recipe.width) + Fraction(slack)) / Fraction(step)) + 1)
     sums = Sums(recipe.noise, recipe.bound, whole, recipe.relation, reach)
     return Setup(line, step, sums, sums.noise_for(target, split=Fraction(recipe.split)))
 
