@@ -98,4 +98,5 @@ def test_counts_that_noise_has_spoilt_give_a_finite_tilt(counts):
 
 def test_when_it_pays_is_known_beforehand():
     assert margin_pays(2000, 0.25, 0.4)
+    assert not margin_pays(2000, 0.25, 0.4, "replaced")
     assert not margin_pays(200, 0.25, 1.0)

@@ -101,6 +101,22 @@ def test_coverage(n, epsilon):
     assert np.all(np.abs(np.mean(ranks, axis=0) - 0.5) < 5 * 0.289 / np.sqrt(300)), np.mean(ranks, axis=0)
 
 
+@pytest.mark.slow
+def test_many_columns_with_rare_ones():
+    """54 columns, most of them levels of factors: errors over posterior standard deviations."""
+    chance = np.random.default_rng(9)
+    levels = [np.eye(18)[chance.choice(18, size=8000, p=np.arange(1, 19) / 171)][:, 1:] for _ in range(3)]
+    X = np.column_stack((np.ones(8000), chance.normal(size=(8000, 2)), *levels))
+    recipe = make_recipe(X, low=-3.0, high=9.0, epsilon=2.0)
+    outcome = 1 + X[:, 1] + chance.normal(size=8000)
+    released = release_statistics(recipe, outcome, np.ones(8000, bool), key=Key.from_seed(1))
+    draws = draw_posterior(released, draws=192, key=Key.from_seed(1))
+    fitted = X[:400] @ (draws.parameters["beta"] - np.eye(54)[0] - np.eye(54)[1]).T
+    assert draws.effective > 40
+    # 54 coordinates about independent: 1 ± 0.2, with shrinkage towards the prior below it.
+    assert 0.2 < np.mean((fitted.mean(axis=1) / fitted.std(axis=1)) ** 2) < 2
+
+
 def test_a_key_settles_the_draws_and_chains_come_in_turn():
     released, _ = simulated(200, 2, 5)
     one, same, other = (draw_posterior(released, draws=40, key=Key.from_seed(k)) for k in (1, 1, 2))

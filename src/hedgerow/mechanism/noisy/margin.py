@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from hedgerow.arrays import Array
 from hedgerow.mechanism.noisy.estimate import Estimate
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe, Relation, Released
 
 BINS = 32
 LEAST = 200.0  # records × share × ε below which counts hurt (n = 200: ECDF maximum 0.065 → 0.075)
@@ -38,9 +38,12 @@ class Tilt:
     margin: Array  # the shares of the bins that records have together
 
 
-def margin_pays(records: int, share: float, epsilon: float) -> bool:
-    """Whether counts for that share of ε mend more than their noise spoils. Known beforehand."""
-    return records * share * epsilon >= LEAST
+def margin_pays(records: int, share: float, epsilon: float, relation: Relation = "withheld") -> bool:
+    """Whether counts for that share of ε mend more than their noise spoils. Known beforehand.
+
+    An outcome that is replaced leaves one bin and enters another, which takes twice the noise.
+    """
+    return records * share * epsilon >= LEAST * (1 if relation == "withheld" else 2)
 
 
 def bin_edges(recipe: Recipe, estimate: Estimate, bins: int = BINS) -> Array:
@@ -81,8 +84,9 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
 
 def bin_chances(fitted: Array, sigma: float, edges: Array) -> Array:
     """Probability of each bin for each fitted value, never quite zero."""
-    below = ndtr((edges - fitted[:, None]) / sigma)
-    above = ndtr((fitted[:, None] - edges) / sigma)
+    z = (edges - fitted[:, None]) / sigma
+    tail = ndtr(-np.abs(z))
+    below, above = np.where(z < 0, tail, 1 - tail), np.where(z < 0, 1 - tail, tail)
     # From the nearer tail, so that far bins keep their digits.
     middle = np.where(below[:, 1:] > 0.5, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     return np.maximum(np.hstack((below[:, :1], middle, above[:, -1:])), 1e-300)

@@ -2,9 +2,9 @@
 
 y is normal; r = clip(y − c, low, high) puts what lies beyond an end on that end. One such variable has four
 moments here, and two of the same y, the second clipped within the first, have their joint ones. Everything
-follows from E[zᵏ; a < z < b] of a standard normal:
+follows from pieces M_k = E[xᵏ; a < x < b] of x = y − c with mean μ, standard deviation σ and density f:
 
-    M₀ = Φ(b) − Φ(a),  M₁ = φ(a) − φ(b),  M_k = (k − 1) M_{k−2} + a^{k−1} φ(a) − b^{k−1} φ(b)
+    M₀ = F(b) − F(a),   M_k = μ M_{k−1} + σ² ((k − 1) M_{k−2} + a^{k−1} f(a) − b^{k−1} f(b))
 
     >>> import numpy as np
     >>> one = clip_normal(np.array([0.0]), np.array([1.0]), Clip(0.0, -1.0, 1.0))
@@ -43,51 +43,40 @@ class Clipped:
     square_bend: Array  # d²E r² / dE y²
 
 
-def _standardise(edge: Array | float, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
-    z = np.clip((edge - mean) / sd, -_FAR, _FAR)
-    return z, ndtr(z), _INVERSE_ROOT * np.exp(-0.5 * z * z)
+Edge = tuple[Array, Array, Array]  # y itself, P(below), σ² × density
 
 
-Edge = tuple[Array, Array, Array]
+def _edge(place: Array | float, mean: Array, sd: Array) -> Edge:
+    z = np.clip((place - mean) / sd, -_FAR, _FAR)
+    return np.asarray(place, dtype=np.float64), ndtr(z), (_INVERSE_ROOT * sd) * np.exp(-0.5 * z * z)
 
 
-def _piece(lower: Edge, upper: Edge, shift: Array, sd: Array, order: int) -> list[Array]:
-    """E[(shift + sd z)ᵏ; lower < z < upper] for k = 0 … order."""
+def _piece(
+    lower: Edge, upper: Edge, centre: Array | float, mean: Array, sd: Array, order: int
+) -> list[Array]:
+    """E[(y − centre)ᵏ; between the edges] for k = 0 … order."""
     (a, below, left), (b, above, right) = lower, upper
-    raw = [above - below, left - right]
+    a, b, mean, variance = a - centre, b - centre, mean - centre, sd * sd
+    found = [above - below]
+    found.append(mean * found[0] + left - right)
     for k in range(2, order + 1):
         left, right = left * a, right * b
-        raw.append((k - 1) * raw[k - 2] + left - right)
-    scaled, power = [raw[0]], sd
-    for k in range(1, order + 1):
-        scaled.append(raw[k] * power)
-        power = power * sd
-    shifts = [np.ones_like(shift)]
-    for _ in range(order):
-        shifts.append(shifts[-1] * shift)
-    terms = [[comb(k, j) * shifts[k - j] * scaled[j] for j in range(k + 1)] for k in range(order + 1)]
-    return [sum(term[1:], start=term[0]) for term in terms]
+        found.append(mean * found[k - 1] + (k - 1) * variance * found[k - 2] + left - right)
+    return found
 
 
 def clip_normal(mean: Array, sd: Array, clip: Clip) -> Clipped:
     """Moments of one clipped normal."""
-    lower = _standardise(clip.centre + clip.low, mean, sd)
-    upper = _standardise(clip.centre + clip.high, mean, sd)
-    return _one(lower, upper, mean, sd, clip)
+    lower, upper = (_edge(clip.centre + end, mean, sd) for end in (clip.low, clip.high))
+    return _join(lower, upper, _piece(lower, upper, clip.centre, mean, sd, 4), clip, sd)
 
 
-def _one(lower: Edge, upper: Edge, mean: Array, sd: Array, clip: Clip) -> Clipped:
-    inner = _piece(lower, upper, mean - clip.centre, sd, 4)
-    low, high = clip.low, clip.high
-    first, second, third, fourth = (
-        low**k * lower[1] + inner[k] + high**k * (1 - upper[1]) for k in range(1, 5)
-    )
-    return Clipped(
-        (first, second, third, fourth),
-        inside=inner[0],
-        inside_first=inner[1],
-        square_bend=2 * (inner[0] + (low * lower[2] - high * upper[2]) / sd),
-    )
+def _join(lower: Edge, upper: Edge, inner: list[Array], clip: Clip, sd: Array) -> Clipped:
+    """What lies between the edges, and what was put on them."""
+    low, high, above = clip.low, clip.high, 1 - upper[1]
+    first, second, third, fourth = (low**k * lower[1] + inner[k] + high**k * above for k in range(1, 5))
+    bend = inner[0] + (low * lower[2] - high * upper[2]) / (sd * sd)
+    return Clipped((first, second, third, fourth), inner[0], inner[1], 2 * bend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +93,12 @@ def clip_normal_twice(
     mean: Array, sd: Array, wide: Clip, narrow: Clip
 ) -> tuple[Clipped, Clipped, Covariances]:
     """Moments of two clipped variables and between them. The narrow interval of y lies in the wide one."""
-    first, last = (_standardise(wide.centre + end, mean, sd) for end in (wide.low, wide.high))
-    lower, upper = (_standardise(narrow.centre + end, mean, sd) for end in (narrow.low, narrow.high))
-    one, two = _one(first, last, mean, sd, wide), _one(lower, upper, mean, sd, narrow)
-    below = _piece(first, lower, mean - wide.centre, sd, 2)
-    above = _piece(upper, last, mean - wide.centre, sd, 2)
-    middle = _piece(lower, upper, mean - narrow.centre, sd, 4)
+    first, last = (_edge(wide.centre + end, mean, sd) for end in (wide.low, wide.high))
+    lower, upper = (_edge(narrow.centre + end, mean, sd) for end in (narrow.low, narrow.high))
+    middle = _piece(lower, upper, narrow.centre, mean, sd, 4)
+    one = _join(first, last, _piece(first, last, wide.centre, mean, sd, 4), wide, sd)
+    two = _join(lower, upper, middle, narrow, sd)
+    below, above = (_piece(*ends, wide.centre, mean, sd, 2) for ends in ((first, lower), (upper, last)))
     gap = narrow.centre - wide.centre  # r = s + gap where neither is clipped
     products = []
     for a in (1, 2):
