@@ -1,5 +1,6 @@
 """The sentences of docs/rivals.md against the tables that they are about."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -8,10 +9,10 @@ RESULTS = (ROOT / "bench" / "rival" / "results.md").read_text(encoding="utf-8")
 
 
 def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("| \n").split("|")]
+    return [cell.strip() for cell in line.strip().split("|")[1:-1]]
 
 
-MEASURED, STATISTICS = PAGE.split("## Strict by noisy statistics")
+MEASURED, STATISTICS, _ = re.split("## Strict by noisy statistics|## Real tables", PAGE)
 
 
 def figures(cell: str) -> list[float]:
@@ -59,3 +60,21 @@ def test_noisy_statistics_are_as_near_as_the_page_says():
     assert figures(found["200", "stratified"][3])[2] > 0.5  # of a slope of 1
     projected = figures(found["2000", "projected"][5])
     assert abs(projected[2] - ours[2]) < 0.003
+
+
+def test_real_tables_are_as_the_page_says():
+    tables: dict[str, dict[str, list[float]]] = {}
+    for row in rows_of(PAGE.split("## Real tables")[1]):
+        name = row[0].split(",")[0] or name
+        tables.setdefault(name, {})[row[1]] = [float(figure) for figure in row[2:6]]
+    with_margin = {name: rows for name, rows in tables.items() if "Strict, ε = 1, with margin" in rows}
+    assert (len(tables), len(with_margin)) == (5, 4)
+    for rows in with_margin.values():
+        ours, plain = rows["Strict, ε = 1, with margin"], rows["Unweighted"]
+        assert ours[0] < plain[0]
+        assert ours[2] <= 1.81 * plain[2]
+    spending = with_margin["medical spending"]
+    assert spending["Unweighted"][0] >= 4 * spending["Strict, ε = 1, with margin"][0]
+    wages = tables["wages"]
+    assert round(wages["Strict, ε = 1, model only"][2] / wages["Unweighted"][2]) == 3
+    assert round(tables["incomes"]["Strict, ε = 1, with margin"][3], 1) == 0.1
