@@ -20,6 +20,7 @@ from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
+from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -136,6 +137,7 @@ class Synthesizer(Results):
 
     def _check(self, seed: int | None, *, asked_to_correct: bool = True) -> None:
         """Refuse what cannot be corrected, and a bad seed, before any data are seen."""
+        check_inside(self.settings)
         if self.settings.debias:
             try:
                 check_debias(self.settings)
@@ -156,15 +158,21 @@ class Synthesizer(Results):
         names columns that are to be released even if they give the outcome away (`evidence.giveaways`); the
         guarantee says so.
         """
-        model = self.settings.model
+        model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
+        shown = [name for name in standard.range.columns if name in (design.outcome, *left_out)]
+        if standard.inside and shown:
+            raise SettingError(
+                f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
+                "released as it is. Read the ranges from columns that are, or leave inside out."
+            )
         if design.levels is not None and self.settings.declared is not None:
             raise SettingError(
                 f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
                 "decimals or limits. Leave declared out."
             )
-        strict = isinstance(self.settings.standard, Bounded)
+        strict = isinstance(standard, Bounded)
         for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         gaps = 0 if design.present is None else int((~design.present).sum())

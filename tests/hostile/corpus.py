@@ -72,6 +72,7 @@ def all_plans() -> list[Plan]:
         seed=7,
     )
     pairwise = hr.IdentificationWeights(0.2, known=("region",), pairwise=True)
+    classes = hr.Brackets([0, 1000.5, math.inf], column="class")
     censored = hr.Censored(keep=0.8, reason="published")
     families = (
         hr.Family("beta", lower=0, upper=100),
@@ -85,6 +86,7 @@ def all_plans() -> list[Plan]:
         everything,
         Plan(**_SMALL, weights=pairwise),
         Plan(**_SMALL, standard=hr.RangeTruncated(_RANGES[4]), reasons={"then": "a register"}),
+        Plan(**_SMALL, standard=hr.RangeTruncated(classes, inside=True), reasons={"": "a public column"}),
         Plan(**_SMALL, standard=censored, family="gamma", prior=hr.Prior(intercept=(0.0, 1.0))),
         *(Plan(**_SMALL, family=family) for family in families),
     ]

@@ -7,8 +7,10 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
+from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.copies import stratify
 from hedgerow.randomness import Key
+from hedgerow.release.plan import Plan
 
 
 def numbers(fitted, seed):
@@ -85,3 +87,130 @@ def test_the_same_seed_gives_the_same_bytes():
     )
     for a, b in zip(first.tables, second.tables, strict=True):
         assert a["x"].to_numpy().tobytes() == b["x"].to_numpy().tobytes()
+
+
+# Class columns are no predictors here, of which a fit warns.
+beside = pytest.mark.filterwarnings("ignore:Columns .* are not in the formula", "ignore:Released unchanged")
+EDGES = [0.0, 1.0, 3.0, 10.0, np.inf]
+
+
+def classed(records=300, seed=3):
+    """The simulation with a public column that holds each record's class, as its lower edge."""
+    data = hr.datasets.lognormal(records, seed=seed)
+    lower = np.array(EDGES)[np.searchsorted(EDGES, data["x"], side="right") - 1]
+    return data.assign(low=lower, high=np.array(EDGES)[np.searchsorted(EDGES, lower) + 1])
+
+
+INSIDE = hr.RangeTruncated(hr.Brackets(EDGES, column="low"), inside=True)
+
+
+@pytest.mark.parametrize("standard", [INSIDE, hr.RangeTruncated(hr.Bounds("low", "high"), inside=True)])
+@pytest.mark.parametrize("sampling", ["independent", "stratified"])
+@beside
+def test_copies_stay_inside_public_classes(standard, sampling):
+    data = classed()
+    synth = hr.Synthesizer("x ~ z", standard=standard, **settings(sampling=sampling)).fit(data)
+    for copy in synth.sample().tables:
+        assert ((data["low"] <= copy["x"]) & (copy["x"] <= data["high"])).all()
+    free = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(standard.range), **settings()).fit(data)
+    assert not (free.sample().tables[0]["x"] >= data["low"]).all()
+    # The price is that of the draw: where copies are drawn does not touch it.
+    if sampling == "independent":
+        assert free.prices_["lipschitz"] == pytest.approx(synth.prices_["lipschitz"], rel=1e-12)
+
+
+@beside
+def test_copies_inside_depend_on_the_class_alone():
+    """Given the draw, another outcome of the same class gives the same copies, bit by bit."""
+    one = hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(classed())._need()
+    moved = classed()
+    moved["x"] = moved.groupby("low")["x"].transform(lambda x: np.roll(x, 1))
+    other = hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(moved)._need()
+    other.__dict__["released"] = one.released
+    for mine, theirs in zip(one.predict(), other.predict(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@beside
+def test_copies_inside_follow_the_truncated_law():
+    """F(x | class) of each copy is uniform: Kolmogorov-Smirnov at 1e-4 over 300 records and 20 draws."""
+    data = classed()
+    synth = hr.Synthesizer("x ~ z", standard=INSIDE, **settings(copies=20)).fit(data)
+    design, found = synth._need().start.design, []
+    for draw, copy in zip(synth._need().released, synth._need().predict(), strict=True):
+        mean, sigma = design.matrix @ draw.parameters["beta"], draw.parameters["sigma"]
+        with np.errstate(divide="ignore"):
+            low, x, high = (
+                stats.norm.cdf((np.log(v) - mean) / sigma) for v in (data["low"], copy, data["high"])
+            )
+        found.append((x - low) / (high - low))
+    assert stats.kstest(np.concatenate(found), "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        hr.Radius(0.4, 1.8),
+        hr.Brackets(EDGES),
+        hr.Bounds(np.zeros(3), np.ones(3)),
+        hr.Bounds("low", np.ones(3)),
+        hr.Everywhere(),
+        hr.Tail(0.1, hr.Bounds("low", "high"), hr.Bounds("low", "high")),
+        hr.Where("big", hr.Bounds("low", "high"), hr.Radius(0.4, 1.8)),
+        hr.Brackets(EDGES, column="low", outside="public"),
+    ],
+)
+def test_copies_are_not_drawn_inside_ranges_that_are_not_public(known):
+    with pytest.raises(SettingError, match="inside=True"):
+        hr.RangeTruncated(known, inside=True)
+
+
+@beside
+def test_where_of_public_ranges_is_public():
+    data = classed()
+    known = hr.Where("big", hr.Brackets(EDGES, column="low"), hr.Everywhere())
+    data["big"] = data["z"] > 1
+    synth = hr.Synthesizer("x ~ z", standard=hr.RangeTruncated(known, inside=True), **settings()).fit(data)
+    above = synth.sample().tables[0]["x"] >= data["low"]
+    assert above[data["big"]].all()
+    assert not above[~data["big"]].all()
+
+
+def test_bounds_that_the_owner_keeps_and_the_outcome_itself_are_refused():
+    data = classed()
+    with pytest.raises(SettingError, match=r"'low'.*not released as it is"):
+        hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(data, left_out=["low"])
+    own = hr.RangeTruncated(hr.Bounds("low", "x"), inside=True)
+    with pytest.raises(SettingError, match=r"'x'.*not released as it is"):
+        hr.Synthesizer("x ~ z", standard=own, **settings()).fit(data)
+
+
+@beside
+def test_a_record_outside_its_class_is_refused():
+    data = classed()
+    data.loc[0, "low"] = EDGES[0] if data.loc[0, "low"] else EDGES[1]
+    with pytest.raises(RangeError, match="1 of 300 values lie outside"):
+        hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(data)
+    with pytest.raises(RangeError, match="lower edge of no class in 1 of 300 rows"):
+        hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(
+            data.assign(low=data["low"].where(data.index > 0, 0.5))
+        )
+
+
+def test_a_family_that_cannot_draw_inside_is_refused_before_any_data():
+    with pytest.raises(SettingError, match="gamma family cannot"):
+        hr.Synthesizer("x ~ z", "gamma", standard=INSIDE)
+
+
+@beside
+def test_the_guarantee_and_the_plan_say_that_copies_are_inside():
+    guarantee = hr.Synthesizer("x ~ z", standard=INSIDE, **settings()).fit(classed()).sample().guarantee
+    text = " ".join(str(guarantee).split())
+    assert "drawn inside the record's range" in text
+    assert "which the column 'low' says" in text
+    plan = Plan(formula="x ~ z", epsilon=1.0, standard=INSIDE)
+    assert Plan.loads(plan.text()).settings.standard == INSIDE
+    before = Plan(formula="x ~ z", epsilon=1.0, standard=hr.RangeTruncated(hr.Brackets(EDGES)))
+    assert "inside" not in before.text()
+    assert "column" not in before.text()
+    assert before.relation == "range-truncated brackets([0, 1, 3, 10, inf])"

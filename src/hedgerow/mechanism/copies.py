@@ -16,8 +16,9 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
-from hedgerow.models.base import Inverting, Model, Parameters
+from hedgerow.models.base import Confining, Inverting, Model, Parameters
 from hedgerow.models.correctable import StandIn
+from hedgerow.models.scored import Interval
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
@@ -59,10 +60,14 @@ def predict_copies(
 ) -> list[PerRecord]:
     """The synthetic outcomes, copy by copy, from the released draws and public things alone."""
     model, design = settings.model, start.design.blank()
+    interval = public_interval(settings, start)
     copies = []
     for number, draw in enumerate(released):
         own = key.child("predict").child(number)
         numbers = uniforms(settings.sampling, model, design, draw.parameters, key=own)
+        if interval is not None and isinstance(model, Confining):
+            copies.append(model.predict_inside(design, draw.parameters, interval, numbers))
+            continue
         values = model.predict(design, draw.parameters, numbers)
         if draw.converged:
             inside = own.child("inside")
@@ -70,6 +75,25 @@ def predict_copies(
             values, _ = keep_inside(view, draw.parameters, values, inside)
         copies.append(values)
     return copies
+
+
+def check_inside(settings: Settings) -> None:
+    """Refuse a model that cannot draw inside a range, before any data are seen."""
+    if settings.standard.inside and not isinstance(settings.model, Confining):
+        raise SettingError(
+            f"inside=True: the {settings.model.name} family cannot draw inside a range; the normal and "
+            "lognormal families can. Leave inside out."
+        )
+
+
+def public_interval(settings: Settings, start: Start) -> Interval | None:
+    """The range of every record from public columns alone, where copies are drawn inside it."""
+    if not settings.standard.inside:
+        return None
+    known, records = settings.standard.range, start.design.records
+    table = start.table.copy_columns(list(dict.fromkeys(known.columns)))
+    lower, upper = known.ends(np.full(records, np.nan), table)  # no outcome is there to be read
+    return Interval(lower, upper, np.ones(records, dtype=np.bool_))
 
 
 def uniforms(

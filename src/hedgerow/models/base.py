@@ -146,3 +146,13 @@ class Inverting(Protocol):
 
     def inverts(self, design: Design, parameters: Parameters) -> bool:
         """False where the distribution of the outcome can only be sampled."""
+
+
+@runtime_checkable
+class Confining(Protocol):
+    """A model that can draw each outcome inside a range of its own, however far out that lies."""
+
+    def predict_inside(
+        self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
+    ) -> PerRecord:
+        """One synthetic outcome per record from p(x | z, θ, x in its interval), at a single draw."""

@@ -22,7 +22,7 @@ from hedgerow.models.prior import Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
-from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
@@ -236,6 +236,17 @@ class Regression(StandIn):
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         with np.errstate(over="ignore"):
             return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+
+    def predict_inside(
+        self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
+    ) -> PerRecord:
+        mean, ends = (
+            design.matrix @ parameters["beta"],
+            (self._end(interval.lower), self._end(interval.upper)),
+        )
+        with np.errstate(over="ignore"):
+            values = self.outcome(normal_inside(mean, parameters["sigma"], *ends, uniforms))
+        return np.clip(values, interval.lower, interval.upper)  # rounding must not leave it
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval

@@ -159,3 +159,10 @@ def interval_quantile(lower: Array, upper: Array, share: Array) -> Array:
             distance = distance + error * there
     value = np.clip(np.where(low > _TAIL, first + distance, value), low, high)
     return np.asarray(np.where(flip, -value, value), dtype=np.float64)
+
+
+def normal_inside(mean: Array, sigma: Array | float, lower: Array, upper: Array, share: Array) -> Array:
+    """Where a normal restricted to [lower, upper] has a share of its mass below; ends may be infinite."""
+    with np.errstate(invalid="ignore"):  # an interval without ends has no middle
+        standard = interval_quantile((lower - mean) / sigma, (upper - mean) / sigma, share)
+    return np.asarray(np.clip(mean + sigma * standard, lower, upper), dtype=np.float64)

@@ -40,6 +40,7 @@ class Guarantee:
     uncertified: str = ""  # why the fit is not certified, where the owner overrode a check
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
+    inside: bool = False  # copies were drawn inside public ranges
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @classmethod
@@ -77,6 +78,7 @@ class Guarantee:
             uncertified=uncertified,
             kept=tuple(kept),
             corrected=corrected,
+            inside=standard.inside,
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -158,6 +160,11 @@ class Guarantee:
                 "Predictions were made from stratified instead of independent random numbers, which is "
                 "post-processing too. Rules that combine copies, and standard errors, assume independent "
                 "ones and do not hold for these copies."
+            )
+        if self.inside:
+            done.append(
+                "Each copy was drawn inside the record's range, which is public and the same in the table "
+                "that the release is compared with: the copies show the ranges, and ε does not change."
             )
         return tuple(done)
 

@@ -50,6 +50,15 @@ class Range(ABC):
         """Whether bounds by record are given, which may be as confidential as the records."""
         return any(part.by_record for _, part in self.parts().values())
 
+    @property
+    def ends_public(self) -> bool:
+        """Whether the settings and the public columns they name give everybody's ends, without any outcome.
+
+        A column that is left out of the copies makes them the owner's own, which is for a fit to look at.
+        """
+        parts = [part.ends_public for _, part in self.parts().values()]
+        return bool(parts) and all(parts) and not self.follows_outcome
+
     def lies(self) -> str:
         """Where a value is known to lie, as the end of a sentence: public settings, never a record's ends."""
         return f"in its range ({type(self).__name__})"
@@ -111,6 +120,7 @@ class Everywhere(Range):
     """Nothing is known: the whole line."""
 
     outside: Outside = "error"
+    ends_public: ClassVar[bool] = True
 
     def lies(self) -> str:
         return "anywhere: nothing is known"
@@ -158,11 +168,25 @@ class Brackets(Range):
     """Classes with public edges, such as income classes: each value's class is known.
 
     Edges e_0 < e_1 < … ; a value equal to an edge belongs to the class above it, the last edge to the
-    last class.
+    last class. Where a public `column` of the table holds each record's class, as its lower edge, classes are
+    read from it and not from the outcome.
     """
 
     edges: Sequence[float]
     outside: Outside = "error"
+    column: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
+
+    @property
+    def by_record(self) -> bool:
+        return self.column is not None
+
+    @property
+    def ends_public(self) -> bool:
+        return self.column is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,11 +199,22 @@ class Brackets(Range):
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
     def lies(self) -> str:
-        return "in its class, the classes having the edges " + ", ".join(f"{edge:g}" for edge in self.edges)
+        said = "" if self.column is None else f", which the column '{self.column}' says"
+        return f"in its class{said}, the classes having the edges {', '.join(f'{e:g}' for e in self.edges)}"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
         edges = np.asarray(self.edges)
-        valid = (edges[0] <= values) & (values <= edges[-1])
+        if self.column is None:
+            valid = (edges[0] <= values) & (values <= edges[-1])
+        else:
+            values = table.bounds(self.column)
+            valid = np.isin(values, edges[:-1])
+            if not valid.all():
+                raise RangeError(
+                    f"Brackets: the column '{self.column}' holds the lower edge of no class in "
+                    f"{int((~valid).sum())} of {len(values)} rows. Put each record's class there as its "
+                    "lower edge, or use Bounds with two columns."
+                )
         at = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
         # The upper edge belongs to the next class, which matters where it has a probability of its own.
         # Below zero a normal number, not the next one: compiled code takes subnormal numbers for zero.
@@ -203,6 +238,10 @@ class Bounds(Range):
     @property
     def by_record(self) -> bool:
         return not (is_real(self.lower) and is_real(self.upper))
+
+    @property
+    def ends_public(self) -> bool:
+        return all(isinstance(end, str) or is_real(end) for end in (self.lower, self.upper))
 
     def lies(self) -> str:
         def side(end: Any) -> str:

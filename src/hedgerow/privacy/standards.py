@@ -31,6 +31,7 @@ class Standard(ABC):
     weighted: ClassVar[bool] = True  # False: the weights are ignored and α = 1
     uses_known: ClassVar[bool] = False  # True: λ_i is computed from the unweighted fit
     range: Range = Everywhere()
+    inside: bool = False  # True: copies are drawn inside the range, which is public
 
     def assumption(self) -> str:
         """What is assumed public, in words for the guarantee; empty for nothing."""
@@ -107,10 +108,15 @@ class RangeTruncated(Standard):
     `public_weight="alpha"` compares at the same weight, d = α (f − log γ); `"one"` is the formula the
     paper prints, d = α f − log γ, which charges −log γ even for a record the mechanism ignores.
     docs/maths.md, "Two truncated forms", shows why the first is the default.
+
+    `inside=True` draws each copy inside the record's range. The table it is compared with has the same range,
+    hence the same copies given the parameters, and ε stays what it was; but the copies show the ranges, which
+    must be public: `Brackets` with a column, or `Bounds` from columns or numbers.
     """
 
     range: Range = field(default_factory=Everywhere)
     public_weight: Literal["alpha", "one"] = "alpha"
+    inside: bool = False
     label: ClassVar[str] = "RangeTruncated"
     neighbour: ClassVar[str] = NEIGHBOURS[label]
 
@@ -118,6 +124,10 @@ class RangeTruncated(Standard):
         _check_range(self.range, "RangeTruncated")
         if self.public_weight not in ("alpha", "one"):
             raise SettingError(f"public_weight must be 'alpha' or 'one', got {self.public_weight!r}.")
+        if not isinstance(self.inside, bool):
+            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+        if self.inside:
+            require_public(self.range)
         if self.public_weight == "one":  # another neighbour, so another claim
             object.__setattr__(self, "label", "RangeTruncated, public weight one")
             object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
@@ -129,6 +139,21 @@ class RangeTruncated(Standard):
         if self.public_weight == "alpha":
             return alpha * (log_lik - log_mass)
         return alpha * log_lik - log_mass
+
+
+def require_public(known: Range) -> None:
+    """Refuse to draw copies inside ranges that not everybody knows: the copies would show them."""
+    if not known.ends_public or isinstance(known, Everywhere):
+        raise SettingError(
+            f"inside=True: copies would show each record's range, and {type(known).__name__} as given is not "
+            "public. Use Brackets(edges, column=…) with a public column that holds each record's class, or "
+            "Bounds from public columns or numbers."
+        )
+    if known.outside == "public":
+        raise SettingError(
+            "inside=True: no copy can be drawn inside the range of a record that lies outside it. Say "
+            "outside='error', or leave inside out."
+        )
 
 
 def _check_range(given: object, where: str) -> None:

@@ -132,7 +132,10 @@ RANGES, AnyRange = _kinds(
     (ranges.Everywhere, ranges.Radius, ranges.Brackets, ranges.Bounds, ranges.Tail, ranges.Where),
     told={
         "radius": {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))},
-        "brackets": {"edges": (list[Number], needed(min_length=2))},
+        "brackets": {
+            "edges": (list[Number], needed(min_length=2)),
+            "column": (Text, optional("public column with each record's class, as its lower edge")),
+        },
         "bounds": {"lower": _END, "upper": _END},
     },
     outside=(Literal["error", "public"], optional(_OUTSIDE)),
@@ -157,7 +160,10 @@ STANDARDS, AnyStandard = _kinds(
     (Unweighted, ADP, RangeAveraged, RangeTruncated, Strict, Censored),
     told={
         "range-averaged": {"range": (AnyRange, _RANGE)},
-        "range-truncated": {"range": (AnyRange, _RANGE)},
+        "range-truncated": {
+            "range": (AnyRange, _RANGE),
+            "inside": (Flag, optional("draw copies inside their ranges, which must be public")),
+        },
         "strict": {
             "box": (dict[str, Pair], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
@@ -407,7 +413,7 @@ def write(value: Any, what: str) -> dict[str, Any]:
         keys |= {"range"} if value.relation == "range" else set()
     for key in keys:
         item = value.value if isinstance(value, weights.ScalarWeights) else getattr(value, key)
-        if item is None:
+        if item is None or (key == "inside" and not item):  # plans and accounts from before stay the same
             continue
         if isinstance(item, ranges.Range):
             item = write(item, "a range")

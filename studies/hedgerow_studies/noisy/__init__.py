@@ -1,0 +1,3 @@
+"""Strict privacy by noisy statistics, measured: `runs` (what they share), `ranges`, `classes`,
+`rivals`, `tables`.
+"""
