@@ -113,7 +113,8 @@ def compare(
     usable = None if any(domain.usable is None for domain in domains) else domains[0].usable
     design = designs.build(formula, table, first.model.columns, domains[0].classes, usable=usable)
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
-    notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
+    checked = check_columns(table, design, left_out=left_out, keep=keep, strict=strict)
+    notes = dict.fromkeys([*design.notes, *checked])
     key = Key.from_seed(seed)
     shared: Start | None = None
     fits = [sum(expected_fits(synth.settings).values()) for synth in synthesizers.values()]

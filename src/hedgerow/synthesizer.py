@@ -161,7 +161,10 @@ class Synthesizer(Results):
                 "decimals or limits. Leave declared out."
             )
         strict = isinstance(self.settings.standard, Bounded)
-        for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
+        for note in (
+            *design.notes,
+            *check_columns(table, design, left_out=left_out, keep=keep, strict=strict),
+        ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         gaps = 0 if design.present is None else int((~design.present).sum())
         if gaps:

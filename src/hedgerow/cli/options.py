@@ -36,7 +36,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "sampling": "independent (default), or stratified: smoother copies.",
         "preset": "paper, or recommended: cap weights on oscillation, corrected, stratified.",
         "prior": '"{residual: 1, slope: [0, 100]}".',
-        "declared": 'Of the protected column: "{type: integer, range_min: 0}".',
+        "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",
         "ledger": "The ledger file (or HEDGEROW_LEDGER, or the plan's).",

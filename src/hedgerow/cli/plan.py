@@ -131,8 +131,13 @@ def box(
     from hedgerow.privacy.strict import Strict
     from hedgerow.release import text
     from hedgerow.tables import files as formats
+    from hedgerow.tables.predictors import spell_categories
 
-    table = formats.read(predictors).frame
+    source = formats.read(predictors)
+    table = source.frame
+    formula, notes = spell_categories(formula, source)
+    for note in notes:  # of predictors alone: those of the file tell of the protected column too
+        screen.note(note)
     if given is not None:
         if at or spread is not None:
             raise SettingError("--box is priced as it is: leave out --at and --spread.")

@@ -4,6 +4,7 @@ Nothing is released, so that nothing is paid; but whoever chooses by what is sho
 counts it, and the certificate of a release says how often its data was looked at.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -13,7 +14,7 @@ import numpy as np
 
 from hedgerow.advice.elicit import box_cost
 from hedgerow.comparison import compare
-from hedgerow.errors import CalibrationError
+from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
@@ -63,7 +64,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         if getattr(plan.settings.standard, "public_weight", "alpha") == "one":
             standards["range-truncated, as printed"] = plan.settings.standard
     progress("fitting")
-    asked = plan.settings
+    asked = prepared.plan.settings
     own = {} if isinstance(asked.standard, Bounded) else {"weights": asked.weights, "bound": asked.bound}
     told = {"bound"} if asked.bound == RENYI else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
@@ -132,7 +133,8 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
 
 def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
-    prepared, asked = _read(plan, progress), plan.settings
+    prepared = _read(plan, progress)
+    asked = prepared.plan.settings
     account = plan.dataset or "this data, without a name"
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
@@ -189,7 +191,10 @@ def _look(plan: Plan, what: str, progress: Progress) -> Prepared:
 
 def _read(plan: Plan, progress: Progress) -> Prepared:
     progress("reading")
-    return prepare(plan)
+    prepared = prepare(plan)
+    for note in prepared.source.notes:
+        warnings.warn(f"Reading the data: {note}", HedgerowWarning, stacklevel=2)
+    return prepared
 
 
 def _largest_gap(synth: Synthesizer) -> float:

@@ -255,6 +255,7 @@ class _Declared(Part):
     decimal_places: Whole = optional("copies are rounded to so many", ge=0)
     range_min: Finite = optional("copies are moved up to it")
     range_max: Finite = optional("copies are moved down to it")
+    multiple_of: Finite = optional("copies are rounded to the nearest multiple: 100", gt=0)
 
 
 class _Read(Part):
