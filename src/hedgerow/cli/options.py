@@ -59,7 +59,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "read_format": "Where the file's ending does not say.",
         "encoding": "Of a CSV, Stata, SPSS or SAS file.",
         "delimiter": "Of a CSV file.",
-        "decimal": "Decimal sign of a CSV file.",
+        "decimal": "Decimal sign of a CSV file, where it is not found.",
         "missing_word": "Stands for a missing value.",
         "text": "A column to keep as text.",
         "header": "The first line of a CSV file holds names, though it looks like a record.",

@@ -50,25 +50,22 @@ class Formula:
     aliases: Mapping[str, str]  # column in backticks → plain name it has in terms
     uses: Mapping[str, frozenset[str]]  # predictor → as itself, as classes, or in a transform of numbers
 
-    def restore_name(self, encoded: str) -> str:
-        """The name of a design column with the table's own names in place of the aliases."""
-        names = {alias: name for name, alias in self.aliases.items()}
+    def restore_name(self, encoded: str, mark: str = "") -> str:
+        """The name of a design column with the table's own names, in marks, in place of the aliases."""
+        names = {alias: f"{mark}{name}{mark}" for name, alias in self.aliases.items()}
         return re.sub(r"\bquoted_\d+_*\b", lambda match: names.get(match.group(), match.group()), encoded)
 
     def with_categories(self, names: Collection[str]) -> str:
         """The formula multiplied out, with C(…) around the named columns where it names them bare."""
 
         def spell(factor: Any) -> str:
-            text, column = factor.expr, self.restore_name(factor.expr)
-            is_named = factor.eval_method.value == "lookup" and column in names
-            for name, alias in self.aliases.items():  # an alias is a word that no column has
-                text = f"`{name}`".join(re.split(rf"\b{alias}\b", text))
-            return f"C({text})" if is_named else text
+            text = self.restore_name(factor.expr, "`")
+            is_bare = factor.eval_method.value == "lookup"
+            return f"C({text})" if is_bare and self.restore_name(factor.expr) in names else text
 
         terms = [":".join(map(spell, term.factors)) for term in self.terms]
-        return (
-            f"{self.text.partition('~')[0].strip()} ~ {' + '.join(terms if '1' in terms else ['0', *terms])}"
-        )
+        right = terms if "1" in terms else ["0", *terms]
+        return f"{quote(self.outcome)} ~ {' + '.join(right)}"
 
     def width(self, table: Table) -> int:
         """The most columns that the terms can make of a table, without making them."""

@@ -186,7 +186,7 @@ class Read:
     format: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     missing: tuple[str, ...] = MISSING_WORDS
     text: tuple[str, ...] = ()
     header: bool = False

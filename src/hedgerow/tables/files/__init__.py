@@ -57,7 +57,7 @@ def read(
     format: Format | str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     missing: Collection[str] = MISSING_WORDS,
     text: Collection[str] = (),
     header: bool = False,

@@ -12,6 +12,9 @@ import pyarrow as pa
 from hedgerow.errors import FileError, SettingError
 
 
+LEFT_INDEX = "an index without a name, as pandas and R write it, is left out. Name the column to keep it."
+
+
 class Format(StrEnum):
     """A kind of file. SAS is read only: the tools that write it do not write what SAS itself writes."""
 
