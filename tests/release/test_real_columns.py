@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyreadstat
 import pytest
@@ -68,3 +69,34 @@ def test_copies_keep_a_declared_rounding_and_the_certificate_says_so(hedgerow):
 
 def test_no_minus_is_shown_before_zero():
     assert [format_figure(value) for value in (-0.0, 0.0, -1.5)] == ["0", "0", "-1.5"]
+
+
+def test_a_copy_of_a_spreadsheet_is_one_and_says_what_it_is(hedgerow):
+    with pd.ExcelWriter("pay.xlsx") as book:
+        pd.DataFrame({"note": ["read me"]}).to_excel(book, sheet_name="about", index=False)
+        TABLE.assign(who="a&b").to_excel(book, sheet_name="2024 secret survey")  # with its index
+    done = hedgerow(
+        "synthesize", "pay.xlsx", "--sheet", "2024 secret survey", "--formula", "pay ~ hours", *GOOD
+    )
+    assert done.code == 0, done.err
+    assert "an index without a name" in done.text
+    copy = Path("release/public/synthetic-copy-1.xlsx")
+    book = openpyxl.load_workbook(copy)
+    assert book.properties.description.startswith("Synthetic, not real records: hedgerow release ")
+    assert book.sheetnames == ["data"]
+    assert "secret survey" not in _plan()
+    frame = pd.read_excel(copy)
+    assert frame["hours"].tolist() == TABLE["hours"].tolist()
+    assert (frame["pay"] > 0).all()
+    assert hedgerow("verify", "release").code == 0
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+
+
+def test_a_file_with_decimal_commas_needs_no_flag_and_copies_have_them(hedgerow):
+    TABLE.to_csv("pay.csv", index=False, sep=";", decimal=",")
+    done = hedgerow("synthesize", "pay.csv", "--formula", "pay ~ hours", *GOOD)
+    assert done.code == 0, done.err
+    assert "read with a decimal comma" in done.text
+    copy = pd.read_csv("release/public/synthetic-copy-1.csv", sep=";", decimal=",")
+    assert copy["hours"].tolist() == TABLE["hours"].tolist()
+    assert hedgerow("verify", "release").code == 0

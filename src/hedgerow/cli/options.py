@@ -63,9 +63,10 @@ _HELP: dict[str | None, dict[str, str]] = {
         "missing_word": "Stands for a missing value.",
         "text": "A column to keep as text.",
         "header": "The first line of a CSV file holds names, though it looks like a record.",
+        "sheet": "Of an Excel file (the first).",
     },
     "Output": {
-        "format": "csv, parquet, arrow, stata or spss.",
+        "format": "csv, parquet, arrow, stata, spss or excel.",
         "drop": "A column to leave out of the copies.",
         "keep": "A column to release even if it gives the protected one away; the certificate says so.",
         "formulas": "Cells a spreadsheet would run: refuse (default), escape or allow.",

@@ -190,6 +190,7 @@ class Read:
     missing: tuple[str, ...] = MISSING_WORDS
     text: tuple[str, ...] = ()
     header: bool = False
+    sheet: str | None = None
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,7 @@ class _Read(Part):
     missing: list[Text] = optional("words that stand for a missing value in a CSV file")
     text: list[Text] = optional("columns to keep as text")
     header: Flag = optional("the first line of a CSV file holds names, though it looks like a record")
+    sheet: Text = optional("of an Excel file; the first by default")
 
 
 _DISPLAY = r"^(%[-0-9.,a-zA-Z]{1,12}|[A-Za-z]{1,10}[0-9]{1,3}(\.[0-9]{1,2})?)$"

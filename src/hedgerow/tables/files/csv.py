@@ -6,8 +6,8 @@ gives the same text back up to notation: codes with leading zeros, numbers with 
 numbers beyond 64 bits stay text.
 
 Missing: an empty cell always; in a column of numbers, booleans or dates also the words in `missing`
-("NA", "NaN", …), a number among them however it is written (-8, -8.0). In a text column those words are text, since NA may be Namibia. Blank lines are skipped
-when there is more than one column.
+("NA", "NaN", …), a number among them however it is written (-8, -8.0). In a text column those words are
+text, since NA may be Namibia. Blank lines are skipped when there is more than one column.
 
 A first line that looks like a record is no header: as names its cells would be printed, published and
 quoted by every message. It is refused without a word of it, unless the caller says that it holds names.
@@ -65,13 +65,13 @@ def read_csv(
         if decides:
             dialect = replace(dialect, decimal=",")
             notes.append(
-                f"numbers are read with a decimal comma, as in column {comma!r}. If these are no numbers, say "
-                "--decimal . (decimal=)."
+                f"numbers are read with a decimal comma, as in column {comma!r}. If these are no numbers, "
+                "say --decimal . (decimal=)."
             )
         elif comma is not None:
             notes.append(
-                f"column {comma!r} is kept as text: its commas may be decimal signs, for which say --decimal , "
-                "(decimal=), or group thousands."
+                f"column {comma!r} is kept as text: its commas may be decimal signs, for which say "
+                "--decimal , (decimal=), or group thousands."
             )
     if not header:
         check_header(path.name, names, cells, dialect.decimal, missing)
@@ -151,20 +151,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: the first line is no header. Pass the delimiter, or export it again."
         ) from None
-    check_width(len(header), name)
-    has_index = len(header) > 1 and not header[0]
-    blank = sum(not cell for cell in header) - has_index
-    if blank:
-        raise DataError(f"{name}: {blank} of {len(header)} columns have no name. Name them.")
-    repeated = len(header) - len(set(header))
-    if repeated:
-        # By place: the first line may be a record.
-        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
-        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
-        raise DataError(
-            f"{name}: {repeated} of {len(header)} cells of the first line repeat another (columns "
-            f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
-        )
+    has_index = check_names(header, name)
     ragged: list[int] = []
     numbered = [str(place) for place in range(len(header))]
 
@@ -207,6 +194,25 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     if has_index:
         return header[1:], table.drop_columns(["0"]), [LEFT_INDEX]
     return header, table, []
+
+
+def check_names(header: list[str], file: str) -> bool:
+    """Refuses columns without names and names that repeat; whether the first is an index without a name."""
+    check_width(len(header), file)
+    has_index = len(header) > 1 and not header[0]
+    blank = sum(not cell for cell in header) - has_index
+    if blank:
+        raise DataError(f"{file}: {blank} of {len(header)} columns have no name. Name them.")
+    repeated = len(header) - len(set(header))
+    if repeated:
+        # By place: the first line may be a record.
+        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
+        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
+        raise DataError(
+            f"{file}: {repeated} of {len(header)} cells of the first line repeat another (columns "
+            f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
+        )
+    return has_index
 
 
 def _find_decimal_comma(columns: Mapping[str, pa.ChunkedArray], missing: pa.Array) -> tuple[str | None, bool]:
