@@ -58,7 +58,7 @@ class Synthesizer(Results):
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
     declared
-        `Declared(type, …)`: type, decimals and limits of the outcome in the copies, chosen without looking at
+        `Declared(type, …)`: type, rounding and limits of the outcome in the copies, chosen without looking at
         it. None: the type of the confidential column; under `Strict` doubles.
     sampling
         "independent", or "stratified" for smoother copies; rules that combine copies assume the first.

@@ -130,7 +130,7 @@ def _list_rows(sheet: Any, file: str) -> list[list[Any]]:
 
 
 def _check_results(file: str, rows: list[list[Any]], said: list[list[Any]], numbers: Collection[str]) -> None:
-    """Refuses formulas that nobody has computed: they would read as missing values, as in `numbers` they do."""
+    """Refuses formulas that nobody has computed: they would read as missing, as in `numbers` they do."""
     taken = {place for place, cell in enumerate(rows[0]) if cell in numbers}
     open_ = sum(
         cell is None and isinstance(formula, str) and formula.startswith("=") and place not in taken
