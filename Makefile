@@ -54,7 +54,7 @@ $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 lock:
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" setuptools
-	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager hatchling editables -e ".[programs]" --group dev
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager hatchling editables -e ".[excel,programs]" --group dev
 	$(PYTHON) -m venv $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet "pip-tools>=7.5"
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude wheel --exclude-editable > $(LOCK)/requirements.in

@@ -124,7 +124,8 @@ def compare(
     table = Table.of(data)
     design = encode(table, [synth.settings for synth in synthesizers.values()])
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
-    notes = dict.fromkeys(check_columns(table, design, left_out=left_out, keep=keep, strict=strict))
+    checked = check_columns(table, design, left_out=left_out, keep=keep, strict=strict)
+    notes = dict.fromkeys([*design.notes, *checked])
     key = Key.from_seed(seed)
     shared: Start | None = None
     fits = [sum(expected_fits(synth.settings).values()) for synth in synthesizers.values()]

@@ -64,7 +64,7 @@ class Synthesizer(Results):
     prior
         A `Prior` in natural units; proper and blind to the outcome by default.
     declared
-        `Declared(type, …)`: type, decimals and limits of the outcome in the copies, chosen without looking at
+        `Declared(type, …)`: type, rounding and limits of the outcome in the copies, chosen without looking at
         it. None: the type of the confidential column; under `Strict` doubles.
     sampling
         "independent", or "stratified" for smoother copies; rules that combine copies assume the first. Under
@@ -173,7 +173,10 @@ class Synthesizer(Results):
                 "decimals or limits. Leave declared out."
             )
         strict = isinstance(standard, Bounded)
-        for note in check_columns(table, design, left_out=left_out, keep=keep, strict=strict):
+        for note in (
+            *design.notes,
+            *check_columns(table, design, left_out=left_out, keep=keep, strict=strict),
+        ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         gaps = 0 if design.present is None else int((~design.present).sum())
         if gaps:

@@ -70,6 +70,7 @@ def everywhere_the_same(plan: Plan) -> None:
     [
         hr.Declared("number"),
         hr.Declared("integer", range_min=0),
+        hr.Declared("integer", multiple_of=100),
         hr.Declared("number", decimal_places=2, range_min=-0.5, range_max=1e9),
     ],
 )

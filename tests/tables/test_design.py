@@ -175,11 +175,8 @@ def test_bounds_of_formulas_leave_room_for_honest_ones():
 @pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
 def test_a_category_of_very_many_levels_is_refused_before_it_is_encoded(convert):
     words = [f"{place}" for place in range(20_000)]
-    frame = pd.DataFrame({"x": np.arange(20_000) + 1.0, "g": words, "unused": ["1", "2"] * 10_000})
-    frame["unused"] = frame["unused"].astype(pd.CategoricalDtype(words, ordered=True))
-    for formula in ("x ~ g", "x ~ C(g)", "x ~ unused"):
-        if formula == "x ~ unused" and convert is pl.from_pandas:
-            continue  # of a polars category only the levels that occur are encoded
+    frame = pd.DataFrame({"x": np.arange(20_000) + 1.0, "g": words})
+    for formula in ("x ~ g", "x ~ C(g)"):
         with pytest.raises(FormulaError, match="at most 10000 columns"):
             build(formula, Table.of(convert(frame)))
 

@@ -58,7 +58,7 @@ def test_columnar_formats_keep_every_value_and_type(tmp_path: Path, kind: str) -
     assert again.changes == ()
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss", "excel"])
 def test_views_of_strings_are_text(tmp_path: Path, kind: str) -> None:
     table = pa.table({"s": pa.array(["a longer word than fits", None, "b"], pa.string_view())})
     formats.write(table, tmp_path / "t", kind)
@@ -415,7 +415,7 @@ def test_numbers_that_are_no_whole_dates_stay_numbers(tmp_path: Path) -> None:
     assert formats.read(tmp_path / "t.dta").frame.to_pydict() == {"half": [0.5, 1.0], "far": [1.0, 1e9]}
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss", "excel"])
 def test_same_table_same_bytes_whatever_its_chunks_kind_and_time(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,7 +428,7 @@ def test_same_table_same_bytes_whatever_its_chunks_kind_and_time(
             continue  # polars keeps text as large_string, a type of its own in these formats
         path = tmp_path / f"{index}.{kind}"
         digests.add(formats.write(frame, path, kind).sha256)
-        if kind in ("stata", "spss") and index == 0:
+        if kind in ("stata", "spss", "excel") and index == 0:
             time.sleep(1.1)  # their headers count seconds or minutes
     assert len(digests) == 1
 
@@ -436,7 +436,7 @@ def test_same_table_same_bytes_whatever_its_chunks_kind_and_time(
 def test_pandas_index_and_metadata_do_not_leave(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": pd.array([1, None], "Int64")}, index=["jane", "john"])
     frame.attrs["owner"] = "jane"
-    for kind in ("parquet", "arrow", "csv", "stata", "spss"):
+    for kind in ("parquet", "arrow", "csv", "stata", "spss", "excel"):
         path = tmp_path / f"t.{kind}"
         formats.write(frame, path, kind)
         assert b"jane" not in path.read_bytes()
@@ -505,3 +505,56 @@ def test_writing_puts_a_whole_file_or_none(tmp_path: Path) -> None:
     formats.write(pa.table({"x": [2]}), path, "csv", overwrite=True)
     assert path.read_text() == "x\n2\n"
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "pay", "note"),
+    [
+        ("pay;who\n1,5;a\n-2,25;b\n", [1.5, -2.25], "decimal comma, as in column 'pay'"),
+        ("pay;who\n1,500;a\nNA;b\n,5;c\n", [1.5, None, 0.5], "decimal comma, as in column 'pay'"),
+        (
+            "pay;who\n1,500;a\n12,250;b\n",
+            ["1,500", "12,250"],
+            "kept as text: its commas may be",
+        ),
+        ("pay;z\n1,5;2.5\n2,25;7.1\n", ["1,5", "2,25"], None),  # a point elsewhere: no decimal comma
+        ("pay;z\n1;2\n3;4\n", [1, 3], None),
+    ],
+)
+def test_a_decimal_comma_is_found_where_no_other_reading_is_left(tmp_path, content, pay, note):
+    path = tmp_path / "pay.csv"
+    path.write_text(content)
+    source = formats.read(path)
+    assert source.frame["pay"].to_pylist() == pay
+    assert (note is None and source.notes == ()) or note in source.notes[0]
+    plain = formats.read(path, decimal=".")
+    assert (plain.dialect.decimal, plain.notes) == (".", ())
+
+
+def test_a_protected_column_that_may_decide_nothing_does_not_decide_the_decimal_sign(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("pay;who\n1,5;a\n2,25;b\n")
+    assert formats.read(path, numbers=["pay"]).dialect.decimal == "."
+
+
+def test_a_number_among_the_missing_words_counts_however_it_is_written(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("pay,hours,code\n-8,-8,-8\n-8.0,40,x\n2.5,-8,y\n")
+    source = formats.read(path, missing=["-8"])
+    assert source.frame["pay"].to_pylist() == [None, None, 2.5]
+    assert source.frame["hours"].to_pylist() == [None, 40, None]
+    assert source.frame["code"].to_pylist() == ["-8", "x", "y"]  # text keeps its words
+    assert source.missing["pay"].marked == {"-8": 1, "-8.0": 1}
+
+
+def test_an_index_without_a_name_is_left_out_and_said(tmp_path):
+    frame = pd.DataFrame({"pay": [1.5, 2.5], "who": ["a", "b"]}, index=[7, 3])
+    frame.to_csv(tmp_path / "pay.csv")
+    frame.to_parquet(tmp_path / "pay.parquet")
+    for name in ("pay.csv", "pay.parquet"):
+        source = formats.read(tmp_path / name)
+        assert source.frame.column_names == ["pay", "who"]
+        assert source.frame["pay"].to_pylist() == [1.5, 2.5]
+        assert "an index without a name" in source.notes[0]
+    frame.rename_axis("firm").to_parquet(tmp_path / "named.parquet")
+    assert formats.read(tmp_path / "named.parquet").frame["firm"].to_pylist() == [7, 3]

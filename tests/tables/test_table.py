@@ -120,6 +120,8 @@ def test_a_declared_type_is_written_whatever_the_column_was(kind):
         (Declared("number"), [-1.0, 2.71828, 1e300]),
         (Declared("number", decimal_places=2, range_max=9), [-1.0, 2.72, 9.0]),
         (Declared("integer", range_min=0, range_max=1e6), [0, 3, 1_000_000]),
+        (Declared("integer", multiple_of=100, range_min=-50, range_max=1250), [0, 0, 1200]),
+        (Declared("number", multiple_of=0.05, range_max=9), [-1.0, 2.7, 9.0]),
     ):
         copy = Table.of(Table.of(native[kind]).with_column("x", values, declared=declared))
         assert copy.frame["x"].to_list() == expected
@@ -144,11 +146,30 @@ def test_a_declaration_keeps_to_the_models_support():
         ({"type": "number", "range_min": np.inf}, "must be finite"),
         ({"type": "number", "range_min": 2, "range_max": 1}, "must be below range_max, got 2 and 1"),
         ({"type": "integer", "range_min": 0.2, "range_max": 0.8}, "no value"),
+        ({"type": "integer", "multiple_of": 0.5}, "a whole one for type 'integer'"),
+        ({"type": "number", "multiple_of": -5}, "must be a positive number.*got -5"),
+        ({"type": "number", "multiple_of": 5, "decimal_places": 2}, "not together with decimal_places"),
+        ({"type": "integer", "multiple_of": 100, "range_min": 1, "range_max": 99}, "no value"),
     ],
 )
 def test_bad_declarations(given, message):
     with pytest.raises(SettingError, match=message):
         Declared(**given)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Declared("number", decimal_places=0),
+        Declared("number", multiple_of=5),
+        Declared("number", decimal_places=1, range_max=0),
+        Declared("number", multiple_of=1, range_min=-0.3),
+    ],
+)
+def test_no_copy_holds_a_negative_zero(declared):
+    values = declared.nearest(np.array([-0.04, -0.0, 0.04]))
+    assert (values == 0).any()
+    assert not np.signbit(values[values == 0]).any()
 
 
 def test_an_index_with_missing_labels_is_read():

@@ -145,8 +145,13 @@ def box(
     from hedgerow.privacy.strict import Strict
     from hedgerow.release import text
     from hedgerow.tables import files as formats
+    from hedgerow.tables.predictors import spell_categories
 
-    table = formats.read(predictors).frame
+    source = formats.read(predictors)
+    table = source.frame
+    formula, notes = spell_categories(formula, source)
+    for note in notes:  # of predictors alone: those of the file tell of the protected column too
+        screen.note(note)
     if limits is not None:
         if at or spread is not None or given is not None:
             raise SettingError("--limits go without a box: leave out --at, --spread and --box.")

@@ -115,10 +115,10 @@ def open_streams() -> None:
 
 
 def format_figure(value: Any) -> str:
-    """A value in a table: numbers to four digits, nothing where there is none."""
+    """A value in a table: numbers to four digits, nothing where there is none, and no minus before zero."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:z.4g}" if isinstance(value, float) else str(value)
 
 
 def _line(text: str, *, style: str = "") -> Text:

@@ -174,7 +174,7 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
         if balance is None or balance.remaining is None:
             facts[f"{also}budget"] = "none is set for this account"
         else:
-            facts[f"{also}remaining"] = f"{balance.remaining:g} of {balance.budget:g}"
+            facts[f"{also}remaining"] = f"{balance.remaining:zg} of {balance.budget:g}"
     screen.facts(list(facts.items()))
     title = f"ε of one copy as fitted. {_CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
     screen.table(title, estimate.prices)

@@ -84,6 +84,7 @@ def make_release(
     tell("reading")
     with _before_spending():
         prepared = prepare(plan)
+    plan = prepared.plan
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}

@@ -13,6 +13,7 @@ from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Source
 from hedgerow.tables.formula import parse, split
+from hedgerow.tables.predictors import spell_categories
 from hedgerow.tables.table import Table
 
 
@@ -20,7 +21,7 @@ from hedgerow.tables.table import Table
 class Prepared:
     """A plan with its data; confidential."""
 
-    plan: Plan
+    plan: Plan  # its formula spells out which columns are categories
     source: Source  # rows that are synthesized, all columns
     like: Source  # what copies are written like: it says of the protected column what the plan declares
     table: pa.Table  # what the fit sees: columns that are used or released
@@ -88,6 +89,10 @@ def prepare(plan: Plan) -> Prepared:
         )
     needed = predictors if withholds and plan.missing == "refuse" else (outcome, *predictors)
     source, dropped = _drop_incomplete(plan, source, needed)
+    spelled, notes = spell_categories(plan.settings.formula, source)
+    if notes:
+        plan = replace(plan, settings=replace(plan.settings, formula=spelled))
+        source = replace(source, notes=(*source.notes, *notes))
     columns, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
     released = tuple(name for name in columns if name not in left_out)

@@ -69,7 +69,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
     if plan.settings.noisy is not None:
         standards["strict"] = plan.settings.noisy
     progress("fitting")
-    asked = plan.settings
+    asked = prepared.plan.settings
     own: dict[str, Any] = {}
     if not isinstance(asked.standard, Bounded):
         own = {"weights": asked.weights, "bound": asked.bound}
@@ -146,7 +146,8 @@ def contract(plan: Plan, *, progress: Progress) -> list[Row]:
 
 def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cost:
     """What a release would be charged, what remains, and the price as fitted; raises if it is refused."""
-    prepared, asked = _read(plan, progress), plan.settings
+    prepared = _read(plan, progress)
+    asked = prepared.plan.settings
     account = plan.dataset or "this data, without a name"
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
@@ -220,7 +221,10 @@ def _look(plan: Plan, what: str, progress: Progress) -> Prepared:
 
 def _read(plan: Plan, progress: Progress) -> Prepared:
     progress("reading")
-    return prepare(plan)
+    prepared = prepare(plan)
+    for note in prepared.source.notes:
+        warnings.warn(f"Reading the data: {note}", HedgerowWarning, stacklevel=2)
+    return prepared
 
 
 def _largest_gap(synth: Synthesizer) -> float:

@@ -3,5 +3,6 @@
 Read in this order: `files` (a file becomes an Arrow table, and a copy becomes a file again), `table` (any
 dataframe behind one face), `detach` (a copy without the table behind it), `values` (which values a column's
 type can hold), `text_numbers` (the numbers that text holds), `formula` (what a formula may say, checked
-before it is applied), `design` (outcome and matrix). Nothing here knows a model.
+before it is applied), `predictors` (codes, dates and levels in a formula), `design` (outcome and matrix).
+Nothing here knows a model.
 """

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Mask, Matrix, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
-from hedgerow.tables.formula import Formula, parse, shorten
+from hedgerow.tables.formula import CLASSES, Formula, parse, shorten
+from hedgerow.tables.predictors import settle_predictors
 from hedgerow.tables.table import Table
 
 LARGEST = 1e75  # squares and products of four stay finite
@@ -53,6 +54,7 @@ class Design:
     public: Mapping[str, Column] = field(default_factory=dict)  # further columns the model asked for
     levels: tuple[Any, ...] | None = None  # labels of the outcome, of which values are the places
     present: Mask | None = None  # outcomes that are there, confidential; the others' values mean nothing
+    notes: tuple[str, ...] = ()  # what was decided of the predictors that the owner should know
 
     @property
     def records(self) -> int:
@@ -113,7 +115,11 @@ def build(
         present = usable(values)
         values = np.where(present, values, _NO_VALUE)
     table.require_complete(parsed.predictors)
-    matrix, columns, spec = _encode(parsed, table)
+    classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
+    settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
+    if parsed.predictors:
+        settled, notes = settle_predictors(table, parsed.predictors, classes_of)
+    matrix, columns, spec = _encode(parsed, settled)
     _check_rank(matrix, columns)
     public = {}
     for name in also:
@@ -121,8 +127,9 @@ def build(
         public[name] = Column(codes, count, table.numbers(name) if table.is_numeric(name) else None)
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
     return Design(
-        parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present
-    )
+        parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
+        tuple(notes),
+    )  # fmt: skip
 
 
 def check_sigma(design: Design, where: str) -> None:
@@ -143,7 +150,7 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
             f"{_MOST_COLUMNS} columns and {_MOST_CELLS} cells are made. Use fewer terms, or columns with "
             "fewer levels."
         )
-    table = table.select(formula.predictors or table.columns[:1]).rename(formula.aliases)
+    table = table.rename(formula.aliases)
     context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
     try:
         with np.errstate(all="ignore"):

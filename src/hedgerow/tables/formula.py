@@ -18,7 +18,7 @@ expands to is bounded too: its terms are counted on formulaic's own tree before 
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ _TOO_MANY = 10**6
 _MAX_DEPTH = 20
 _MAX_TEXT = 20_000  # characters
 _MAX_TERMS = 10_000
+BARE, CLASSES, NUMBERS = "bare", "classes", "numbers"  # how a formula reads a column
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,24 @@ class Formula:
     predictors: tuple[str, ...]  # table columns that the terms read
     terms: Any  # the right-hand side as formulaic parsed it, under the aliases
     aliases: Mapping[str, str]  # column in backticks → plain name it has in terms
+    uses: Mapping[str, frozenset[str]]  # predictor → as itself, as classes, or in a transform of numbers
 
-    def restore_name(self, encoded: str) -> str:
-        """The name of a design column with the table's own names in place of the aliases."""
-        names = {alias: name for name, alias in self.aliases.items()}
+    def restore_name(self, encoded: str, mark: str = "") -> str:
+        """The name of a design column with the table's own names, in marks, in place of the aliases."""
+        names = {alias: f"{mark}{name}{mark}" for name, alias in self.aliases.items()}
         return re.sub(r"\bquoted_\d+_*\b", lambda match: names.get(match.group(), match.group()), encoded)
+
+    def with_categories(self, names: Collection[str]) -> str:
+        """The formula multiplied out, with C(…) around the named columns where it names them bare."""
+
+        def spell(factor: Any) -> str:
+            text = self.restore_name(factor.expr, "`")
+            is_bare = factor.eval_method.value == "lookup"
+            return f"C({text})" if is_bare and self.restore_name(factor.expr) in names else text
+
+        terms = [":".join(map(spell, term.factors)) for term in self.terms]
+        right = terms if "1" in terms else ["0", *terms]
+        return f"{quote(self.outcome)} ~ {' + '.join(right)}"
 
     def width(self, table: Table) -> int:
         """The most columns that the terms can make of a table, without making them."""
@@ -77,15 +91,19 @@ def parse(formula: str, table: Table) -> Formula:
     )
     names = {alias: name for name, alias in aliases.items()}
     factors = {factor.expr: factor for term in terms for factor in term.factors}
-    read = [name for factor in factors.values() for name in _names_in(factor)]
-    predictors = tuple(names.get(name, name) for name in dict.fromkeys(read))
+    uses: dict[str, set[str]] = {}
+    for factor in factors.values():
+        for name in _names_in(factor):
+            uses.setdefault(names.get(name, name), set()).add(_use(factor))
+    predictors = tuple(uses)
     if outcome in predictors:
         raise FormulaError(
             f"Formula '{shorten(formula)}' uses the outcome '{outcome}' as a predictor. Predictors are "
             "released unchanged, so this would publish it. Remove it from the right-hand side."
         )
     table.require(predictors)
-    return Formula(formula, outcome, predictors, terms, aliases)
+    frozen = {name: frozenset(how) for name, how in uses.items()}
+    return Formula(formula, outcome, predictors, terms, aliases, frozen)
 
 
 def split(formula: str) -> tuple[str, str]:
@@ -97,6 +115,14 @@ def split(formula: str) -> tuple[str, str]:
         )
     if re.fullmatch("`[^`]*`", left):
         return left[1:-1], right
+    several = re.findall(r"`[^`]*`|[^\W\d]\w*", re.sub(r"\w+\(", "(", left))
+    if re.search(r"[+,*:|&]", re.sub("`[^`]*`", "", left)) and len(several) > 1:
+        raise FormulaError(
+            f"The left-hand side '{shorten(left)}' names {len(several)} columns, and a release protects one. "
+            "Protect them in turn, a release for each, and leave the others out of it: "
+            f"{shorten(several[0])} ~ terms with --drop {shorten(several[1])} (left_out= in Python), then "
+            "the other way round. Each is paid for."
+        )
     if not left.isidentifier():
         raise FormulaError(
             f"The left-hand side '{shorten(left)}' must be one column, without transforms: the family "
@@ -219,6 +245,11 @@ def _expansion(call: ast.Call) -> int:
     return count
 
 
+def quote(name: str) -> str:
+    """A column as a formula names it."""
+    return name if name.isidentifier() else f"`{name}`"
+
+
 def shorten(text: str, most: int = 200) -> str:
     """A text from a formula in a message, cut to a readable length."""
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -235,6 +266,14 @@ def _names_in(factor: Any) -> list[str]:
     names: list[str] = []
     _check_node(tree, shorten(factor.expr), names)
     return names
+
+
+def _use(factor: Any) -> str:
+    """How a checked factor reads its columns."""
+    if factor.eval_method.value == "lookup":
+        return BARE
+    calls = [node for node in ast.walk(ast.parse(factor.expr, mode="eval")) if isinstance(node, ast.Call)]
+    return CLASSES if {ast.unparse(call.func) for call in calls} == {"C"} else NUMBERS
 
 
 def _check_node(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:

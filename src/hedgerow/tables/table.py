@@ -207,15 +207,9 @@ class Table:
         return codes.astype(np.int64), len(levels)
 
     def levels(self, name: str) -> int:
-        """How many levels a column has: values that occur, or classes of its type if these are more."""
+        """How many levels a column has: values that occur."""
         self.require([name])
-        series = self.frame[name]
-        native: Any = series.to_native()
-        classes = getattr(getattr(native, "dtype", None), "categories", ())
-        if series.dtype == nw.Categorical and is_pyarrow_table(self.native):
-            classes = native.unify_dictionaries().chunk(0).dictionary
-        # The classes of a polars category that do not occur make no columns.
-        return max(int(series.n_unique()), len(classes) if hasattr(classes, "__len__") else 0)
+        return int(self.frame[name].n_unique())
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers."""

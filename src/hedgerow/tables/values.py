@@ -10,6 +10,7 @@ numbers, not a zero that its family rules out.
 """
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
 import narwhals as nw
@@ -51,7 +52,8 @@ class Grid:
         inside = np.clip(values, self.least, self.most)
         if self.step is None:
             return np.asarray(inside.astype(self.kind), dtype=np.float64)
-        return np.asarray(np.rint(inside / self.step) * self.step, dtype=np.float64)
+        # What is rounded to zero from below is zero, not -0.0.
+        return np.asarray(np.rint(inside / self.step) * self.step + 0.0, dtype=np.float64)
 
     def first(self, end: float, *, above: bool) -> float:
         """The least value of the type from an end up, or above it."""
@@ -87,8 +89,9 @@ class Support:
 
         Values at the spike stay there, and no other value moves onto it.
         """
-        first = max(grid.first(self.lower, above=self.above), grid.least)
-        last = min(-grid.first(-self.upper, above=self.below), grid.most)
+        # Added to zero: an end at -0.0 would be written so.
+        first = 0.0 + max(grid.first(self.lower, above=self.above), grid.least)
+        last = 0.0 + min(-grid.first(-self.upper, above=self.below), grid.most)
         sides = [(first, last)]
         if self.spike is not None:
             spike = grid.first(self.spike, above=False)
@@ -123,15 +126,18 @@ class Declared:
         >>> money = Declared("number", decimal_places=2, range_min=0)
         >>> money.nearest(np.array([-3.0, 2.718])).tolist()
         [0.0, 2.72]
+        >>> Declared("integer", multiple_of=100).nearest(np.array([149.0, 1951.0])).tolist()
+        [100.0, 2000.0]
 
     Copies are rounded and moved into the limits, which is post-processing. The confidential values are not
-    held against it. The words are those of SDV's metadata.
+    held against it. The words are those of SDV's metadata, and of JSON Schema for `multiple_of`.
     """
 
     type: Kind
     decimal_places: int | None = None
     range_min: float | None = None
     range_max: float | None = None
+    multiple_of: float | None = None
 
     def __post_init__(self) -> None:
         if self.type not in get_args(Kind):
@@ -143,6 +149,18 @@ class Declared:
             raise SettingError(
                 f"Declared: decimal_places must be a whole number from 0 to {_DIGITS}, for type 'number', "
                 f"got {digits!r} for '{self.type}'."
+            )
+        step = self.multiple_of
+        if step is not None and (
+            digits is not None
+            or not is_finite(step)
+            or step <= 0
+            or (self.type == "integer" and step != round(step))
+        ):
+            raise SettingError(
+                "Declared: multiple_of must be a positive number, a whole one for type 'integer', and not "
+                f"together with decimal_places, got {step!r} for '{self.type}'. Two decimals are "
+                "decimal_places=2."
             )
         ends = self.range_min, self.range_max
         if not all(end is None or is_finite(end) for end in ends):
@@ -164,18 +182,24 @@ class Declared:
             support = replace(support, lower=self.range_min, above=False)
         if self.range_max is not None and self.range_max < support.upper:
             support = replace(support, upper=self.range_max, below=False)
-        grid, digits = Grid.of(self.dtype), self.decimal_places
-        if digits is None:
+        grid, step, digits = Grid.of(self.dtype), self.multiple_of, self.decimal_places
+        if digits is not None:
+            step = 10.0**-digits
+        if step is None:
             return support.within(values, grid)
-        step = 10.0**-digits
-        most = step * 2.0**53  # beyond it floating-point numbers are coarser than the decimals
-        return np.round(support.within(values, Grid(-most, most, step)), digits)
+        # Beyond 2^53 steps floating-point numbers are coarser than the steps.
+        most = min(grid.most, step * 2.0**53)
+        near = support.within(values, Grid(-most, most, step))
+        if digits is None:  # as many as the step is written with: 0.05 has two
+            digits = max(0, -int(Decimal(repr(float(step))).normalize().as_tuple().exponent))
+        return np.round(near, digits)
 
     def __str__(self) -> str:
         numbers = {
             "decimal places": self.decimal_places,
             "at least": self.range_min,
             "at most": self.range_max,
+            "multiple of": self.multiple_of,
         }
         given = [f"{name} {value:.15g}" for name, value in numbers.items() if value is not None]
         return ", ".join([f"type {self.type}", *given])

@@ -179,7 +179,7 @@ class Plan:
         """The plan as it may be published.
 
         Without paths, ledger and seed, and without names that are none of the receiver's business: those of
-        the dataset and of dropped columns. The certificate names the dropped columns that were used.
+        the dataset, a sheet and dropped columns. The certificate names the dropped columns that were used.
         """
         hidden = self.unit in self.outputs.drop
         return replace(
@@ -187,7 +187,7 @@ class Plan:
             unit=None if hidden else self.unit,
             rows_per_unit=self.rows if hidden else self.rows_per_unit,
             data=None,
-            read=replace(self.read, text=()),
+            read=replace(self.read, text=(), sheet=None),
             dataset=None,
             ledger=None,
             outputs=replace(self.outputs, drop=()),

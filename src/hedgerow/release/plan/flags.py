@@ -23,7 +23,7 @@ _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "kn
 _WRITTEN = ("family", "prior", "declared", "weights", "about")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
-             "missing_word": "missing", "text": "text", "header": "header"},
+             "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},
     "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas",
                 "dictionary": "dictionary", "keep_levels": "keep_levels"},
 }  # fmt: skip

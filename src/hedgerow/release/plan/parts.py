@@ -216,10 +216,11 @@ class Read:
     format: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     missing: tuple[str, ...] = MISSING_WORDS
     text: tuple[str, ...] = ()
     header: bool = False
+    sheet: str | None = None
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,7 @@ class _Declared(Part):
     decimal_places: Whole = optional("copies are rounded to so many", ge=0)
     range_min: Finite = optional("copies are moved up to it")
     range_max: Finite = optional("copies are moved down to it")
+    multiple_of: Finite = optional("copies are rounded to the nearest multiple: 100", gt=0)
 
 
 class _Read(Part):
@@ -296,6 +298,7 @@ class _Read(Part):
     missing: list[Text] = optional("words that stand for a missing value in a CSV file")
     text: list[Text] = optional("columns to keep as text")
     header: Flag = optional("the first line of a CSV file holds names, though it looks like a record")
+    sheet: Text = optional("of an Excel file; the first by default")
 
 
 _DISPLAY = r"^(%[-0-9.,a-zA-Z]{1,12}|[A-Za-z]{1,10}[0-9]{1,3}(\.[0-9]{1,2})?)$"

@@ -28,7 +28,11 @@ from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN
 
-ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "stata": "dta", "spss": "sav"}
+ENDINGS = {name: name for name in ("csv", "parquet", "arrow")} | {
+    "stata": "dta",
+    "spss": "sav",
+    "excel": "xlsx",
+}
 # What a plan means that does not say so.
 USUAL: dict[str, Any] = {
     "family": "lognormal",

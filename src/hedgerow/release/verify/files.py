@@ -11,20 +11,24 @@ a file's place cannot make a receiver wait, nor a file of any size make it read.
 import csv
 import errno
 import hashlib
+import html
 import io
 import os
+import re
 import stat
 import struct
+import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from hedgerow.errors import ReleaseError
 
 _FLAGS = ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # of which each system has some
 _OPEN = sum(getattr(os, flag, 0) for flag in _FLAGS)
 _BLOCK = 1 << 20
+_ROW, _MOST_ROWS, _LARGEST_SHEET = b"<row ", 1 << 20, 1 << 34  # of Excel; bytes, unpacked
 _LARGEST_NAMES = 1 << 24  # bytes; 32,767 columns, the most that SPSS has, need three million
 
 
@@ -176,6 +180,31 @@ def _spss_order(head: bytes) -> str:
     return "<" if int.from_bytes(head[64:68], "little") in (2, 3) else ">"
 
 
+def _count_excel(file: BinaryIO) -> int:
+    """Rows of the sheet as hedgerow writes it, less that of the names; nothing of it is parsed or kept."""
+    rows, left, kept = -1, _LARGEST_SHEET, b""
+    with _excel_sheet(file) as sheet:
+        while block := sheet.read(_BLOCK):
+            left -= len(block)
+            rows += (kept + block).count(_ROW)
+            kept = block[1 - len(_ROW) :]
+            if left < 0 or rows > _MOST_ROWS:
+                raise ValueError("too large")
+    return rows
+
+
+def _excel_columns(file: BinaryIO) -> list[str]:
+    with _excel_sheet(file) as sheet:
+        head, mark, _ = sheet.read(_LARGEST_NAMES).partition(b"</row>")
+    if not mark:
+        raise ValueError("no header")
+    return [html.unescape(name) for name in re.findall("<t[^>]*>([^<]*)</t>", head.decode())]
+
+
+def _excel_sheet(file: BinaryIO) -> IO[bytes]:
+    return zipfile.ZipFile(file).open("xl/worksheets/sheet1.xml")
+
+
 def _parquet_columns(file: BinaryIO) -> list[str]:
     import pyarrow.parquet as pq
 
@@ -251,10 +280,12 @@ _COUNTS: dict[str, Callable[[BinaryIO], int]] = {
     "arrow": _count_arrow,
     "stata": _count_stata,
     "spss": _count_spss,
+    "excel": _count_excel,
 }
 _COLUMNS: dict[str, Callable[[BinaryIO], list[str]]] = {
     "parquet": _parquet_columns,
     "arrow": _arrow_columns,
     "stata": _stata_columns,
     "spss": _spss_columns,
+    "excel": _excel_columns,
 }

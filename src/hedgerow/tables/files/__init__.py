@@ -19,8 +19,8 @@ time, path, pandas index or value hidden under a null is written, and no file la
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
 `dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
-and `csv_writer`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their dates)
-and `statistical_writer` (Stata and SPSS out).
+and `csv_writer`, `excel`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their
+dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
 `read`, `check` and `_write_table` below.
@@ -57,22 +57,25 @@ def read(
     format: Format | str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     missing: Collection[str] = MISSING_WORDS,
     text: Collection[str] = (),
     header: bool = False,
     numbers: Collection[str] = (),
+    sheet: str | None = None,
 ) -> Source:
     """A table from a file, by its ending or the given format.
 
-    `delimiter`, `decimal`, `missing`, `text` (columns to keep as text), `header` (the first line holds names,
-    though it looks like a record) and `numbers` (columns of doubles, where any other cell is missing) are for
-    CSV; `encoding` is for CSV, Stata, SPSS and SAS.
+    `missing`, `text` (columns to keep as text), `header` (the first line holds names, though it looks like a
+    record) and `numbers` (columns of doubles, where any other cell is missing) are for CSV and Excel,
+    `delimiter` and `decimal` for CSV, `sheet` for Excel; `encoding` is for CSV, Stata, SPSS and SAS.
     """
     path = Path(path)
     kind = as_format(format) if format is not None else format_of(path)
     if isinstance(missing, str) or isinstance(text, str):
         raise SettingError("missing and text are lists of words and of columns, not one string. Use ['NA'].")
+    if sheet is not None and kind is not Format.EXCEL:
+        raise SettingError(f"sheet: {path.name} is no Excel file and has no sheets. Leave --sheet out.")
     try:
         if path.is_dir():
             raise FileError(f"{path.name}: this is a folder. Pass the file inside it.")
@@ -86,6 +89,10 @@ def read(
             )
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
+        if kind is Format.EXCEL:
+            from hedgerow.tables.files.excel import read_excel
+
+            return read_excel(path, sheet, missing, text, header=header, numbers=numbers)
         from hedgerow.tables.files.statistical import read_statistical
 
         return read_statistical(path, kind, encoding=encoding)
@@ -104,8 +111,12 @@ def check(
     """Raises what `write` would say about names and formulas, without writing: ask before a long fit."""
     table = check_flat(to_arrow(frame), "the table")
     kind = _target(like, format)
-    if kind is Format.CSV:
+    if kind in (Format.CSV, Format.EXCEL):
         check_csv(table, formulas)
+    if kind is Format.EXCEL:
+        from hedgerow.tables.files.excel import check_excel
+
+        check_excel(table)
     elif kind in (Format.STATA, Format.SPSS):
         from hedgerow.tables.files.statistical_writer import check_names
 
@@ -126,8 +137,9 @@ def write(
     """Writes a dataframe like a source: in its format or the given one, with its dialect and dictionary.
 
     `like` may also be a format alone. `label` says what the file is, where its format has a place for that:
-    the metadata of Parquet and Arrow, the file label of Stata and SPSS (64 bytes at most). SAS files are
-    not written: a copy of one is Parquet. The file appears whole under its name, or not at all.
+    the metadata of Parquet and Arrow, the file label of Stata and SPSS (64 bytes at most), the properties of
+    an Excel file. SAS files are not written: a copy of one is Parquet. The file appears whole under its name,
+    or not at all.
     """
     path = Path(path)
     table = check_flat(to_arrow(frame), "the table")
@@ -161,7 +173,9 @@ def _target(like: Source | Format | str, format: Format | str | None) -> Format:
         return like.format.written_as
     kind = as_format(format if format is not None else str(like))
     if not kind.writable:
-        raise SettingError(f"format {kind.value!r} is read only. Write parquet, csv, arrow, stata or spss.")
+        raise SettingError(
+            f"format {kind.value!r} is read only. Write parquet, csv, arrow, stata, spss or excel."
+        )
     return kind
 
 
@@ -194,12 +208,19 @@ def _write_table(
     else:
         if labelled:
             changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
-        with path.open("wb") as file:
-            if kind is not Format.CSV:
+        if kind in (Format.PARQUET, Format.ARROW):
+            with path.open("wb") as file:
                 write_columnar(table, file, kind, label)
-                return changes
+            return changes
+        if kind is Format.EXCEL:
+            from hedgerow.tables.files.excel import write_excel
+
+            check_csv(table, formulas)
+            changes += write_excel(table, path, formulas, label)
+        else:
             dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
-            file.writelines(csv_bytes(table, dialect, formulas))
+            with path.open("wb") as file:
+                file.writelines(csv_bytes(table, dialect, formulas))
     not_numbers = sorted(name for name, missing in count_missing(table).items() if missing.marked)
     if not_numbers:
         changes.append(f"NaN in columns {list_some(not_numbers)} reads as a missing value.")

@@ -1,5 +1,6 @@
 """Parquet and Arrow IPC, in and out."""
 
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,9 +12,10 @@ import pyarrow.parquet
 from hedgerow.errors import FileError
 from hedgerow.tables.files.buffers import own_buffers
 from hedgerow.tables.files.columns import check_flat, check_width, join_chunks
-from hedgerow.tables.files.source import Format, Missing, Source, freeze
+from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Source, freeze
 
 _ROW_GROUP = 1 << 20
+_INDEX = "__index_level_[0-9]+__"  # what pandas calls an index without a name
 
 
 def read_columnar(path: Path, kind: Format) -> Source:
@@ -41,8 +43,9 @@ def read_columnar(path: Path, kind: Format) -> Source:
             f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
             "short, damaged, or has another format: copy or export it again, or pass the format."
         ) from None
-    table = check_flat(table, path.name)
-    return Source(table, kind, freeze(count_missing(table)))
+    index = [name for name in table.column_names if re.fullmatch(_INDEX, name)]
+    table = check_flat(table.drop_columns(index), path.name)
+    return Source(table, kind, freeze(count_missing(table)), (LEFT_INDEX,) if index else ())
 
 
 def count_missing(table: pa.Table) -> dict[str, Missing]:

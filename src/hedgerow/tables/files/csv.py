@@ -6,8 +6,8 @@ gives the same text back up to notation: codes with leading zeros, numbers with 
 numbers beyond 64 bits stay text.
 
 Missing: an empty cell always; in a column of numbers, booleans or dates also the words in `missing`
-("NA", "NaN", …). In a text column those words are text, since NA may be Namibia. Blank lines are skipped
-when there is more than one column.
+("NA", "NaN", …), a number among them however it is written (-8, -8.0). In a text column those words are
+text, since NA may be Namibia. Blank lines are skipped when there is more than one column.
 
 A first line that looks like a record is no header: as names its cells would be printed, published and
 quoted by every message. It is refused without a word of it, unless the caller says that it holds names.
@@ -17,7 +17,7 @@ import csv
 import io
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
@@ -30,7 +30,7 @@ import pyarrow.csv
 
 from hedgerow.errors import DataError, FileError, list_some
 from hedgerow.tables.files.columns import EXACT, check_flat, check_width
-from hedgerow.tables.files.source import Dialect, Format, Missing, Source, Stamp, freeze
+from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, Missing, Source, Stamp, freeze
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 
@@ -47,33 +47,50 @@ def read_csv(
     path: Path,
     encoding: str,
     delimiter: str | None,
-    decimal: str,
+    decimal: str | None,
     missing: Collection[str],
     text: Collection[str],
     *,
     header: bool = False,
     numbers: Collection[str] = (),
 ) -> Source:
-    """A CSV file with a header as a `Source`."""
+    """A CSV file with a header as a `Source`. Without a decimal sign it is found by what the columns hold."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
-    names, cells = _split(path.name, body, dialect)
+    names, cells, notes = _split(path.name, body, dialect)
+    words = pa.array(sorted({"", *missing}), pa.string())
+    if decimal is None and dialect.delimiter != ",":
+        # Not by a column whose cells may decide nothing.
+        others = {n: c for n, c in zip(names, cells.columns, strict=True) if n not in {*text, *numbers}}
+        comma, decides = _find_decimal_comma(others, words)
+        if decides:
+            dialect = replace(dialect, decimal=",")
+            notes.append(
+                f"numbers are read with a decimal comma, as in column {comma!r}. If these are no numbers, "
+                "say --decimal . (decimal=)."
+            )
+        elif comma is not None:
+            notes.append(
+                f"column {comma!r} is kept as text: its commas may be decimal signs, for which say "
+                "--decimal , (decimal=), or group thousands."
+            )
     if not header:
-        _check_header(path.name, names, cells, decimal, missing)
+        check_header(path.name, names, cells, dialect.decimal, missing)
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(
             f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
         )
-    types = _Types(path.name, decimal, pa.array(sorted({"", *missing}), pa.string()), text, numbers)
+    types = _Types(path.name, dialect.decimal, words, text, numbers)
     columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
     spelled: dict[str, Any] = {
         kind: freeze(getattr(types, kind)) for kind in ("missing", "booleans", "stamps")
     }
-    return Source(table, Format.CSV, freeze(types.counts), tuple(types.notes), replace(dialect, **spelled))
+    notes += types.notes
+    return Source(table, Format.CSV, freeze(types.counts), tuple(notes), replace(dialect, **spelled))
 
 
-def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> tuple[bytes, Dialect]:
+def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str | None) -> tuple[bytes, Dialect]:
     """The file as UTF-8 without a byte order mark, and how it was spelled."""
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == "utf-8":
@@ -108,6 +125,7 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
         raise FileError(
             f"{path.name}: the delimiter must be one character, got {delimiter!r}. Use ',' or ';'."
         )
+    decimal = decimal or "."
     if decimal not in (".", ",") or decimal == delimiter:
         raise FileError(
             f"{path.name}: decimal sign {decimal!r} with delimiter {delimiter!r}. Use '.' or ',', not "
@@ -121,8 +139,11 @@ def _decode(path: Path, encoding: str, delimiter: str | None, decimal: str) -> t
     return content.encode("utf-8"), Dialect(encoding, bom, delimiter, decimal, newline)
 
 
-def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table]:
-    """The header, and every cell as text; an empty cell is null, a quoted empty one is ""."""
+def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Table, list[str]]:
+    """The header, every cell as text, and what was left out; an empty cell is null, a quoted empty one "".
+
+    A first column without a name is the index that pandas and R write before the others.
+    """
     head = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8", newline="")
     try:
         header = [cell.strip() for cell in next(csv.reader(head, delimiter=dialect.delimiter))]
@@ -130,22 +151,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         raise FileError(
             f"{name}: the first line is no header. Pass the delimiter, or export it again."
         ) from None
-    check_width(len(header), name)
-    blank = sum(not cell for cell in header)
-    if blank:
-        raise DataError(
-            f"{name}: {blank} of {len(header)} columns have no name. Name them; a first column of row "
-            "numbers is best left out."
-        )
-    repeated = len(header) - len(set(header))
-    if repeated:
-        # By place: the first line may be a record.
-        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
-        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
-        raise DataError(
-            f"{name}: {repeated} of {len(header)} cells of the first line repeat another (columns "
-            f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
-        )
+    has_index = check_names(header, name)
     ragged: list[int] = []
     numbered = [str(place) for place in range(len(header))]
 
@@ -185,10 +191,50 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         )
     if table.num_rows == 0:
         raise DataError(f"{name}: a header of {len(header)} columns and no rows. At least one row is needed.")
-    return header, table
+    if has_index:
+        return header[1:], table.drop_columns(["0"]), [LEFT_INDEX]
+    return header, table, []
 
 
-def _check_header(
+def check_names(header: list[str], file: str) -> bool:
+    """Refuses columns without names and names that repeat; whether the first is an index without a name."""
+    check_width(len(header), file)
+    has_index = len(header) > 1 and not header[0]
+    blank = sum(not cell for cell in header) - has_index
+    if blank:
+        raise DataError(f"{file}: {blank} of {len(header)} columns have no name. Name them.")
+    repeated = len(header) - len(set(header))
+    if repeated:
+        # By place: the first line may be a record.
+        first = {cell: place for place, cell in reversed([*enumerate(header, 1)])}
+        places = [place for place, cell in enumerate(header, 1) if first[cell] < place]
+        raise DataError(
+            f"{file}: {repeated} of {len(header)} cells of the first line repeat another (columns "
+            f"{list_some(places)}). Add a line with column names if it is a record, or rename them."
+        )
+    return has_index
+
+
+def _find_decimal_comma(columns: Mapping[str, pa.ChunkedArray], missing: pa.Array) -> tuple[str | None, bool]:
+    """The first column of numbers with a comma, if none has a point, and whether it must be the decimal sign.
+
+    1,234 is a thousand and more, or one and a part of one: a file without other commas does not tell.
+    """
+    comma, decides = None, False
+    for name, column in columns.items():
+        absent = pc.fill_null(pc.is_in(column, value_set=missing), True)
+        present = column.filter(pc.invert(absent))
+        signs = _count_matches(present, "[,.]")
+        if signs and _count_matches(present, _NUMBER) == len(present):
+            return None, False  # a point
+        plain = pc.replace_substring(present, ",", ".", max_replacements=1)
+        if signs and _count_matches(plain, _NUMBER) == len(present):
+            comma = comma or name
+            decides |= _count_matches(present, r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$") < signs
+    return comma, decides
+
+
+def check_header(
     file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
 ) -> None:
     """Refuses a first line that looks like a record: a number over numbers, a word that comes again.
@@ -226,6 +272,8 @@ class _Types:
         self, file: str, decimal: str, words: pa.Array, text: Collection[str], numbers: Collection[str]
     ) -> None:
         self.file, self.decimal, self.words, self.text, self.numbers = file, decimal, words, text, numbers
+        numeric = [word.replace(",", ".") if decimal == "," else word for word in words.to_pylist()]
+        self.codes = pa.array([float(word) for word in numeric if re.match(_NUMBER, word)], pa.float64())
         self.counts: dict[str, Missing] = {}
         self.missing: dict[str, str] = {}  # column: the one word that all its missing cells hold
         self.booleans: dict[str, tuple[str, str]] = {}
@@ -235,6 +283,11 @@ class _Types:
     def convert(self, name: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
         """The column in its type; words for missing values count only where they cannot be data."""
         absent = pc.fill_null(pc.is_in(cells, value_set=self.words), False)
+        if len(self.codes):  # -8 stands for -8.0 too, as other programs write it
+            plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
+            number = pc.if_else(pc.match_substring_regex(plain, _NUMBER), plain, pa.scalar(None, pa.string()))
+            coded = pc.is_in(number.cast(pa.float64()), value_set=self.codes)
+            absent = pc.or_(absent, pc.and_(coded, pc.is_valid(number)))
         present = pc.if_else(absent, pa.scalar(None, pa.string()), cells)
         typed = None if name in self.text else self._to_type(name, present)
         empty, words = cells.null_count, {}

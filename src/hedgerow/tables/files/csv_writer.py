@@ -44,7 +44,8 @@ def check_csv(table: pa.Table, formulas: str) -> None:
     spans = [name for name, column in columns.items() if pa.types.is_duration(column.type)]
     if spans:
         raise DataError(
-            f"columns {list_some(spans)} hold durations, which CSV has no text for. Convert them to numbers."
+            f"columns {list_some(spans)} hold durations, which are not written to CSV or Excel. Convert them "
+            "to numbers."
         )
 
 
@@ -63,7 +64,7 @@ def csv_bytes(table: pa.Table, dialect: Dialect, formulas: str) -> Iterator[byte
     }
     names = pa.array(table.column_names, pa.large_string())
     if formulas == "escape":
-        names = _escape(names)
+        names = escape_formulas(names)
     head = dialect.delimiter.join(_quote(names, dialect).to_pylist()) + dialect.newline
     yield encoder.encode(("\ufeff" if dialect.bom else "") + head)
     for start in range(0, table.num_rows, _ROWS):
@@ -101,7 +102,7 @@ def _spell(
         cells = pc.strftime(utc, f"%Y-%m-%d{stamp.between}%H:%M:%S{stamp.zone}")
     words = cells.cast(pa.large_string())
     if is_text(kind):
-        words = _escape(words) if formulas == "escape" else words
+        words = escape_formulas(words) if formulas == "escape" else words
         # An empty text cell must differ from a missing one.
         return pc.fill_null(pc.if_else(pc.equal(words, ""), '""', _quote(words, dialect)), "")
     if pa.types.is_floating(kind):
@@ -117,7 +118,8 @@ def _is_formula(cells: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array
     return pc.and_(pc.match_substring_regex(cells, _FORMULA), pc.invert(harmless))
 
 
-def _escape(words: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+def escape_formulas(words: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Text with an apostrophe in front of what a spreadsheet would run."""
     marked = pc.binary_join_element_wise(pa.scalar("'", words.type), words, pa.scalar("", words.type))
     return pc.if_else(_is_formula(words), marked, words)
 

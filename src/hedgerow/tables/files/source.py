@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from hedgerow.errors import FileError, SettingError
 
+LEFT_INDEX = "an index without a name, as pandas and R write it, is left out. Name the column to keep it."
+
 
 class Format(StrEnum):
     """A kind of file. SAS is read only: the tools that write it do not write what SAS itself writes."""
@@ -20,6 +22,7 @@ class Format(StrEnum):
     ARROW = "arrow"
     STATA = "stata"
     SPSS = "spss"
+    EXCEL = "excel"
     SAS = "sas"
     XPORT = "xport"
 
@@ -36,7 +39,8 @@ class Format(StrEnum):
     @property
     def display_name(self) -> str:
         """The name that people know it by."""
-        names = {"parquet": "Parquet", "arrow": "Arrow", "stata": "Stata", "xport": "SAS transport"}
+        names = {"parquet": "Parquet", "arrow": "Arrow", "stata": "Stata", "excel": "Excel"}
+        names["xport"] = "SAS transport"
         return names.get(self.value, self.value.upper())
 
     @property
@@ -51,6 +55,7 @@ _ENDINGS = {
     Format.ARROW: (".arrow", ".feather", ".ipc"),
     Format.STATA: (".dta",),
     Format.SPSS: (".sav", ".zsav"),
+    Format.EXCEL: (".xlsx",),
     Format.SAS: (".sas7bdat",),
     Format.XPORT: (".xpt",),
 }

@@ -1,0 +1,90 @@
+"""What a column is to a formula: labelled codes are categories, dates are days, levels are those that occur.
+
+    >>> import pandas as pd
+    >>> when = pd.to_datetime(["1970-01-02", "1970-01-11"])
+    >>> table, notes = settle_predictors(Table.of(pd.DataFrame({"when": when})), ["when"])
+    >>> table.native["when"].tolist()
+    [1.0, 10.0]
+
+Predictors are public, and so is what is decided here: by the types of columns, by the data dictionary of a
+file and by what the formula says. Copies keep codes, dates and types as they are.
+"""
+
+from collections.abc import Collection, Sequence
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hedgerow.tables.detach import detach
+from hedgerow.tables.files.source import Source
+from hedgerow.tables.formula import BARE, parse, quote, split
+from hedgerow.tables.table import Table
+
+_DAY = 86_400_000_000  # microseconds
+_SCALE = "scale"  # SPSS: the dictionary itself says that codes are numbers
+
+
+def spell_categories(formula: str, source: Source) -> tuple[str, list[str]]:
+    """The formula with C(…) around columns of labelled codes, and what the owner should know of it.
+
+    A column counts if every code that occurs has a value label, SPSS does not measure it on a scale, and the
+    formula names it without a transform: I(age) says that its codes are numbers.
+    """
+    frame, outcome = source.frame, split(formula)[0]
+    if outcome not in frame.column_names:  # of the public predictors alone
+        frame = frame.append_column(outcome, pa.nulls(frame.num_rows))
+    parsed = parse(formula, Table.of(frame))
+    bare = [name for name in parsed.predictors if parsed.uses[name] == {BARE}]
+    coded = {name: count for name in bare if (count := _count_labelled(source, name))}
+    notes = [
+        f"the {count} codes of '{name}' have value labels and enter the formula as categories, "
+        f"C({quote(name)}). If they are numbers, write I({quote(name)})."
+        for name, count in coded.items()
+    ]
+    return parsed.with_categories(coded) if coded else formula, notes
+
+
+def _count_labelled(source: Source, name: str) -> int:
+    """How many codes a column has, if all of them have labels; else 0."""
+    labels = source.dictionary.value_labels.get(name)
+    column = source.frame.column(name)
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not labels or not number or source.dictionary.measures.get(name) == _SCALE:
+        return 0
+    codes = pc.unique(column).drop_null().to_pylist()
+    return len(codes) if all(code in labels for code in codes) else 0
+
+
+def settle_predictors(
+    table: Table, names: Sequence[str], classes: Collection[str] = ()
+) -> tuple[Table, list[str]]:
+    """The named columns as a design takes them, and what the owner should know of it.
+
+    Dates, times of a date and durations become days, counted from 1970-01-01, unless they are `classes`.
+    """
+    frame = nw.from_native(detach(table.select(names).native, ""), eager_only=True)
+    settled, notes = Table(frame), []
+    for name in names:
+        days = None if name in classes else _count_days(settled, name)
+        if days is not None:
+            fresh = nw.new_series(name, days, nw.Float64, backend=frame.implementation)
+            settled = Table(settled.frame.with_columns(fresh))
+            notes.append(
+                f"Column '{name}' enters the formula as days, a date as days since 1970-01-01. "
+                f"C({quote(name)}) makes each of its values a category."
+            )
+    return settled, notes
+
+
+def _count_days(table: Table, name: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
+    """A column of dates or durations as days; None for any other."""
+    series = table.frame[name]
+    if series.dtype == nw.Object and pd.api.types.infer_dtype(series.to_native()) in ("date", "datetime"):
+        cells = pd.to_datetime(series.to_native()).to_frame(name)
+        return _count_days(Table.of(cells), name)
+    if not isinstance(series.dtype, nw.Date | nw.Datetime | nw.Duration):
+        return None
+    return np.asarray(table.cells(name), dtype=np.float64) / _DAY
