@@ -14,6 +14,7 @@ SUBJECTS = (
     "kernels",
     "procedure",
     "debias",
+    "sampling",
     "release",
     "paper",
 )  # modules of this package

@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 if TYPE_CHECKING:
-    from hedgerow.models.programs.nuts import SamplerName, SamplerSettings
+    from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
@@ -38,6 +38,7 @@ class Sampled(Differentiable):
       certified".
     """
 
+    _samplers: ClassVar[tuple[str, ...]] = ("nutpie", "numpyro")
     sampler: "SamplerName" = "nutpie"
     chains: int = 4
     warmup: int = 400
@@ -59,9 +60,10 @@ class Sampled(Differentiable):
         return design.values.astype(np.int64) if self._traced(design).discrete else design.values
 
     def _check_sampler(self) -> None:
-        if self.sampler not in ("nutpie", "numpyro"):
+        if self.sampler not in self._samplers:
             raise SettingError(
-                f"{type(self).__name__}: sampler must be 'nutpie' or 'numpyro', got {self.sampler!r}."
+                f"{type(self).__name__}: sampler must be {' or '.join(map(repr, self._samplers))}, got "
+                f"{self.sampler!r}."
             )
         least = {"chains": 2, "warmup": 50, "thin": 1, "minimum_ess": _LEAST_DRAWS}
         for name, smallest in least.items():
@@ -89,17 +91,14 @@ class Sampled(Differentiable):
         key: Key,
         window: tuple[PerRecord, PerRecord] | None = None,
     ) -> Sample:
-        """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
+        """Draws from ξ(θ) ∏ p_i^power_i; a window censors each record's log density first."""
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
         potential = self.potential(design, power, window)
-        from hedgerow.models.programs.nuts import SamplerSettings
-
-        settings = SamplerSettings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(potential, settings, draws, key)
+        return self._draw(potential, draws, key)
 
     def potential(
         self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
@@ -182,9 +181,12 @@ class Sampled(Differentiable):
             total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
         return total / draws
 
-    def _gated(self, potential: "Potential", settings: "SamplerSettings", draws: int, key: Key) -> Sample:
+    def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
+        """NUTS, behind its health gate."""
         from hedgerow.models.programs import gate, nuts
 
+        name: nuts.ChainName = "numpyro" if self.sampler == "numpyro" else "nutpie"
+        settings = nuts.SamplerSettings(name, self.chains, self.warmup, self.target_accept, self.thin)
         per_chain = -(-draws // settings.chains)
         for attempt in range(1, nuts.TRIES + 1):
             chains = nuts.sample(potential, settings, draws=per_chain, key=key.child(f"attempt {attempt}"))
@@ -208,7 +210,7 @@ class Sampled(Differentiable):
             )
         # Draws of the chains alternate, so that any leading part of them holds all chains.
         mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
-        return Sample(potential.constrain(mixed), found.health)
+        return Sample(potential.constrain(mixed), replace(found.health, overridden=self.allow_unhealthy))
 
     def log_lik_blocks(
         self, design: Design, parameters: Parameters, *, finite: bool = True
