@@ -6,6 +6,7 @@ scale, with the curvature of the log density. Nothing that is certified or relea
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -41,8 +42,9 @@ def find_mode(potential: Potential, start: Array) -> tuple[Array, Array] | None:
         gain = float(slope @ step)
         if gain < _CLOSE:
             mode = np.asarray(place + step, dtype=np.float64)
+            there: Any = -potential.hessian(mode)
             try:
-                return mode, np.asarray(cholesky(-potential.hessian(mode)), dtype=np.float64)
+                return mode, np.asarray(cholesky(there), dtype=np.float64)
             except (LinAlgError, ValueError):
                 return None
         for _ in range(_HALVINGS):

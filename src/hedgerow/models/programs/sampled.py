@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
+_BLOCK = 64  # draws scored at once: of one number, so that parts of a fit share compiled code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,14 +162,26 @@ class Sampled(Differentiable):
     ) -> Extremes:
         if not isinstance(sensitive, Linear):
             return blocked_extremes(self, design, parameters, sensitive, interval)
+        if not sensitive.uses_mass:  # a multiple of f: its extremes are those of f, or the other way round
+            low, high = self._density_extremes(design, parameters)
+            ends = sensitive.density * low + sensitive.constant, sensitive.density * high + sensitive.constant
+            return Extremes(np.minimum(*ends), np.maximum(*ends))
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
-        every = slice(None)
-        masses = self._log_mass(design, parameters, interval) if sensitive.uses_mass else None
-        for log_lik in self.log_lik_blocks(design, parameters):
-            log_mass = log_lik if masses is None else next(masses)
-            part = sensitive(every, log_lik, log_mass)
+        masses = self._log_mass(design, parameters, interval)
+        for log_lik, log_mass in zip(self.log_lik_blocks(design, parameters), masses, strict=True):
+            part = sensitive(slice(None), log_lik, log_mass)
             low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         return Extremes(low, high)
+
+    def _density_extremes(self, design: Design, parameters: Parameters) -> tuple[PerRecord, PerRecord]:
+        """The smallest and the largest f over draws, for each record."""
+        from hedgerow.models.programs.scores import scores
+
+        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
+        score = scores(self._traced(design)).extremes
+        for least, most in self._score(score, design, parameters, by_draw=False):
+            low, high = np.minimum(low, least), np.maximum(high, most)
+        return low, high
 
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
@@ -233,12 +246,14 @@ class Sampled(Differentiable):
         parameters: Parameters,
         *ends: Any,
         finite: bool = True,
+        by_draw: bool = True,
     ) -> Iterator[Array]:
         from hedgerow.models.programs.scores import in_blocks
 
         draws = count_draws(parameters)
-        rows, data = block_rows(design.records, draws), (self._arrays(design), self._values(design), *ends)
-        for part, block in in_blocks(score, dict(parameters), rows, *data):
+        rows = block_rows(design.records, min(draws, _BLOCK))
+        data = self._arrays(design), self._values(design), *ends
+        for part, block in in_blocks(score, dict(parameters), rows, *data, by_draw=by_draw):
             bad = int((~np.isfinite(block)).any(axis=0).sum())
             if bad and finite:
                 raise UnscoredError(
