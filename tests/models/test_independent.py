@@ -1,5 +1,7 @@
 """Independent draws of families: their distribution, the rule that trusts them, what a release may tell."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,10 @@ from hedgerow.errors import SettingError
 from hedgerow.models.base import Health
 from hedgerow.models.families import FAMILIES, independent
 from hedgerow.models.families.family import Family
+from hedgerow.models.programs import masses
+from hedgerow.models.programs.potential import x64
+from hedgerow.models.reductions import blocked_extremes
+from hedgerow.models.scored import Interval, Linear
 from hedgerow.privacy.bounds import OSCILLATION
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
@@ -194,3 +200,35 @@ def test_ranks_of_parameters_among_their_draws_are_uniform(name):
     for column in np.array(ranks).T:
         counts = np.bincount(column * 10 // 401, minlength=10)
         assert stats.chisquare(counts).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("draws", [1, 65, 128])
+def test_extremes_inside_compiled_code_are_those_of_the_scores(draws):
+    """Coefficients of either sign and none, and a last block that is full, or holds a single draw."""
+    model, design = built("gamma", 20, 1)
+    random = np.random.default_rng(1)
+    parameters = {"beta": random.normal(size=(draws, 2)), "shape": random.gamma(2.0, size=draws)}
+    part = Linear(random.normal(size=20).round(), np.zeros(20), random.normal(size=20))
+    interval = Interval(np.full(20, -np.inf), np.full(20, np.inf), np.ones(20, dtype=bool))
+    found = model.extremes(design, parameters, part, interval)
+    plain = blocked_extremes(model, design, parameters, part, interval)
+    np.testing.assert_allclose(found.low, plain.low, rtol=1e-12)
+    np.testing.assert_allclose(found.high, plain.high, rtol=1e-12)
+
+
+def test_distribution_functions_are_inverted_to_the_last_digits():
+    """From the smallest uniform number that a stream gives to the largest."""
+    uniforms = np.concatenate([[2.0**-53], np.logspace(-15.9, -1, 300), 1 - np.logspace(-1, -15, 100)])
+    with x64(True):
+        found = masses.invert(jax.scipy.special.ndtr, jnp.asarray(uniforms))
+        np.testing.assert_allclose(stats.norm.cdf(np.asarray(found)), uniforms, rtol=2e-12)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 2.0**52), (0, 7), (3, 2.0**52), (3, 4)])
+def test_whole_numbers_are_the_smallest_that_reach_their_uniform(first, last):
+    uniforms = np.random.default_rng(1).uniform(size=500)
+    oracle = stats.nbinom(0.3, 0.002)  # from 0 to thousands
+    with x64(True):
+        cdf = lambda x: jax.pure_callback(oracle.cdf, jax.ShapeDtypeStruct((500,), float), x)  # noqa: E731
+        found = np.asarray(masses.invert_whole_numbers(cdf, jnp.asarray(uniforms), float(first), float(last)))
+    np.testing.assert_array_equal(found, np.clip(oracle.ppf(uniforms), first, last))

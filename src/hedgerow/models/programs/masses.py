@@ -223,7 +223,7 @@ def invert_whole_numbers(cdf: Callable[[Any], Any], uniforms: Any, first: Any, l
 
     def halve(ends: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = ends
-        middle = jnp.floor(0.5 * (low + high))
+        middle = jnp.maximum(jnp.floor(0.5 * (low + high)), low + 1)
         reached = enough(middle)
         return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
 
