@@ -182,23 +182,23 @@ def test_ranks_of_parameters_among_their_draws_are_uniform(name):
     prior = hr.Prior(intercept=(0.5, 0.5), slope=(0.4, 0.5), residual=0.7, residual_df=16.0)
     own_level = name == "ordinal"
     prior = hr.Prior(slope=(0.4, 0.5)) if own_level else prior
-    model, design = built(name, 60, 1, prior=prior)
+    model, design = built(name, 200, 1, prior=prior)
     truths = model.from_prior(design, draws=200, key=Key.from_seed(7))
     ranks = []
     for number in range(200):
         truth = {site: value[number] for site, value in truths.items()}
         key = Key.from_seed(8).child(number)
-        values = model.predict(design, truth, key.child("values").stream().uniform(60))
+        values = model.predict(design, truth, key.child("values").stream().uniform(200))
         table = design.replace_values(values)
-        sample = model.sample(table, np.ones(60), draws=400, key=key).parameters
+        sample = model.sample(table, np.ones(200), draws=1000, key=key).parameters
         ranks.append([
             (value[:, j] < truth[site].ravel()[j]).sum()
             for site, values in sample.items()
-            for value in [values.reshape(400, -1)]
+            for value in [values.reshape(1000, -1)]
             for j in range(value.shape[1])
         ])  # fmt: skip
     for column in np.array(ranks).T:
-        counts = np.bincount(column * 10 // 401, minlength=10)
+        counts = np.bincount(column * 10 // 1001, minlength=10)
         assert stats.chisquare(counts).pvalue > 1e-5
 
 
