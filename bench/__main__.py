@@ -15,6 +15,7 @@ SUBJECTS = (
     "kernels",
     "procedure",
     "debias",
+    "sampling",
     "release",
     "paper",
 )  # modules of this package

@@ -48,7 +48,7 @@ def told(synth: hr.Synthesizer) -> str:
     lines = [
         f"{len(data)} records; ε of a copy: Lipschitz {synth.lipschitz_epsilon_:.2f}, "
         f"oscillation {synth.oscillation_epsilon_:.2f}",
-        "exact draws"
+        f"{health.sampler} draws"
         if health.r_hat is None
         else f"R-hat {health.r_hat:.3f}, bulk ESS {health.ess_bulk:.0f}, tail ESS {health.ess_tail:.0f}, "
         f"{health.divergences} divergences",

@@ -37,7 +37,7 @@ def test_links_lead_somewhere(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_the_example_runs_and_the_page_shows_its_kind_of_output(name):
-    """Figures of NUTS differ between machines in their last digits; words, counts and the data do not."""
+    """Figures of draws differ between machines in their last digits; words, counts and the data do not."""
     text = pages.page(name).read_text(encoding="utf-8")
     for found in pages.EXAMPLE.finditer(text):
         with warnings.catch_warnings():

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.arrays import PerDraw, PerRecord
+from hedgerow.arrays import PerDraw
 from hedgerow.drawing import price_by_draws
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.fit import Fit
-from hedgerow.mechanism.price import Pricing
-from hedgerow.models.reductions import block_rows
-from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 
 if TYPE_CHECKING:
@@ -82,33 +79,10 @@ def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
         raise SettingError(
             f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {bound!r}."
         )
-    maxima = _maxima(pricing.fit, pricing.part, pricing.interval, centre, largest)
+    maxima = largest_by_draw(pricing.fit, pricing.part, pricing.interval, centre, largest)
     threshold = float(np.quantile(maxima, 1 - _TAIL))
     beyond = maxima[maxima > threshold] - threshold
     if len(beyond) < 10 or beyond.max() <= 0:
         return Outlook(maxima, factor, 0.0, 0.0, threshold)
     shape, _, scale = genpareto.fit(beyond, floc=0)
     return Outlook(maxima, factor, float(shape), float(scale), threshold)
-
-
-def _maxima(fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord) -> PerDraw:
-    """max_i |d_i − centre_i| for every draw, over the records that can decide it."""
-    maxima = np.zeros(fit.draws)
-    if fit.influence is None:  # the model scores whole tables: a few draws at a time
-        step = block_rows(fit.design.records, fit.draws)
-        for start in range(0, fit.draws, step):
-            some = fit.part(slice(start, start + step))
-            log_lik = some.log_lik()
-            log_mass = some.log_mass(interval) if part.uses_mass else np.zeros_like(log_lik)
-            scored = np.abs(part(slice(None), log_lik, log_mass) - centre)
-            maxima[start : start + step] = scored.max(axis=1)
-        return maxima
-    for row in np.argsort(-largest, kind="stable"):
-        one = slice(int(row), int(row) + 1)
-        log_lik = fit.log_lik(one)
-        uses_mass = not isinstance(part, Linear) or bool(part.mass[row])
-        log_mass = fit.log_mass(interval, one) if uses_mass else np.zeros_like(log_lik)
-        np.maximum(maxima, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=maxima)
-        if largest[row] <= maxima.min():
-            break  # every draw already has a record above all that remain
-    return maxima

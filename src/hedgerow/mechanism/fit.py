@@ -89,10 +89,7 @@ class Fit:
         return replace(self, parameters=chosen)
 
     def __repr__(self) -> str:
-        return (
-            f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, "
-            f"{self.health.sampler} sampler, confidential)"
-        )
+        return f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, confidential)"
 
 
 def _check_finite(finite: Mask) -> None:

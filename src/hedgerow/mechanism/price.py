@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from hedgerow.arrays import Confidential, PerRecord
+import numpy as np
+
+from hedgerow.arrays import Confidential, PerDraw, PerRecord
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
+from hedgerow.models.reductions import block_rows
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.models.wrapped import Restricted
 from hedgerow.numerics.renyi import Neighbours
@@ -124,3 +127,28 @@ class Pricing(Confidential):
     def importance(self) -> Importance:
         """The fit without each record's outcome, estimated by importance weights."""
         return importance_of(self.fit)
+
+
+def largest_by_draw(
+    fit: Fit, part: Sensitive, interval: Interval, centre: PerRecord, largest: PerRecord
+) -> PerDraw:
+    """max_i |d_i − centre_i| for every draw; `largest` is the same for every record, over the draws."""
+    maxima = np.zeros(fit.draws)
+    if fit.influence is None:  # the model scores whole tables: a few draws at a time
+        step = block_rows(fit.design.records, fit.draws)
+        for start in range(0, fit.draws, step):
+            some = fit.part(slice(start, start + step))
+            log_lik = some.log_lik()
+            log_mass = some.log_mass(interval) if part.uses_mass else np.zeros_like(log_lik)
+            scored = np.abs(part(slice(None), log_lik, log_mass) - centre)
+            maxima[start : start + step] = scored.max(axis=1)
+        return maxima
+    for row in np.argsort(-largest, kind="stable"):
+        one = slice(int(row), int(row) + 1)
+        log_lik = fit.log_lik(one)
+        uses_mass = not isinstance(part, Linear) or bool(part.mass[row])
+        log_mass = fit.log_mass(interval, one) if uses_mass else np.zeros_like(log_lik)
+        np.maximum(maxima, np.abs(part(one, log_lik, log_mass)[:, 0] - centre[row]), out=maxima)
+        if largest[row] <= maxima.min():
+            break  # every draw already has a record above all that remain
+    return maxima

@@ -9,7 +9,7 @@ an audit or an attack asks what that one changed, and simulated ones when a corr
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.planned import planned_weight
-from hedgerow.mechanism.price import Pricing
+from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.models.wrapped import Restricted
-from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.bounds import Statement, distance
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
@@ -128,7 +128,11 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
 
 
 def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
-    """Refit with the powers and price the fresh draws: steps 5 and 6."""
+    """Refit with the powers and price the fresh draws: steps 5 and 6.
+
+    Where the price is to be certified, in one of several `tries`, a Markov chain must have as many effective
+    draws of the very maxima that are priced as its statement says.
+    """
     second, part = _refit(settings, start, weighted, key)
     pricing, bound = Pricing(second, part, weighted.interval, settings.delta), settings.bound
     if not bound.has(pricing):
@@ -137,11 +141,17 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
             f"the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i withheld."
         )
-    certified = bound.certified(
-        pricing,
-        settings.copies,
-        lambda: _refit(settings, start, weighted, key.child("pilot"))[0].extremes(part, weighted.interval),
+    pilot = cache(
+        lambda: _refit(settings, start, weighted, key.child("pilot"))[0].extremes(part, weighted.interval)
     )
+    certified = bound.certified(pricing, settings.copies, pilot)
+    if tries > 1 and bound.over_draws and second.health.in_doubt:
+        from hedgerow.models.programs.gate import examine_maxima
+
+        centre = bound.centre(pricing, pilot)
+        largest = distance(pricing.extremes, centre)
+        maxima = largest_by_draw(second, part, weighted.interval, centre, largest)
+        second = replace(second, health=examine_maxima(second.health, maxima))
     stated = bound.statement(second.draws, second.health, tries=tries)
     return Outcome(weighted, second, pricing, stated, bound.epsilon(pricing), certified)
 

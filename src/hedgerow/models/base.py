@@ -47,7 +47,8 @@ class Health:
     """Whether the draws can be trusted; confidential, except for `assured_draws` and `failed`.
 
     Exact models draw independently, so there is nothing to doubt. For Markov chains the figures are the
-    worst over all parameters, and `effective_draws` is the smallest tail ESS.
+    worst over all parameters, and `effective_draws` is the smallest tail ESS. Where the data decide between
+    independent draws and a chain, both state what `assured_draws` says.
     """
 
     sampler: str
@@ -61,14 +62,25 @@ class Health:
     chains: int = 1
     attempts: int = 1
     failed: tuple[str, ...] = ()  # checks that failed and were overridden by the owner
+    overridden: bool = False  # whether the owner goes on with draws that fail a check
 
     @property
     def stated_draws(self) -> float:
         """Effective draws a public statement may use: what was measured would tell about the data."""
         return self.effective_draws if self.assured_draws is None else self.assured_draws
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a statement rests on more than was checked: on a chain that passed a gate."""
+        return not self.independent and self.assured_draws is not None
+
+    @property
+    def stated_independent(self) -> bool:
+        """Whether a public statement may call the draws independent: where they always are."""
+        return self.independent and self.assured_draws is None
+
     def __repr__(self) -> str:
-        return f"Health({self.sampler}, {self.chains} chains, confidential)"
+        return "Health(confidential)"
 
 
 class Influence(ABC):

@@ -130,6 +130,10 @@ class Bound(ABC):
         """
         return self.epsilon(priced)
 
+    def centre(self, priced: Priced, pilot: Callable[[], Extremes]) -> PerRecord:
+        """k_i in max_i |d_i − k_i|, the one number per draw that a statement over draws rests on."""
+        return np.zeros_like(priced.sensitivity)
+
     def target(self, epsilon: float, copies: int) -> float:
         """What `certified` may be at most for copies that cost ε together: the share of one of them."""
         return per_copy(epsilon, copies)
@@ -143,13 +147,14 @@ class Bound(ABC):
 
         `tries` is the number of certifications the plan allows, fixed in advance: each may err with
         probability 0.05/tries, so that all together err with at most 0.05 and δ says nothing about the data.
-        For a Markov chain S is the tail ESS that the health gate demands of every fit, not the one measured:
-        that is at least as large, but δ is published and must not depend on the confidential data.
+        For a Markov chain S is the ESS that the health gate demands of every fit and of the maxima that are
+        priced, not the one measured: that is at least as large, but δ is published and must not depend on the
+        confidential data.
         """
         error = (1 - CONFIDENCE) / tries
         effective = min(float(draws), health.stated_draws)
         delta = float(-np.expm1(np.log(error) / effective))
-        return Statement(int(effective), delta, CONFIDENCE, health.independent)
+        return Statement(int(effective), delta, CONFIDENCE, health.stated_independent)
 
     def __str__(self) -> str:
         return self.name
@@ -194,8 +199,11 @@ class Oscillation(_OverDraws):
 
     def certified(self, priced: Priced, copies: int, pilot: Callable[[], Extremes]) -> float:
         # max − min is two numbers per draw; about centres fixed beforehand it is one, and can be certified.
+        return float(2 * distance(priced.extremes, self.centre(priced, pilot)).max())
+
+    def centre(self, priced: Priced, pilot: Callable[[], Extremes]) -> PerRecord:
         seen = pilot()
-        return float(2 * distance(priced.extremes, (seen.low + seen.high) / 2).max())
+        return (seen.low + seen.high) / 2
 
 
 class Exact(Bound):
@@ -255,7 +263,7 @@ class Renyi(Bound):
         return epsilon
 
     def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
-        return Statement(draws, 0.0, 1.0, health.independent)
+        return Statement(draws, 0.0, 1.0, health.stated_independent)
 
     def shares(self, epsilon: float, copies: int, *, stated: float, asked: float) -> Shares:
         one = copies == 1
@@ -284,7 +292,7 @@ class Supremum(Bound):
         return priced.supremum
 
     def statement(self, draws: int, health: Health, *, tries: int = 1) -> Statement:
-        return Statement(draws, 0.0, 1.0, health.independent)
+        return Statement(draws, 0.0, 1.0, health.stated_independent)
 
 
 class StrictSupremum(Supremum):

@@ -181,7 +181,7 @@ class Guarantee:
             write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
             write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
             write_caveat("C25"): self.corrected is not None,
-            write_caveat("C26"): not self.statement.independent and bound.over_draws,
+            write_caveat("C36"): not self.statement.independent and bound.over_draws,
             write_caveat("C27"): self.seeded,
             write_caveat("C34"): self.standard == "Strict, in range",
         }

@@ -1,6 +1,6 @@
 """Families by name. In reading order: `definition` (what a family is), then one module for each kind of
-outcome (`normal`, `positive`, `shares`, `counts`, `classes`), `family` (the model they make) and
-`program` (that model as NumPyro sees it).
+outcome (`normal`, `positive`, `shares`, `counts`, `classes`), `family` (the model they make),
+`program` (that model as NumPyro sees it) and `independent` (its draws by rejection).
 """
 
 from dataclasses import replace

@@ -103,7 +103,7 @@ class Counted(Response):
         return jnp.where(high >= low, found, -jnp.inf)
 
     def quantile(self, uniforms: Any) -> Any:
-        return masses.bisect_whole_numbers(self.below, uniforms, 0.0, 2.0**52)
+        return masses.invert_whole_numbers(self.below, uniforms, 0.0, 2.0**52)
 
     def _summed(self, low: Any, high: Any) -> Any:
         """The mass term by term from the end where it is larger; wide ones from a tail or by quadrature."""
@@ -212,7 +212,7 @@ class Between(Counted):
 
     def quantile(self, uniforms: Any) -> Any:
         last = 2.0**52 if self.last is None else float(self.last)
-        return masses.bisect_whole_numbers(self.below, uniforms, float(self.first), last)
+        return masses.invert_whole_numbers(self.below, uniforms, float(self.first), last)
 
     def _whole(self) -> Any:
         """Differentiable in every parameter, unlike an incomplete beta function: plain sums and fractions."""

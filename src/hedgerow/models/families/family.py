@@ -1,7 +1,8 @@
 """The named families that have no closed form: one word, or `Family(word, ...)` with public settings.
 
 Each is a regression of one parameter (a mean, a scale, a logit) on the design matrix, written as a NumPyro
-program and sampled by NUTS. docs/families.md has a section for each.
+program. Its draws are independent where proposals about the mode are good enough, and those of NUTS
+elsewhere. docs/families.md has a section for each.
 
 >>> import hedgerow as hr
 >>> hr.Family("gamma", upper=100.0).domain.support
@@ -9,18 +10,20 @@ Support(lower=0.0, upper=100.0, above=True, below=False, spike=None)
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.models.base import Domain
+from hedgerow.models.base import Domain, Health, Sample
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
+from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 if TYPE_CHECKING:
-    from hedgerow.models.programs.potential import Traced
+    from hedgerow.models.programs.nuts import SamplerName
+    from hedgerow.models.programs.potential import Potential, Traced
 
 OPTIONS = ("lower", "upper", "spike", "components", "levels", "df")
 
@@ -46,12 +49,16 @@ class Family(Sampled):
         The classes of "ordinal" in order, or the two of "bernoulli": public, not read from the data.
     df
         Degrees of freedom of "log_student"; estimated unless given.
+    sampler
+        "independent": independent draws by rejection, and those of nutpie's NUTS where the proposals do not
+        pass the rule for them. "nutpie" or "numpyro": that NUTS in any case.
 
     Formal guarantees
     -----------------
     Priors, supports and levels never look at the outcome. An ordered category brings its classes with its
     type, which is public only if it was not made from the data: the guarantee then names them and says that
-    it rests on that. Draws are those of a Markov chain, so statements about them are approximate.
+    it rests on that. Which way the draws came about depends on the confidential data, so that statements
+    read the same either way: as approximate ones, resting on the draws that every Markov chain must have.
     """
 
     name: str
@@ -62,6 +69,8 @@ class Family(Sampled):
     components: int | None = field(default=None, kw_only=True)
     levels: tuple[Any, ...] | None = field(default=None, kw_only=True)
     df: float | None = field(default=None, kw_only=True)
+    _samplers: ClassVar[tuple[str, ...]] = ("independent", "nutpie", "numpyro")
+    sampler: "SamplerName" = field(default="independent", kw_only=True)
     _domain: Numbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +123,21 @@ class Family(Sampled):
             )
         self._prior.moments(_centre_predictors(design) if own_level else design)
         self._domain.check_values(design)
+
+    def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
+        """Independent draws where the rule trusts them, else NUTS.
+
+        A censored posterior always takes NUTS: it has edges, and its claim holds for every table alike.
+        """
+        if self.sampler == "independent" and potential.window is None:
+            from hedgerow.models.families import independent
+
+            positions = independent.draw(potential, draws=draws, key=key.child("independent"))
+            if positions is not None:
+                assured = float(self.minimum_ess)
+                health = Health("independent", True, float(draws), assured_draws=assured)
+                return Sample(potential.constrain(positions), health)
+        return super()._draw(potential, draws, key)
 
     @property
     def _definition(self) -> FamilyDefinition:

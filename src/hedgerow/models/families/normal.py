@@ -26,6 +26,9 @@ class NormalResponse(Continuous):
     def log_mass(self, lower: Any, upper: Any) -> Any:
         return masses.normal_log_mass(*(standardise(end, self.mean_, self.sigma) for end in (lower, upper)))
 
+    def cdf(self, value: Any) -> Any:
+        return special.ndtr((value - self.mean_) / self.sigma)
+
 
 class LognormalResponse(Positive):
     """Normal errors of the logarithm; several components where `share` is given, last axis theirs."""
@@ -45,6 +48,13 @@ class LognormalResponse(Positive):
             return masses.normal_log_mass(*(standardise(end, self.mean_, self.sigma) for end in ends))
 
         return self._mixed(mass, jnp.stack([low, high]))
+
+    def cdf(self, value: Any) -> Any:
+        log = log_of_end(value)
+        if self.log_share is None:
+            return special.ndtr((log - self.mean_) / self.sigma)
+        parts = special.ndtr((log[..., None] - self.mean_) / self.sigma)
+        return jnp.sum(jnp.exp(self.log_share) * parts, axis=-1)
 
     def _mixed(self, score: Any, value: Any) -> Any:
         if self.log_share is None:

@@ -47,6 +47,10 @@ class GammaResponse(Positive):
             lambda: masses.integrate_density(self.log_prob, jnp.maximum(lower, 0.0), upper),
         )
 
+    def cdf(self, value: Any) -> Any:
+        scaled = self.shape_ * jnp.exp(log_of_end(value) - self.log_mean)
+        return _lower_gamma(*jnp.broadcast_arrays(self.shape_, scaled))
+
 
 def _lower_gamma(shape: Any, value: Any) -> Any:
     """P(shape, value); constant at the ends of the support, so that gradients stay finite there."""
@@ -144,6 +148,12 @@ class LogStudentResponse(Positive):
         total, half = jnp.where(wide, total, 1.0), jnp.where(wide, half, 1.0)
         found = jnp.log(total) + jnp.log(half) - peak + self._log_constant()
         return jnp.where(wide, jnp.minimum(found, 0.0), -jnp.inf)
+
+    def cdf(self, value: Any) -> Any:
+        t = (log_of_end(value) - self.mean_) / self.sigma
+        # From the ratio that is the smaller, so that neither loses digits near 0 or far out.
+        tail = 0.5 * special.betainc(*jnp.broadcast_arrays(self.df / 2, 0.5, self.df / (self.df + t**2)))
+        return jnp.where(t < 0, tail, 1 - tail)
 
     def _log_constant(self) -> Any:
         ratio = special.gammaln((self.df + 1) / 2) - special.gammaln(self.df / 2)

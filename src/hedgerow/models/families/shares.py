@@ -69,6 +69,10 @@ class BetaResponse(Continuous):
         ends = jnp.maximum(lower, self.first), jnp.minimum(upper, self.last)
         return masses.mass_between_tails(below, above, lambda: masses.integrate_density(self.log_prob, *ends))
 
+    def cdf(self, value: Any) -> Any:
+        share = jnp.clip((value - self.first) / (self.last - self.first), 0.0, 1.0)
+        return special.betainc(*jnp.broadcast_arrays(self.a, self.b, share))
+
     def place(self, t: Any) -> Any:
         # Strictly between the ends, also where a share rounds to 0 or 1: the ends themselves are refused.
         inner = np.nextafter(self.first, self.last) if self.first else np.finfo(float).tiny

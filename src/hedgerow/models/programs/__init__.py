@@ -2,5 +2,5 @@
 
 In reading order: `program` (a user's), `sampled` (what all of them share), `inspection` (what a program may
 do), `potential` (the weighted posterior), `nuts` and `gate` (draws, and whether to trust them), `scores`,
-`response` and `masses` (densities, interval masses, quantiles), `laplace` (for simulated tables).
+`response` and `masses` (densities, interval masses, quantiles), `laplace` (modes; for simulated tables).
 """

@@ -1,21 +1,24 @@
 """The health gate: chains that have not converged are not released (docs/programs.md, "Health").
 
 Looked at are all unconstrained parameters and the log density, by ArviZ: rank-normalised R-hat, bulk and
-tail effective sample sizes. Every figure is computed from the confidential data.
+tail effective sample sizes; and, of the fit that is released, the maxima that are priced. Every figure is
+computed from the confidential data.
 """
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, PerDraw
+from hedgerow.errors import HealthError
 from hedgerow.models.base import Health
 from hedgerow.models.programs.nuts import Chains, SamplerSettings
 
 LARGEST_R_HAT = 1.01
 SMALLEST_ESS = 400
+_UPPER = 0.95  # beyond this quantile too few draws are left to estimate an ESS from
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +78,29 @@ def examine(
         failed=tuple(check for check, (bad, _) in checks.items() if bad),
     )
     return Examined(health, tuple(text for bad, text in checks.values() if bad), False)
+
+
+def examine_maxima(health: Health, maxima: PerDraw) -> Health:
+    """The health of a fit after a look at what is priced: one number per draw, chains alternating.
+
+    A statement says how rarely a draw exceeds the largest of them. So what counts are the effective draws of
+    their upper tail, which no parameter by itself need show; there must be as many as the statement says.
+    """
+    import arviz
+
+    chains = health.chains
+    by_chain = maxima[: len(maxima) // chains * chains].reshape(-1, chains).T
+    found = np.nan_to_num(float(arviz.ess(np.ascontiguousarray(by_chain), method="quantile", prob=_UPPER)))
+    seen = replace(health, effective_draws=min(health.effective_draws, found))
+    if found >= health.stated_draws:
+        return seen
+    if not health.overridden:
+        raise HealthError(
+            f"The largest scores of the draws, which the price is made from, have an ESS of {found:.0f} "
+            f"(at least {health.stated_draws:g}; computed from the data: confidential). Use more draws, or a "
+            "larger thin=. allow_unhealthy=True goes on, and the release says it is not certified."
+        )
+    return replace(seen, failed=(*health.failed, "ESS of the price"))
 
 
 def _joined(positions: Array, densities: Callable[[Array], Array]) -> Array:

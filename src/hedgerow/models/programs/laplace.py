@@ -1,4 +1,4 @@
-"""A program's weighted posterior by its normal approximation, for simulated tables only.
+"""The mode of a weighted posterior, and its normal approximation there, which is for simulated tables only.
 
 A correction (`mechanism.debias`) puts dozens of simulated tables through the recipe, and NUTS on each would
 take minutes. There the posterior stands replaced by the normal distribution at its mode, on the unconstrained
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.optimize import minimize
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError
@@ -21,7 +20,42 @@ from hedgerow.models.wrapped import Wrapped
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
-_NEWTON = 4  # steps after the search: the mode must move smoothly with the table
+_STEPS = 60  # of a search for a mode, at most
+_HALVINGS = 30  # of one such step
+_CLOSE = 1e-8  # squared distance from the mode, in standard deviations, at which one more step is enough
+
+
+def find_mode(potential: Potential, start: Array) -> tuple[Array, Array] | None:
+    """The mode uphill of `start`, and the upper triangular R with R'R the curvature there; None: none found.
+
+    Newton's method. Where the log density is not concave its curvature counts as if it were, and a step that
+    leads too little uphill is halved.
+    """
+    place, (value, slope) = start, potential.value_and_grad(start)
+    for _ in range(_STEPS):
+        curvature = potential.hessian(place)
+        if not (np.isfinite(curvature).all() and np.isfinite(slope).all()):
+            return None
+        sizes, axes = np.linalg.eigh(-curvature)
+        sizes = np.maximum(np.abs(sizes), 1e-9 * np.abs(sizes).max())
+        step = axes @ ((axes.T @ slope) / sizes)
+        gain = float(slope @ step)
+        if gain < _CLOSE:
+            mode = np.asarray(place + step, dtype=np.float64)
+            there: Any = -potential.hessian(mode)
+            try:
+                return mode, np.asarray(cholesky(there), dtype=np.float64)
+            except (LinAlgError, ValueError):
+                return None
+        for _ in range(_HALVINGS):
+            found, turned = potential.value_and_grad(place + step)
+            if np.isfinite(found) and found >= value + 1e-4 * gain:
+                break
+            step, gain = step / 2, gain / 2
+        else:
+            return None
+        place, value, slope = place + step, found, turned
+    return None
 
 
 @dataclass(frozen=True)
@@ -53,19 +87,7 @@ class Laplace(Wrapped, StandIn):
         return self._mode(self.base.potential(design, power))[0]
 
     def _mode(self, potential: Potential) -> tuple[Array, Array]:
-        """The mode, and the upper triangular R with R'R the curvature there."""
-
-        def energy(position: Array) -> tuple[float, Array]:
-            value, slope = potential.value_and_grad(position)
-            return (-value, -slope) if np.isfinite(value) else (np.inf, np.zeros_like(slope))
-
-        mode = np.asarray(minimize(energy, self.near, jac=True, method="L-BFGS-B").x, dtype=np.float64)
-        try:
-            for _ in range(_NEWTON):
-                curvature: Any = -potential.hessian(mode)
-                factor = cholesky(curvature)
-                slope = potential.value_and_grad(mode)[1]
-                mode = mode + solve_triangular(factor, solve_triangular(factor, slope, trans="T"))
-        except (LinAlgError, ValueError):
-            raise DataError("A simulated table has no mode with a curvature there.") from None
-        return mode, np.asarray(factor, dtype=np.float64)
+        mode = find_mode(potential, self.near)
+        if mode is None:
+            raise DataError("A simulated table has no mode with a curvature there.")
+        return mode

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import gammaln, log_ndtr
+from jax.scipy.special import log_ndtr
 from numpyro import distributions as dist
 from numpyro.distributions import biject_to
 
@@ -22,6 +22,7 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _CANCELS = 1e-6  # relative mass below which a difference of distribution functions keeps too few digits
 _HALVINGS = 70
 _LOG_2PI = float(np.log(2 * np.pi))
+_SHIFT = 10  # steps that bring any positive number there
 _FAR = 10.0  # from where on Stirling's series has all digits
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
@@ -107,18 +108,36 @@ def normal_log_mass(low: Any, high: Any) -> Any:
 def log_beta(a: Any, b: Any) -> Any:
     """log B(a, b), to the last digits: jax.scipy.special.betaln is off by 1e-6 between 8 and 40.
 
-    Where the larger argument is large, the difference of two huge log Γ by Stirling's series.
+    Γ(large)/Γ(small + large) by Stirling's series, its arguments shifted by Γ(x + 1) = x Γ(x) until they are
+    large enough: a third of what JAX's special functions and their derivatives cost.
     """
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
     far = large >= _FAR
-    near, big = jnp.where(far, 1.0, large), jnp.where(far, large, _FAR)
-    by_series = (
-        small * (1 - jnp.log(small + big))
+    near, less = jnp.where(far, 1.0, large), jnp.where(far, 1.0, small)
+    big = jnp.where(far, large, near + _SHIFT)
+    return (
+        log_gamma(small)
+        + jnp.where(far, 0.0, jnp.log(_rising(less + near) / _rising(near)))
+        + small * (1 - jnp.log(small + big))
         - (big - 0.5) * jnp.log1p(small / big)
         + _stirling(big)
         - _stirling(small + big)
     )
-    return gammaln(small) + jnp.where(far, by_series, gammaln(near) - gammaln(small + near))
+
+
+def log_gamma(x: Any) -> Any:
+    """log Γ(x) for positive x, with derivatives that cost as little as itself."""
+    far = x >= _FAR
+    near = jnp.where(far, 1.0, x)
+    big = jnp.where(far, x, near + _SHIFT)
+    shift = jnp.where(far, 0.0, jnp.log(_rising(near)))
+    return (big - 0.5) * jnp.log(big) - big + 0.5 * _LOG_2PI + _stirling(big) - shift
+
+
+def _rising(x: Any) -> Any:
+    """x (x + 1) ⋯ (x + 9) = Γ(x + 10)/Γ(x), in pairs of factors from both ends."""
+    pair = x * (x + (_SHIFT - 1))
+    return pair * (pair + 8) * (pair + 14) * (pair + 18) * (pair + 20)
 
 
 def _stirling(x: Any) -> Any:
@@ -153,32 +172,65 @@ def integrate_density(log_prob: Callable[[Any], Any], lower: Any, upper: Any) ->
     return jnp.where(half > 0, total + jnp.log(jnp.where(half > 0, half, 1.0)), -jnp.inf)
 
 
-def bisect(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
-    """Where an increasing function of the whole line reaches each uniform."""
+def invert(cdf: Callable[[Any], Any], uniforms: Any) -> Any:
+    """Where an increasing function of the whole line reaches each uniform.
 
-    def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        share = cdf(jnp.sinh(middle))  # the whole line, its far ends included, from a bounded search
-        share = jnp.where(jnp.isnan(share), jnp.where(middle > 0, 1.0, 0.0), share)
-        return jnp.where(share < uniforms, middle, low), jnp.where(share < uniforms, high, middle)
+    Chandrupatla's method: a bracket about the root, inverse quadratic interpolation where that is safe, else
+    halves. It takes a fifth of the steps of bisection.
+    """
 
-    reach = jnp.full(jnp.shape(uniforms), 40.0)
-    low, high = lax.fori_loop(0, _HALVINGS, halve, (-reach, reach))
-    return jnp.sinh(0.5 * (low + high))
+    def height(t: Any) -> Any:
+        share = cdf(jnp.sinh(t))  # the whole line, its far ends included, from a bounded search
+        return jnp.where(jnp.isnan(share), jnp.where(t > 0, 1.0, 0.0), share) - uniforms
+
+    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        count, done, new, last, old, f_last, f_old, move = state
+        # `last` and `old` are on either side of the root; `third` is the end that was given up.
+        place = last + move * (old - last)
+        found = height(place)
+        same = jnp.sign(found) == jnp.sign(f_last)
+        third, f_third = jnp.where(same, last, old), jnp.where(same, f_last, f_old)
+        old, f_old = jnp.where(same, old, last), jnp.where(same, f_old, f_last)
+        best = jnp.where(jnp.abs(found) < jnp.abs(f_old), place, old)
+        least = 2e-15 * (1 + jnp.abs(best)) / jnp.maximum(jnp.abs(old - place), 1e-300)
+        xi, phi = (place - old) / (third - old), (found - f_old) / (f_third - f_old)
+        safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+        curve = found / (f_old - found) * f_third / (f_old - f_third) + (third - place) / (old - place) * (
+            found / (f_third - found) * f_old / (f_third - f_old)
+        )
+        move = jnp.clip(jnp.where(safe, curve, 0.5), jnp.minimum(least, 0.5), 1 - jnp.minimum(least, 0.5))
+        new = jnp.where(done, new, best)
+        return count + 1, done | (least > 0.5) | (found == 0), new, place, old, found, f_old, move
+
+    high = jnp.full(jnp.shape(uniforms), 40.0)
+    half = jnp.full(jnp.shape(uniforms), 0.5)
+    never = jnp.zeros(jnp.shape(uniforms), dtype=bool)
+    start = 0, never, high, high, -high, 1 - uniforms, -uniforms, half
+    going = lambda state: (state[0] < _HALVINGS) & ~state[1].all()  # noqa: E731 - what the loop asks
+    return jnp.sinh(lax.while_loop(going, step, start)[2])
 
 
-def bisect_whole_numbers(cdf: Callable[[Any], Any], uniforms: Any, first: Any, last: Any) -> Any:
+def invert_whole_numbers(cdf: Callable[[Any], Any], uniforms: Any, first: Any, last: Any) -> Any:
     """The smallest whole number from `first` to `last` whose distribution function reaches each uniform."""
 
-    def halve(_: int, ends: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = ends
-        middle = jnp.floor(0.5 * (low + high))
-        enough = cdf(middle) >= uniforms
-        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+    def enough(places: Any) -> Any:
+        return (cdf(places) >= uniforms) | (places >= last)
 
-    ends = jnp.full(jnp.shape(uniforms), first - 1), jnp.full(jnp.shape(uniforms), last)
-    return lax.fori_loop(0, 60, halve, ends)[1]
+    def reach_out(ends: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        low, high, found = ends
+        further = jnp.minimum(jnp.where(found, high, first + 2 * (high - first) + 1), last)
+        return jnp.where(found, low, high), further, found | enough(further)
+
+    def halve(ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends
+        middle = jnp.maximum(jnp.floor(0.5 * (low + high)), low + 1)
+        reached = enough(middle)
+        return jnp.where(reached, low, middle), jnp.where(reached, middle, high)
+
+    below = jnp.full(jnp.shape(uniforms), first - 1)
+    start = below, below + 1, enough(below + 1)
+    low, high, _ = lax.while_loop(lambda ends: ~ends[2].all(), reach_out, start)
+    return lax.while_loop(lambda ends: (ends[1] - ends[0] > 1).any(), halve, (low, high))[1]
 
 
 def discrete_log_mass(response: Any, values: Any, lower: Any, upper: Any) -> Any:
@@ -227,7 +279,7 @@ def continuous_quantile(response: Any, uniforms: Any, key: Any) -> Any:
         return _sampled(response, uniforms, key)
     transform = biject_to(response.support)
     sign = jnp.where(transform(jnp.ones(())) > transform(-jnp.ones(())), 1.0, -1.0)
-    return transform(sign * bisect(lambda t: response.cdf(transform(sign * t)), uniforms))
+    return transform(sign * invert(lambda t: response.cdf(transform(sign * t)), uniforms))
 
 
 def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
@@ -239,7 +291,7 @@ def discrete_quantile(response: Any, uniforms: Any, key: Any) -> Any:
     if response.has_enumerate_support:
         places = response.enumerate_support(expand=False)
         first, last = jnp.min(places) * 1.0, jnp.max(places) * 1.0
-    return bisect_whole_numbers(cdf, uniforms, first, last)
+    return invert_whole_numbers(cdf, uniforms, first, last)
 
 
 def _sampled(response: Any, uniforms: Any, key: Any) -> Any:

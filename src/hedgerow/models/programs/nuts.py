@@ -18,7 +18,8 @@ from hedgerow.models.programs.potential import Potential, x64
 from hedgerow.progress import report
 from hedgerow.randomness import Key
 
-SamplerName = Literal["nutpie", "numpyro"]
+ChainName = Literal["nutpie", "numpyro"]
+SamplerName = Literal["nutpie", "numpyro", "independent"]  # the last for named families
 Start = Callable[[int], Array]  # a chain's number, to where it starts
 _STARTS = 100  # candidate starting points per chain
 _PULLS = 200  # steps at most that bring a starting point nearer
@@ -32,7 +33,7 @@ TRIES = 3  # of a fit, before it is refused
 class SamplerSettings:
     """How to run the chains; public."""
 
-    sampler: SamplerName
+    sampler: ChainName
     chains: int
     warmup: int
     target_accept: float

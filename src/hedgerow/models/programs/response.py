@@ -41,7 +41,7 @@ class Continuous(Response):
     last: Any = np.inf
 
     def cdf(self, value: Any) -> Any:
-        """The distribution function, for bisection."""
+        """The distribution function, for quantiles."""
         return jnp.exp(self.log_mass(jnp.full(jnp.shape(value), self.first), value))
 
     def place(self, t: Any) -> Any:
@@ -49,7 +49,7 @@ class Continuous(Response):
         return t
 
     def quantile(self, uniforms: Any) -> Any:
-        return self.place(masses.bisect(lambda t: self.cdf(self.place(t)), uniforms))
+        return self.place(masses.invert(lambda t: self.cdf(self.place(t)), uniforms))
 
 
 class Positive(Continuous):

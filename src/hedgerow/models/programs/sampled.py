@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 if TYPE_CHECKING:
-    from hedgerow.models.programs.nuts import SamplerName, SamplerSettings
+    from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
+_BLOCK = 64  # draws scored at once: of one number, so that parts of a fit share compiled code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class Sampled(Differentiable):
       certified".
     """
 
+    _samplers: ClassVar[tuple[str, ...]] = ("nutpie", "numpyro")
     sampler: "SamplerName" = "nutpie"
     chains: int = 4
     warmup: int = 400
@@ -59,9 +61,10 @@ class Sampled(Differentiable):
         return design.values.astype(np.int64) if self._traced(design).discrete else design.values
 
     def _check_sampler(self) -> None:
-        if self.sampler not in ("nutpie", "numpyro"):
+        if self.sampler not in self._samplers:
             raise SettingError(
-                f"{type(self).__name__}: sampler must be 'nutpie' or 'numpyro', got {self.sampler!r}."
+                f"{type(self).__name__}: sampler must be {' or '.join(map(repr, self._samplers))}, got "
+                f"{self.sampler!r}."
             )
         least = {"chains": 2, "warmup": 50, "thin": 1, "minimum_ess": _LEAST_DRAWS}
         for name, smallest in least.items():
@@ -89,17 +92,14 @@ class Sampled(Differentiable):
         key: Key,
         window: tuple[PerRecord, PerRecord] | None = None,
     ) -> Sample:
-        """Draws from ξ(θ) ∏ p_i^power_i by NUTS; a window censors each record's log density first."""
+        """Draws from ξ(θ) ∏ p_i^power_i; a window censors each record's log density first."""
         if draws < self.minimum_ess and not self.allow_unhealthy:
             raise SettingError(
                 f"draws={draws} is below the {self.minimum_ess} effective draws a Markov chain must reach. "
                 "Use draws=1000 or more."
             )
         potential = self.potential(design, power, window)
-        from hedgerow.models.programs.nuts import SamplerSettings
-
-        settings = SamplerSettings(self.sampler, self.chains, self.warmup, self.target_accept, self.thin)
-        return self._gated(potential, settings, draws, key)
+        return self._draw(potential, draws, key)
 
     def potential(
         self, design: Design, power: PerRecord, window: tuple[PerRecord, PerRecord] | None = None
@@ -162,14 +162,26 @@ class Sampled(Differentiable):
     ) -> Extremes:
         if not isinstance(sensitive, Linear):
             return blocked_extremes(self, design, parameters, sensitive, interval)
+        if not sensitive.uses_mass:  # a multiple of f: its extremes are those of f, or the other way round
+            low, high = self._density_extremes(design, parameters)
+            ends = sensitive.density * low + sensitive.constant, sensitive.density * high + sensitive.constant
+            return Extremes(np.minimum(*ends), np.maximum(*ends))
         low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
-        every = slice(None)
-        masses = self._log_mass(design, parameters, interval) if sensitive.uses_mass else None
-        for log_lik in self.log_lik_blocks(design, parameters):
-            log_mass = log_lik if masses is None else next(masses)
-            part = sensitive(every, log_lik, log_mass)
+        masses = self._log_mass(design, parameters, interval)
+        for log_lik, log_mass in zip(self.log_lik_blocks(design, parameters), masses, strict=True):
+            part = sensitive(slice(None), log_lik, log_mass)
             low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         return Extremes(low, high)
+
+    def _density_extremes(self, design: Design, parameters: Parameters) -> tuple[PerRecord, PerRecord]:
+        """The smallest and the largest f over draws, for each record."""
+        from hedgerow.models.programs.scores import scores
+
+        low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
+        score = scores(self._traced(design)).extremes
+        for least, most in self._score(score, design, parameters, by_draw=False):
+            low, high = np.minimum(low, least), np.maximum(high, most)
+        return low, high
 
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
@@ -182,9 +194,12 @@ class Sampled(Differentiable):
             total, draws = total + np.exp(block).sum(axis=0), draws + len(block)
         return total / draws
 
-    def _gated(self, potential: "Potential", settings: "SamplerSettings", draws: int, key: Key) -> Sample:
+    def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
+        """NUTS, behind its health gate."""
         from hedgerow.models.programs import gate, nuts
 
+        name: nuts.ChainName = "numpyro" if self.sampler == "numpyro" else "nutpie"
+        settings = nuts.SamplerSettings(name, self.chains, self.warmup, self.target_accept, self.thin)
         per_chain = -(-draws // settings.chains)
         for attempt in range(1, nuts.TRIES + 1):
             chains = nuts.sample(potential, settings, draws=per_chain, key=key.child(f"attempt {attempt}"))
@@ -208,7 +223,7 @@ class Sampled(Differentiable):
             )
         # Draws of the chains alternate, so that any leading part of them holds all chains.
         mixed = np.swapaxes(chains.positions, 0, 1).reshape(-1, potential.dimensions)[:draws]
-        return Sample(potential.constrain(mixed), found.health)
+        return Sample(potential.constrain(mixed), replace(found.health, overridden=self.allow_unhealthy))
 
     def log_lik_blocks(
         self, design: Design, parameters: Parameters, *, finite: bool = True
@@ -231,12 +246,14 @@ class Sampled(Differentiable):
         parameters: Parameters,
         *ends: Any,
         finite: bool = True,
+        by_draw: bool = True,
     ) -> Iterator[Array]:
         from hedgerow.models.programs.scores import in_blocks
 
         draws = count_draws(parameters)
-        rows, data = block_rows(design.records, draws), (self._arrays(design), self._values(design), *ends)
-        for part, block in in_blocks(score, dict(parameters), rows, *data):
+        rows = block_rows(design.records, min(draws, _BLOCK))
+        data = self._arrays(design), self._values(design), *ends
+        for part, block in in_blocks(score, dict(parameters), rows, *data, by_draw=by_draw):
             bad = int((~np.isfinite(block)).any(axis=0).sum())
             if bad and finite:
                 raise UnscoredError(

@@ -26,6 +26,7 @@ class Scores:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.log_lik = jax.jit(jax.vmap(self._log_lik, in_axes=(0, None, None)))
+        self.extremes = jax.jit(self._extremes)
         # Draw after draw, so that the costly branch of a mass is taken only where a draw needs it.
         self.log_mass = jax.jit(
             lambda latents, *data: lax.map(lambda one: self._log_mass(one, *data), latents)
@@ -35,6 +36,11 @@ class Scores:
     def _log_lik(self, latents: Latents, arrays: Arrays, values: Any) -> Any:
         score = self.traced.distribution(latents, arrays).log_prob(values)
         return jnp.broadcast_to(score, jnp.shape(values))
+
+    def _extremes(self, latents: Latents, arrays: Arrays, values: Any) -> Any:
+        """The smallest and the largest log density of each record over a block of draws."""
+        scored = jax.vmap(self._log_lik, in_axes=(0, None, None))(latents, arrays, values)
+        return jnp.stack([scored.min(axis=0), scored.max(axis=0)])
 
     def _log_mass(self, latents: Latents, arrays: Arrays, values: Any, lower: Any, upper: Any) -> Any:
         response = self.traced.distribution(latents, arrays)
@@ -57,9 +63,12 @@ scores = lru_cache(maxsize=64)(Scores)  # shared by all fits of a program
 
 
 def in_blocks(
-    score: Callable[..., Any], parameters: dict[str, Array], block: int, *data: Any
+    score: Callable[..., Any], parameters: dict[str, Array], block: int, *data: Any, by_draw: bool = True
 ) -> Iterator[tuple[slice, Array]]:
-    """A score for all records and a few draws at a time; each block has the same shape, to compile once."""
+    """A score for all records and a few draws at a time; each block has the same shape, to compile once.
+
+    The last block repeats the last draw. What has a row per draw is cut where the draws end.
+    """
     draws = len(next(iter(parameters.values())))
     with x64(True):
         placed = jax.tree.map(jnp.asarray, data)
@@ -68,7 +77,7 @@ def in_blocks(
         with x64(True):
             found = np.asarray(score({name: value[rows] for name, value in parameters.items()}, *placed))
         stop = min(start + block, draws)
-        yield slice(start, stop), found[: stop - start]
+        yield slice(start, stop), found[: stop - start] if by_draw else found
 
 
 def inverts(traced: Traced, parameters: dict[str, Any], arrays: Arrays) -> bool:

@@ -190,7 +190,7 @@ def _caveats(given: Certificate) -> Iterator[str]:
     due = dict.fromkeys(ALWAYS[given.bound], True) | {
         "C17": given.standard == "RangeAveraged",
         "C25": any(text.startswith(CORRECTED) for text in given.processing),
-        "C26": over_draws and not given.independent_draws,
+        "C36": over_draws and not given.independent_draws,
         "C27": given.seeded,
         "C28": True,
         "C34": given.standard == "Strict, in range",

@@ -1,0 +1,148 @@
+"""Independent draws of a family's weighted posterior, by rejection (docs/maths.md, "Draws of the families").
+
+A family has a handful of parameters and hundreds of records, so that its posterior is nearly normal. Draws
+are proposed by a multivariate t distribution about the mode, with the curvature there, and kept with a
+probability proportional to the ratio of the posterior to the proposal. A rule that is fixed beforehand says
+when the proposal is good enough; otherwise there are no draws, and the caller turns to NUTS.
+
+Formal guarantee: given the ceiling, the draws are independent draws of the posterior wherever it is at most
+the ceiling times the proposal, and too rare elsewhere. No proposal that was made exceeded the ceiling.
+
+What the rule says was computed from the confidential data, as the health of a Markov chain is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from hedgerow.arrays import Array
+from hedgerow.models.programs.laplace import find_mode
+from hedgerow.models.programs.nuts import move_nearer
+from hedgerow.models.programs.potential import Potential
+from hedgerow.numerics.pareto import tail_shape
+from hedgerow.progress import report
+from hedgerow.randomness import Key, Stream
+
+_STARTS = 4  # places from which the mode is looked for, as many as NUTS has chains
+_CANDIDATES = 100  # for each of them
+_SAME = 0.05  # standard deviations within which two modes are one
+_DF = 7.0
+_MARGIN = 1.1  # of the ceiling above the largest ratio that was seen
+_SKEWED = 3.0  # largest ratio, in means, above which the proposal moves to the mean of its own draws
+# The rule: within these the proposals stand for the posterior.
+LARGEST_RATIO = 20.0  # in means
+LARGEST_SHAPE = 0.5  # Pareto k̂ of the ratios: below it their variance is finite
+SMALLEST_SHARE = 0.3  # of effective proposals
+
+
+@dataclass(frozen=True, repr=False)
+class Proposal:
+    """A multivariate t distribution on the unconstrained scale; confidential."""
+
+    centre: Array
+    root: Array  # lower triangular, its square the scale matrix
+
+    def propose(self, potential: Potential, count: int, stream: Stream) -> "Proposed":
+        """Positions with their ratios and the uniform numbers that will decide on them."""
+        size = len(self.centre)
+        steps = stream.normal((count, size)) / np.sqrt(stream.gamma(_DF / 2, count) / (_DF / 2))[:, None]
+        positions = self.centre + steps @ self.root.T
+        density = -(_DF + size) / 2 * np.log1p((steps**2).sum(axis=1) / _DF)
+        ratios = potential.log_densities(positions) - density
+        return Proposed(positions, np.where(np.isnan(ratios), -np.inf, ratios), stream.uniform(count))
+
+    def __repr__(self) -> str:
+        return f"Proposal({len(self.centre)} parameters, confidential)"
+
+
+@dataclass(frozen=True, repr=False)
+class Proposed:
+    """Proposed positions; confidential."""
+
+    positions: Array
+    log_ratios: Array  # of the posterior to the proposal, up to a constant
+    uniforms: Array
+
+    @property
+    def ratios(self) -> Array:
+        """In units of their mean."""
+        ratios = np.exp(self.log_ratios - self.log_ratios.max())
+        return np.asarray(ratios / ratios.mean(), dtype=np.float64)
+
+    @property
+    def kept(self) -> Array:
+        """The positions that are draws. A ceiling that rose with the last batch decides anew on all."""
+        ceiling = self.log_ratios.max() + np.log(_MARGIN)
+        return self.positions[np.log(self.uniforms) < self.log_ratios - ceiling]
+
+    @property
+    def finite(self) -> bool:
+        """Whether the ratios are numbers, not all of them zero."""
+        return bool(np.isfinite(self.log_ratios.max()))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the proposals stand for the posterior: the rule."""
+        ratios = self.ratios
+        share = 1 / np.mean(ratios**2)
+        shape = float(tail_shape(self.log_ratios[:, None])[0])
+        return bool(ratios.max() <= LARGEST_RATIO and share >= SMALLEST_SHARE and shape <= LARGEST_SHAPE)
+
+    def join(self, other: "Proposed") -> "Proposed":
+        """Both, in this order."""
+        return Proposed(*(np.concatenate([mine, vars(other)[name]]) for name, mine in vars(self).items()))
+
+    def __repr__(self) -> str:
+        return f"Proposed({len(self.uniforms)} positions, confidential)"
+
+
+def draw(potential: Potential, *, draws: int, key: Key) -> Array | None:
+    """Independent draws on the unconstrained scale; None where the rule does not trust the proposals."""
+    proposal = _about_mode(potential)
+    if proposal is None:
+        return None
+    stream = key.stream()
+    proposed = proposal.propose(potential, draws, stream)  # each batch as large as the others: compiled once
+    if proposed.finite and proposed.ratios.max() > _SKEWED:
+        proposal = _about_mean(proposed)
+        if proposal is None:
+            return None
+        proposed = proposal.propose(potential, draws, stream)
+    while proposed.finite and (proposed.trusted or len(proposed.uniforms) < 2 * draws):
+        kept = proposed.kept
+        report("sampling", min(len(kept), draws), draws)
+        if len(kept) >= draws and len(proposed.uniforms) >= 2 * draws:
+            return kept[:draws]
+        proposed = proposed.join(proposal.propose(potential, draws, stream))
+    return None
+
+
+def _about_mode(potential: Potential) -> Proposal | None:
+    """The proposal about the one mode that the posterior has, as far as searches from several places tell.
+
+    They start at places fixed beforehand, so that draws depend on their key alone.
+    """
+    places = Key.from_seed(0).child("places")
+    modes = []
+    for number in range(_STARTS):
+        uniforms = places.child(number).stream().uniform((_CANDIDATES, potential.dimensions))
+        mode = find_mode(potential, move_nearer(potential, potential.start(uniforms)))
+        if mode is None:
+            return None
+        modes.append(mode)
+    centre, factor = modes[0]
+    if any(np.linalg.norm(factor @ (other - centre)) > _SAME for other, _ in modes):
+        return None
+    return Proposal(centre, solve_triangular(factor, np.eye(len(centre))))
+
+
+def _about_mean(proposed: Proposed) -> Proposal | None:
+    """The proposal about the mean of the posterior, as far as a first batch tells it."""
+    shares = proposed.ratios / len(proposed.ratios)
+    centre = shares @ proposed.positions
+    apart = proposed.positions - centre
+    try:
+        return Proposal(centre, cholesky((apart * shares[:, None]).T @ apart, lower=True))
+    except LinAlgError:  # a few proposals have all the weight
+        return None
