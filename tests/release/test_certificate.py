@@ -241,7 +241,7 @@ def test_a_caveat_that_follows_from_other_fields_is_not_left_out(make, name):
         claimed = {"left_open": write_caveat("C18"), "not_covered": (*told.not_covered, write_caveat("C18"))}
         assert name == "everywhere" or "no range" in forged(told, **claimed)
     chain = forged(told, independent_draws=False)
-    assert ("lacks C26," in chain) == (told.confidence is not None)
+    assert ("lacks C36," in chain) == (told.confidence is not None)
 
 
 @pytest.mark.parametrize(
