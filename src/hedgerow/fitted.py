@@ -23,7 +23,7 @@ from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.mechanism.noisy.run import Outcomes, clip_response, losses, recipe_of
+from hedgerow.mechanism.noisy.run import Outcomes, clip_response, losses, margin_left_out, recipe_of
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.exact import Regression
@@ -427,11 +427,8 @@ class Noised(Finished):
                 "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
                 "will not show what lies there. Give wider limits if public knowledge supports them."
             )
-        if self.settings.noisy is not None and self.settings.noisy.margin and self.released.counts is None:
-            doubts.append(
-                "The margin was left out, and its share of ε spent on the line: records × share × ε is below "
-                "200, where counts have more noise than they are worth."
-            )
+        if left_out := margin_left_out(self.settings, self.design.records):
+            doubts.append(left_out)
         if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
             doubts.append(_DELTA)
         return doubts

@@ -10,7 +10,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.noisy.margin import margin_pays
+from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
 from hedgerow.models.exact import Regression
 from hedgerow.privacy.settings import Settings
@@ -27,7 +27,7 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
     strict, model, limits, epsilon = _need(settings)
     low, high = response_limits(model, limits)
     in_range = strict.relation == "range"
-    share = 0.0 if strict.margin is None else strict.margin.share
+    share = 0.0 if strict.margin is None or margin_left_out(settings, design.records) else strict.margin.share
     return make_recipe(
         design.matrix,
         low=low,
@@ -37,7 +37,21 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
         width=widest_set(strict.range, model, limits, table) if in_range else None,
         noise=strict.noise,
         delta=settings.delta if settings.bound.takes_delta else 0.0,
-        margin_share=share if margin_pays(design.records, share, epsilon) else 0.0,
+        margin_share=share,
+        rows_per_unit=settings.rows_per_unit,
+    )
+
+
+def margin_left_out(settings: Settings, records: int) -> str:
+    """Why there will be no margin although one is asked for, in words; empty where there will be. Public."""
+    strict, _, _, epsilon = _need(settings)
+    relation, rows = strict.relation, settings.rows_per_unit
+    if strict.margin is None or margin_pays(records, strict.margin.share, epsilon, relation, rows):
+        return ""
+    least = least_for_margin(relation, rows)
+    return (
+        f"There is no margin, and its share of ε goes to the line: records × share × ε is below {least:g}, "
+        "where counts have more noise than they are worth. Ask for a larger ε or share."
     )
 
 
@@ -61,7 +75,7 @@ def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], 
 
 
 def withheld_epsilon(recipe: Recipe) -> float:
-    """At most this is ε for one outcome withheld, known beforehand.
+    """At most this is ε for one outcome (all rows of a person) withheld, known beforehand.
 
     Half of replaced, but for what a blank adds being a whole number. In range: a round's loss is concave in
     how far an outcome moves, and no window is wider than the limits, so that moving it through all of them
@@ -82,9 +96,10 @@ def divergences(recipe: Recipe, orders: Array, *, withheld: bool) -> Array:
     """
     if recipe.noise == "laplace":
         return _pure(withheld_epsilon(recipe) if withheld else recipe.epsilon, orders)
+    rows = recipe.rows_per_unit  # all of a person's, which shift the sums that many times as far
     first, second, counts = (float(part) for part in recipe.budget())
     steps = _steps(recipe) if withheld and recipe.relation != "withheld" else 1.0
-    return steps**2 * (first + second) * orders + _pure(counts, orders)
+    return (steps * rows) ** 2 * (first + second) * orders + _pure(rows * counts, orders)
 
 
 def _steps(recipe: Recipe) -> float:
