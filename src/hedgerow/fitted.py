@@ -23,7 +23,14 @@ from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.mechanism.noisy.run import Outcomes, clip_response, losses, margin_left_out, recipe_of
+from hedgerow.mechanism.noisy.run import (
+    Outcomes,
+    clip_response,
+    losses,
+    margin_left_out,
+    recipe_of,
+    settle_noise,
+)
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.exact import Regression
@@ -302,6 +309,7 @@ class Noised(Finished):
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "Noised":
         """The mechanism: clip, sum and add noise, once."""
         recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design)
+        settings = settle_noise(settings, recipe)
         released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 

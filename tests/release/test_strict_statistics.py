@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import hedgerow as hr
@@ -91,6 +93,7 @@ def test_plans_and_flags_say_the_same(hedgerow, table):
             {"relation": "replaced", "margin": hr.Margin(0.3)},
             {"relation": "range", "range": hr.Brackets([0, 100, 1000])},
             {"noise": "gaussian"},
+            {"noise": "auto"},
         )
     ]
     for plan in plans:
@@ -204,3 +207,29 @@ def test_a_unit_of_several_rows_belongs_to_noisy_statistics():
             Plan(formula="x ~ z", epsilon=1.0, standard=strict, rows_per_unit=rows)
     asked = Settings.of("x ~ z", epsilon=1.0, standard=strict, rows_per_unit=3)
     assert Plan(settings=asked).rows == Plan.loads(Plan(settings=asked).text()).settings.rows_per_unit == 3
+
+
+@pytest.mark.parametrize(("dense", "bound"), [(0, "statistics"), (12, "gaussian")])
+def test_auto_noise_becomes_what_the_predictors_ask_for_and_the_certificate_says_so(hedgerow, dense, bound):
+    """Also in what is charged and in what cost tells; another bound in the certificate is found out."""
+    stream = np.random.default_rng(4)
+    names = ["z", *(f"v{place}" for place in range(dense))]
+    frame = pd.DataFrame(stream.normal(size=(300, len(names))), columns=names)
+    frame.insert(0, "x", np.exp(6 + stream.normal(size=300)))
+    frame.to_csv("wide.csv", index=False)
+    flags = ("--standard", "strict", "--limits", "10,1e6", "--noise", "auto", "--delta", "1e-5")
+    asked = ("wide.csv", "--formula", f"x ~ {' + '.join(names)}", *flags, "--epsilon", 1)
+    assert json.loads(hedgerow("cost", *asked, "--json").out)["prices"][0]["bound"] == bound
+    made = hedgerow("synthesize", *asked, "--out", "release")
+    assert made.code == 0, made.err
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    certificate = read("release")
+    assert certificate["bound"] == bound
+    assert (certificate["delta"] or {"total": None})["total"] == (1e-5 if bound == "gaussian" else None)
+    assert "noise: auto" in Path("release/public/plan.yaml").read_text()
+    with open_ledger("ledger.sqlite") as ledger:
+        (entry,) = [each for each in ledger.entries() if each.event == "reserved"]
+    assert (entry.bound, entry.delta) == (bound, 1e-5 if bound == "gaussian" else None)
+    path = Path("release/public/certificate.json")
+    path.write_text(path.read_text().replace(f'"bound": "{bound}"', '"bound": "strict"'))
+    assert hedgerow("verify", "release").code == 3

@@ -6,6 +6,8 @@ table at hand; it cannot exceed ε, whatever the table. `log_ratio` is the best 
 tables was used: copies are computed from the statistics, and tell no more.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord, RecordMask
@@ -13,6 +15,7 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
 from hedgerow.models.exact import Regression
+from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import response_limits, widest_set
@@ -40,6 +43,15 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
         margin_share=share,
         rows_per_unit=settings.rows_per_unit,
     )
+
+
+def settle_noise(settings: Settings, recipe: Recipe) -> Settings:
+    """The settings with the noise that "auto" became, whose bound is claimed and charged. Public."""
+    strict = _need(settings)[0]
+    if strict.noise == recipe.noise:
+        return settings
+    delta = settings.delta if recipe.noise == "gaussian" else DELTA  # pure ε takes none
+    return replace(settings, standard=replace(strict, noise=recipe.noise), delta=delta)
 
 
 def margin_left_out(settings: Settings, records: int) -> str:

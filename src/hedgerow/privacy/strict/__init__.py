@@ -71,7 +71,7 @@ class Strict(Bounded):
     moved to the nearer one. `relation` says which tables ε compares: one outcome "withheld" (blank), one
     "replaced" by any other value, or replaced by another value of the same public set of `range` ("range":
     Blowfish privacy). `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
-    (ε, δ) instead of pure ε.
+    (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the line, from public things.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
     (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
@@ -130,7 +130,7 @@ class Strict(Bounded):
         object.__setattr__(self, "label", _LABELS[self.relation])
         object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
         object.__setattr__(self, "weighted", False)
-        object.__setattr__(self, "bound", GAUSSIAN if self.noise == "gaussian" else STATISTICS)
+        object.__setattr__(self, "bound", STATISTICS if self.noise == "laplace" else GAUSSIAN)
 
     def _check_box(self, box: Mapping[str, tuple[float, float]]) -> None:
         usual = {name: Strict.__dataclass_fields__[name].default for name in ("relation", "margin", "noise")}

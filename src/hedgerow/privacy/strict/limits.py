@@ -22,7 +22,7 @@ from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
 
 Relation = Literal["withheld", "replaced", "range"]
-Noise = Literal["laplace", "gaussian"]
+Noise = Literal["laplace", "gaussian", "auto"]
 
 
 @dataclass(frozen=True)

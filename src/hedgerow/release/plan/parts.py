@@ -180,7 +180,7 @@ STANDARDS, AnyStandard = _kinds(
                 _Margin,
                 optional("noisy counts, for copies that keep the distribution of the column"),
             ),
-            "noise": (Noise, optional("laplace: pure ε; gaussian: ε at delta")),
+            "noise": (Noise, optional("laplace: pure ε; gaussian: ε at delta; auto: the better one")),
         },
         "censored": {
             "keep": (Number, optional(_KEEP, gt=0)),
@@ -370,7 +370,7 @@ class PlanKeys(Record):
         f"the target over all copies, or {NO_TARGET} for a release that claims none."
     )
     delta: Annotated[Finite, Field(gt=0)] = optional(
-        "what bound: renyi, or a strict standard with noise: gaussian, leaves open over all copies (1e-6)"
+        "what bound: renyi, or noise: gaussian or auto, leaves open over all copies (1e-6)"
     )
     copies: Whole = optional("number of synthetic tables", ge=1)
     draws: Whole = optional("posterior draws kept", ge=100)
