@@ -182,6 +182,11 @@ class Settings(Terms):
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
                 f"{self.epsilon!r}."
             )
+        if standard.inside and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' would move copies out of their classes, and inside=True keeps them "
+                "there. Use 'independent' or 'stratified'."
+            )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),
             "prior": (getattr(model, "prior", None) != Prior(), "its prior follows from the limits"),

@@ -11,14 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord, RecordMask
-from hedgerow.errors import SettingError
+from hedgerow.errors import RangeError, SettingError
+from hedgerow.mechanism.copies import public_interval
 from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
 from hedgerow.models.exact import Regression
+from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
-from hedgerow.privacy.strict.limits import response_limits, widest_set
+from hedgerow.privacy.strict.limits import public_sets, response_limits, widest_set
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -30,6 +32,12 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
     strict, model, limits, epsilon = _need(settings)
     low, high = response_limits(model, limits)
     in_range = strict.relation == "range"
+    if design.outcome in strict.range.columns:
+        raise SettingError(
+            f"Strict: the sets are to be public, and '{design.outcome}' is the column to protect. Read them "
+            "from other columns."
+        )
+    classes_within(settings, table)  # refuses classes before an outcome is read
     share = 0.0 if strict.margin is None or margin_left_out(settings, design.records) else strict.margin.share
     return make_recipe(
         design.matrix,
@@ -67,10 +75,30 @@ def margin_left_out(settings: Settings, records: int) -> str:
     )
 
 
-def clip_response(settings: Settings, values: PerRecord) -> PerRecord:
-    """The outcome within the limits, on the scale where errors are normal; confidential."""
-    _, model, limits, _ = _need(settings)
+def clip_response(settings: Settings, values: PerRecord, table: Table) -> PerRecord:
+    """The outcome within its public set and the limits, on the scale where errors are normal; confidential.
+
+    A value outside its set would belong to none, and ε to no change of it.
+    """
+    strict, model, limits, _ = _need(settings)
+    if strict.relation == "range" and strict.range.ends_public:
+        values = np.clip(values, *public_sets(strict.range, table))
     return model.response(np.clip(values, *limits))
+
+
+def classes_within(settings: Settings, table: Table) -> Interval | None:
+    """The part of every record's public class that lies within the limits, if copies are drawn inside."""
+    interval = public_interval(settings, table)
+    if interval is None:
+        return None
+    limits = _need(settings)[2]
+    lower, upper = np.clip(interval.lower, *limits), np.clip(interval.upper, *limits)
+    if empty := int((lower >= upper).sum()):
+        raise RangeError(
+            f"inside=True: {empty} of {len(lower)} public classes have no width within the limits "
+            f"({limits[0]:g}, {limits[1]:g}). Give wider limits, or leave inside out."
+        )
+    return Interval(lower, upper, interval.inside)
 
 
 def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], float]:

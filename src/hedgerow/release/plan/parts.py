@@ -165,6 +165,7 @@ STANDARDS, AnyStandard = _kinds(
             "inside": (Flag, optional("draw copies inside their ranges, which must be public")),
         },
         "strict": {
+            "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
             "box": (dict[str, Pair], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
             "limits": (Pair, optional(_LIMITS)),
@@ -408,7 +409,9 @@ def write(value: Any, what: str) -> dict[str, Any]:
     keys = kinds[kind].model_fields.keys() - {"kind", "because"}
     if isinstance(value, Strict):
         keys &= (
-            {"limits", "relation", "margin", "noise", "reason"} if value.by_statistics else {"box", "reason"}
+            {"limits", "relation", "margin", "noise", "inside", "reason"}
+            if value.by_statistics
+            else {"box", "reason"}
         )
         keys |= {"range"} if value.relation == "range" else set()
     for key in keys:
