@@ -16,14 +16,22 @@ from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
-from hedgerow.mechanism.copies import predict_copies, released_draws
+from hedgerow.mechanism.copies import predict_copies, released_draws, uniforms
 from hedgerow.mechanism.debias import Corrected
 from hedgerow.mechanism.noisy.copies import predict as predict_copy
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.mechanism.noisy.run import Outcomes, clip_response, losses, recipe_of
+from hedgerow.mechanism.noisy.run import (
+    Outcomes,
+    classes_within,
+    clip_response,
+    losses,
+    margin_left_out,
+    recipe_of,
+    settle_noise,
+)
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.exact import Regression
@@ -301,7 +309,8 @@ class Noised(Finished):
     @classmethod
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "Noised":
         """The mechanism: clip, sum and add noise, once."""
-        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design)
+        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design, table)
+        settings = settle_noise(settings, recipe)
         released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
@@ -320,7 +329,7 @@ class Noised(Finished):
     @cached_property
     def outcomes(self) -> Outcomes:
         """Responses within the limits, and which of them are there; confidential."""
-        return read_outcomes(self.settings, self.design)
+        return read_outcomes(self.settings, self.design, self.table)
 
     @property
     def epsilon(self) -> float:
@@ -362,9 +371,15 @@ class Noised(Finished):
     def predict(self) -> list[PerRecord]:
         model, key = self.settings.model, self.key.child("release").child("predict")
         copies, number = [], self.settings.copies
+        classes, blank = classes_within(self.settings, self.table), self.design.blank()
         places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
         for copy, place in enumerate(places):
             beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
+            if classes is not None and isinstance(model, Regression):
+                draw = {"beta": beta, "sigma": np.asarray(sigma)}
+                numbers = uniforms(self.settings.sampling, model, blank, draw, key=key.child(copy))
+                copies.append(model.predict_inside(blank, draw, classes, numbers))
+                continue
             tilt = None if self.released.counts is None else fit_tilt(self.released, beta, sigma)
             response = predict_copy(
                 self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
@@ -427,20 +442,17 @@ class Noised(Finished):
                 "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
                 "will not show what lies there. Give wider limits if public knowledge supports them."
             )
-        if self.settings.noisy is not None and self.settings.noisy.margin and self.released.counts is None:
-            doubts.append(
-                "The margin was left out, and its share of ε spent on the line: records × share × ε is below "
-                "200, where counts have more noise than they are worth."
-            )
+        if left_out := margin_left_out(self.settings, self.design.records):
+            doubts.append(left_out)
         if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
             doubts.append(_DELTA)
         return doubts
 
 
-def read_outcomes(settings: Settings, design: Design) -> Outcomes:
+def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
     """The responses within the limits, and which outcomes are there."""
     present = np.ones(design.records, dtype=np.bool_) if design.present is None else design.present
-    return clip_response(settings, design.values), present
+    return clip_response(settings, design.values, table), present
 
 
 def _plain(part: Round | Counts) -> dict[str, Any]:

@@ -26,6 +26,10 @@ _RANGES = (
 )
 
 
+def _limits(**more) -> hr.Strict:
+    return hr.Strict(limits=(1, 1e15), reason="published", **more)
+
+
 def quick_plans() -> list[Plan]:
     """Plans of exact models, which a release takes a moment for; the data is table.csv beside the plan."""
     plans = [Plan(**_SMALL, data="table.csv", weights=weights) for weights in _WEIGHTS]
@@ -38,6 +42,9 @@ def quick_plans() -> list[Plan]:
         Plan(**_SMALL, data="table.csv", standard=hr.Unweighted(), bound="renyi", delta=1e-8),
         Plan(**_SMALL, data="table.csv", declared=hr.Declared("integer", range_min=0, range_max=1e15)),
         Plan(**_SMALL | {"epsilon": 2.0}, data="table.csv", standard=hr.Strict(_BOX, "published"), copies=2),
+        Plan(
+            **_SMALL | {"epsilon": 2.0}, data="table.csv", standard=_limits(margin=hr.Margin(0.3)), copies=2
+        ),
         Plan(**_SMALL | {"epsilon": None}, data="table.csv", seed=3, outputs=Outputs(format="parquet")),
     ]
 
@@ -73,6 +80,8 @@ def all_plans() -> list[Plan]:
     )
     pairwise = hr.IdentificationWeights(0.2, known=("region",), pairwise=True)
     classes = hr.Brackets([0, 1000.5, math.inf], column="class")
+    in_classes = _limits(relation="range", range=classes, inside=True)
+    noisy = _SMALL | {"epsilon": 2.0, "rows_per_unit": 3, "delta": 1e-8}
     censored = hr.Censored(keep=0.8, reason="published")
     families = (
         hr.Family("beta", lower=0, upper=100),
@@ -85,8 +94,11 @@ def all_plans() -> list[Plan]:
         *quick_plans(),
         everything,
         Plan(**_SMALL, weights=pairwise),
+        Plan(**_SMALL, weights=hr.PlannedWeights(), bound="renyi"),
         Plan(**_SMALL, standard=hr.RangeTruncated(_RANGES[4]), reasons={"then": "a register"}),
         Plan(**_SMALL, standard=hr.RangeTruncated(classes, inside=True), reasons={"": "a public column"}),
+        Plan(**_SMALL, standard=in_classes, reasons={"": "a public column"}, family="normal"),
+        Plan(**noisy, standard=_limits(relation="replaced", noise="auto")),
         Plan(**_SMALL, standard=censored, family="gamma", prior=hr.Prior(intercept=(0.0, 1.0))),
         *(Plan(**_SMALL, family=family) for family in families),
     ]

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from hedgerow.privacy.bounds import BOUNDS
-from hedgerow.privacy.claims import HARDLY, NEIGHBOURS, SENTENCES, TUNED, Figures, write_plain, write_unit
+from hedgerow.privacy.claims import (
+    HARDLY,
+    NEIGHBOURS,
+    SENTENCES,
+    TUNED,
+    WHOLE_UNIT,
+    Figures,
+    write_plain,
+    write_unit,
+)
 
 COMMON = {"neighbour": NEIGHBOURS["ADP"], "draws": 1000, "independent": True, "confidence": 0.95}
 LOCAL = [bound.name for bound in BOUNDS if bound.local]
@@ -106,12 +115,17 @@ def test_delta_is_held_against_the_number_of_records():
         assert "1/n" not in write_plain(bound, figures())
 
 
-def test_three_rows_of_one_person_cost_three_times_as_much_where_that_is_proven():
+def test_three_rows_of_one_person_cost_three_times_as_much_unless_the_noise_is_for_all():
     told = {bound: write_unit(bound, figures(2.0, delta=1e-6), rows=3, column="firm") for bound in SENTENCES}
+    whole = {bound: told.pop(bound) for bound in WHOLE_UNIT}
+    assert all("none, as column 'firm' names them, has more than 3 rows" in text for text in whole.values())
+    assert all("for all of them: ε = 2 " in text and "3ε" not in text for text in whole.values())
+    assert "ε = 2 and δ = 0.000001 is" in whole["gaussian"]
+    assert "kε and δ times ke^((k − 1)ε)" in write_unit("gaussian", figures(2.0, delta=1e-6), rows=None)
     assert all("as column 'firm' names them, has at most 3." in text for text in told.values())
     assert all("3ε = 6 " in text for text in told.values())
     for bound, text in told.items():
-        assert ("together the price is" in text) == (bound in (*PURE, "gaussian"))
+        assert ("together the price is" in text) == (bound in PURE)
         assert ("nothing is claimed" in text) == (bound in ("lipschitz", "oscillation", "exact"))
         assert ("nothing is proven" in text) == (bound == "renyi")
     # k e^((k−1)ε) δ, rounded up: 3 e^4 10^-6

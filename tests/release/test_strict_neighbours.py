@@ -19,6 +19,11 @@ IN_RANGE = (
     "{kind: strict, limits: [1, 1000000], relation: range, margin: {share: 0.3}, "
     "range: {kind: brackets, edges: [0, 100, 10000], because: published tables}}"
 )
+INSIDE = (
+    "{kind: strict, limits: [1, 1000000], relation: range, inside: true, "
+    "range: {kind: bounds, lower: 500, upper: 9000, because: published tables}}"
+)
+AUTO = "{kind: strict, limits: [1, 1000000], relation: replaced, noise: auto, margin: {share: 0.3}}"
 
 
 def rows(records=60):
@@ -64,6 +69,8 @@ def public(folder):
         pytest.param("normal", STRICT, id="box-normal"),
         pytest.param("lognormal", LIMITS, id="limits-lognormal"),
         pytest.param("normal", IN_RANGE, id="range-normal", marks=pytest.mark.slow),
+        pytest.param("lognormal", INSIDE, id="inside-lognormal", marks=pytest.mark.slow),
+        pytest.param("normal", AUTO, id="auto-normal", marks=pytest.mark.slow),
     ],
 )
 def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(

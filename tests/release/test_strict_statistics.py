@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.privacy.settings import Settings
 from hedgerow.release.ledger import open_ledger
 from hedgerow.release.plan import Plan
 from hedgerow.release.plan.flags import from_flags, to_flags
@@ -89,6 +93,7 @@ def test_plans_and_flags_say_the_same(hedgerow, table):
             {"relation": "replaced", "margin": hr.Margin(0.3)},
             {"relation": "range", "range": hr.Brackets([0, 100, 1000])},
             {"noise": "gaussian"},
+            {"noise": "auto"},
         )
     ]
     for plan in plans:
@@ -141,3 +146,90 @@ def test_errors_to_expect_are_told_beforehand_and_no_look_is_counted(hedgerow, t
     assert json.loads(hedgerow("cost", table, *ASKED, "--json").out)["expected_errors"] == rows
     assert hedgerow("synthesize", table, *ASKED, "--out", "release").code == 0
     assert read("release")["looks"] == 0
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_epsilon_is_the_price_of_a_whole_person_and_charged_once(hedgerow, table, monkeypatch, noise):
+    """The noise is that for all rows which the plan declares, in the release as in what cost expects."""
+    recipes = []
+    monkeypatch.setattr(
+        "hedgerow.fitted.release_statistics",
+        lambda recipe, *given, **more: recipes.append(recipe) or release_statistics(recipe, *given, **more),
+    )
+    told, spent = {}, {}
+    for rows in (1, 3):
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(Path(f"{rows}.sqlite").resolve()))
+        asked = (table, *ASKED, "--noise", noise, "--rows-per-unit", rows)
+        told[rows] = json.loads(hedgerow("cost", *asked, "--json").out)
+        made = hedgerow("synthesize", *asked, "--copies", 2, "--out", f"with-{rows}")
+        assert made.code == 0, made.err
+        assert hedgerow("verify", f"with-{rows}", "--ledger", f"{rows}.sqlite").code == 0
+        with open_ledger(f"{rows}.sqlite") as ledger:
+            spent[rows] = ledger.balance()[0]
+    one, three = recipes
+    scales = [recipe.budget() for recipe in recipes]
+    assert [b / a for a, b in zip(*reversed(scales), strict=True) if a] == (
+        [3, 3] if noise == "laplace" else [9, 9]
+    )
+    assert (one.rows_per_unit, three.rows_per_unit, one.epsilon, three.epsilon) == (1, 3, 0.5, 0.5)
+    assert spent[1].spent == spent[3].spent == 0.5
+    assert spent[3].composed == pytest.approx(spent[1].composed)
+    assert "would spend" in told[3]["facts"]
+    assert told[3]["facts"]["would spend"].startswith("0.5 for 1 copy and 3 rows")
+    assert told[3]["expected_errors"][1]["line"] > told[1]["expected_errors"][1]["line"]
+    unit = read("with-3")["unit"]
+    assert "the noise is that for all of them: ε = 0.5 " in unit["covered"]
+    path = Path("with-3/public/certificate.json")
+    path.write_text(path.read_text().replace("has more than 3 rows", "has more than 4 rows"))
+    assert hedgerow("verify", "with-3").code == 3
+
+
+def test_that_no_margin_will_be_there_is_told_beforehand(hedgerow, table):
+    """By relation and rows of a unit, from public things: nothing is fitted for it."""
+    records = len(table.read_text().splitlines()) - 1
+    pays = 200 / (0.5 * records) * 1.01  # ε at which half of it is just enough
+    asked = (table, *ASKED[:-1], pays, "--margin", "0.5")
+    assert "There is no margin" not in hedgerow("cost", *asked).text
+    for more, least in (
+        (("--relation", "replaced"), "400"),
+        (("--relation", "range", "--radius", "0.4,1.8"), "400"),
+        (("--rows-per-unit", 3), "600"),
+    ):
+        assert f"below {least}, where counts" in " ".join(hedgerow("cost", *asked, *more).text.split())
+
+
+def test_a_unit_of_several_rows_belongs_to_noisy_statistics():
+    with pytest.raises(hr.HedgerowError, match="only Strict"):
+        Settings.of("x ~ z", epsilon=1.0, rows_per_unit=3)
+    strict = hr.Strict(limits=(10, 1e6))
+    for rows in (0, 1.5, "3"):
+        with pytest.raises(hr.HedgerowError, match="rows_per_unit"):
+            Plan(formula="x ~ z", epsilon=1.0, standard=strict, rows_per_unit=rows)
+    asked = Settings.of("x ~ z", epsilon=1.0, standard=strict, rows_per_unit=3)
+    assert Plan(settings=asked).rows == Plan.loads(Plan(settings=asked).text()).settings.rows_per_unit == 3
+
+
+@pytest.mark.parametrize(("dense", "bound"), [(0, "statistics"), (12, "gaussian")])
+def test_auto_noise_becomes_what_the_predictors_ask_for_and_the_certificate_says_so(hedgerow, dense, bound):
+    """Also in what is charged and in what cost tells; another bound in the certificate is found out."""
+    stream = np.random.default_rng(4)
+    names = ["z", *(f"v{place}" for place in range(dense))]
+    frame = pd.DataFrame(stream.normal(size=(300, len(names))), columns=names)
+    frame.insert(0, "x", np.exp(6 + stream.normal(size=300)))
+    frame.to_csv("wide.csv", index=False)
+    flags = ("--standard", "strict", "--limits", "10,1e6", "--noise", "auto", "--delta", "1e-5")
+    asked = ("wide.csv", "--formula", f"x ~ {' + '.join(names)}", *flags, "--epsilon", 1)
+    assert json.loads(hedgerow("cost", *asked, "--json").out)["prices"][0]["bound"] == bound
+    made = hedgerow("synthesize", *asked, "--out", "release")
+    assert made.code == 0, made.err
+    assert hedgerow("verify", "release", "--ledger", "ledger.sqlite").code == 0
+    certificate = read("release")
+    assert certificate["bound"] == bound
+    assert (certificate["delta"] or {"total": None})["total"] == (1e-5 if bound == "gaussian" else None)
+    assert "noise: auto" in Path("release/public/plan.yaml").read_text()
+    with open_ledger("ledger.sqlite") as ledger:
+        (entry,) = [each for each in ledger.entries() if each.event == "reserved"]
+    assert (entry.bound, entry.delta) == (bound, 1e-5 if bound == "gaussian" else None)
+    path = Path("release/public/certificate.json")
+    path.write_text(path.read_text().replace(f'"bound": "{bound}"', '"bound": "strict"'))
+    assert hedgerow("verify", "release").code == 3

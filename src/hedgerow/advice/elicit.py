@@ -24,7 +24,8 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-_TOLD = ("low", "high", "epsilon", "relation", "width", "noise", "delta", "margin_share")
+_TOLD = ("low", "high", "epsilon", "relation", "width", "noise", "delta", "margin_share",
+         "rows_per_unit")  # fmt: skip
 
 
 def box_from_medians(

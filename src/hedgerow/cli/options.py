@@ -25,7 +25,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "family": 'lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".',
         "standard": "unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
         "epsilon": "Target ε over all copies.",
-        "delta": "δ over all copies, with --bound renyi or --noise gaussian (1e-6).",
+        "delta": "δ over all copies, with --bound renyi or --noise gaussian or auto (1e-6).",
         "no_target": "Claim no ε at all.",
         "copies": "Number of synthetic tables (1).",
         "draws": "Posterior draws kept (1000).",
@@ -45,7 +45,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "limits": "Smallest and largest value that matter, chosen without looking: 1000,1e9.",
         "relation": "What ε compares: one outcome withheld (default), replaced, or in its range.",
         "margin": "Share of ε for counts that keep the distribution if the model is wrong: 0.25.",
-        "noise": "laplace (default): pure ε; or gaussian: ε at --delta.",
+        "noise": "laplace (default): pure ε; gaussian: ε at --delta; or auto: the better one.",
     },
     "What is public": {
         "radius": "Each value is known to within these factors: 0.4,1.8.",

@@ -23,6 +23,7 @@ from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
 from hedgerow.threads import one_blas_thread
 
 _BELOW_ONE = 1 - 2.0**-53
@@ -60,7 +61,7 @@ def predict_copies(
 ) -> list[PerRecord]:
     """The synthetic outcomes, copy by copy, from the released draws and public things alone."""
     model, design = settings.model, start.design.blank()
-    interval = public_interval(settings, start)
+    interval = public_interval(settings, start.table)
     copies = []
     for number, draw in enumerate(released):
         own = key.child("predict").child(number)
@@ -86,14 +87,14 @@ def check_inside(settings: Settings) -> None:
         )
 
 
-def public_interval(settings: Settings, start: Start) -> Interval | None:
+def public_interval(settings: Settings, table: Table) -> Interval | None:
     """The range of every record from public columns alone, where copies are drawn inside it."""
     if not settings.standard.inside:
         return None
-    known, records = settings.standard.range, start.design.records
-    table = start.table.copy_columns(list(dict.fromkeys(known.columns)))
-    lower, upper = known.ends(np.full(records, np.nan), table)  # no outcome is there to be read
-    return Interval(lower, upper, np.ones(records, dtype=np.bool_))
+    known = settings.standard.range
+    table = table.copy_columns(list(dict.fromkeys(known.columns)))
+    lower, upper = known.ends(np.full(table.rows, np.nan), table)  # no outcome is there to be read
+    return Interval(lower, upper, np.ones(table.rows, dtype=np.bool_))
 
 
 def uniforms(

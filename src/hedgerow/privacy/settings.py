@@ -121,6 +121,7 @@ class Settings(Terms):
     standard: Standard = field(default_factory=ADP)
     weights: Weights = field(default_factory=LinearWeights)
     declared: Declared | None = None
+    rows_per_unit: int = 1  # noisy statistics protect so many rows of a person together
     model: Model = UNSET  # made from family, prior and standard
 
     def __post_init__(self) -> None:
@@ -143,6 +144,13 @@ class Settings(Terms):
                 else "its weights are min(1, ε/oscillation)"
             )
             raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
+        if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
+            raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
+        if self.noisy is None and self.rows_per_unit > 1:
+            raise SettingError(
+                "rows_per_unit: only Strict(limits=…) protects several rows of a person together. Others "
+                "price each row; a plan has the ledger charge for all of them."
+            )
         if self.noisy is not None:
             self._check_noisy(self.noisy, made.get("model", self.model))
         elif isinstance(standard, Bounded):
@@ -173,6 +181,11 @@ class Settings(Terms):
             raise SettingError(
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
                 f"{self.epsilon!r}."
+            )
+        if standard.inside and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' would move copies out of their classes, and inside=True keeps them "
+                "there. Use 'independent' or 'stratified'."
             )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),

@@ -89,7 +89,7 @@ def make_release(
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
         price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
-        account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows)}
+        account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows_charged)}
         # Of all columns: a key that is dropped from the copies tells best which records these are.
         account |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         account |= {"new_dataset": new_dataset}
@@ -104,7 +104,7 @@ def make_release(
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
-        account |= charge_unit(price | charge_of(synth, plan.relation), plan.rows)
+        account |= charge_unit(price | charge_of(synth, plan.relation), plan.rows_charged)
         with Draft(out, release) as draft:
             try:
                 entry = ledger.reserve(**account, release=release, place=draft.place)

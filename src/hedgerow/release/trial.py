@@ -19,7 +19,7 @@ from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.mechanism.noisy.run import recipe_of, withheld_epsilon
+from hedgerow.mechanism.noisy.run import margin_left_out, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
@@ -153,7 +153,11 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         request: dict[str, Any] = {"fingerprint": fingerprint, "dataset": plan.dataset}
         price: dict[str, Any] = {"epsilon": asked.epsilon}
-        request |= {"relation": plan.relation, "new_dataset": new_dataset, **charge_unit(price, plan.rows)}
+        request |= {
+            "relation": plan.relation,
+            "new_dataset": new_dataset,
+            **charge_unit(price, plan.rows_charged),
+        }
         request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
         balances = ledger.check(**request)
         if asked.noisy is not None:  # its price is known, and nothing of the outcome is shown
@@ -161,7 +165,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         ledger.look("cost", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
         progress("fitting")
         synth = prepared.fit()
-        charge = charge_unit(price | charge_of(synth, plan.relation), plan.rows)
+        charge = charge_unit(price | charge_of(synth, plan.relation), plan.rows_charged)
         balances = ledger.check(**request, bound=charge["bound"], withheld=charge["withheld"])
     found = {each.relation: each for each in balances}
     accounts = [(plan.relation, charge["epsilon"], found.get(plan.relation))]
@@ -200,14 +204,16 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
     """What noisy statistics cost, and what errors they will have: from public things alone."""
     plan, asked = prepared.plan, prepared.plan.settings
     table = Table.of(prepared.table)
-    withheld = withheld_epsilon(recipe_of(asked, table, public_design(asked.formula, table)))
+    recipe = recipe_of(asked, table, public_design(asked.formula, table))
+    withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound
     found = {each.relation: each for each in balances}
     accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]
     if plan.relation != WITHHELD:
         accounts.append((WITHHELD, withheld, found.get(WITHHELD)))
-    own = {"bound": asked.bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
+    own = {"bound": bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
     sure = "The price is set beforehand, for any number of copies. Nothing of the protected column was shown."
-    return Cost(account, accounts, [own], sure, [], _rows(expected_errors(asked, prepared.table)))
+    told = "\n".join(filter(None, [sure, margin_left_out(asked, table.rows)]))
+    return Cost(account, accounts, [own], told, [], _rows(expected_errors(asked, prepared.table)))
 
 
 def _look(plan: Plan, what: str, progress: Progress) -> Prepared:

@@ -100,3 +100,6 @@ def test_when_it_pays_is_known_beforehand():
     assert margin_pays(2000, 0.25, 0.4)
     assert not margin_pays(2000, 0.25, 0.4, "replaced")
     assert not margin_pays(200, 0.25, 1.0)
+    assert margin_pays(2000, 0.25, 1.2, rows_per_unit=3)
+    assert not margin_pays(2000, 0.25, 1.1, rows_per_unit=3)
+    assert not margin_pays(2000, 0.25, 1.2, "range", rows_per_unit=3)

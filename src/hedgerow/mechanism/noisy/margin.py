@@ -38,12 +38,20 @@ class Tilt:
     margin: Array  # the shares of the bins that records have together
 
 
-def margin_pays(records: int, share: float, epsilon: float, relation: Relation = "withheld") -> bool:
+def margin_pays(
+    records: int, share: float, epsilon: float, relation: Relation = "withheld", rows_per_unit: int = 1
+) -> bool:
     """Whether counts for that share of ε mend more than their noise spoils. Known beforehand.
 
-    An outcome that is replaced leaves one bin and enters another, which takes twice the noise.
+    An outcome that is replaced leaves one bin and enters another, which takes twice the noise; several rows
+    of a person share ε.
     """
-    return records * share * epsilon >= LEAST * (1 if relation == "withheld" else 2)
+    return records * share * epsilon >= least_for_margin(relation, rows_per_unit)
+
+
+def least_for_margin(relation: Relation, rows_per_unit: int) -> float:
+    """How much records × share × ε must be at least for counts to pay."""
+    return LEAST * rows_per_unit * (1 if relation == "withheld" else 2)
 
 
 def bin_edges(recipe: Recipe, estimate: Estimate, bins: int = BINS) -> Array:

@@ -6,16 +6,21 @@ table at hand; it cannot exceed ε, whatever the table. `log_ratio` is the best 
 tables was used: copies are computed from the statistics, and tell no more.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord, RecordMask
-from hedgerow.errors import SettingError
-from hedgerow.mechanism.noisy.margin import margin_pays
+from hedgerow.errors import RangeError, SettingError
+from hedgerow.mechanism.copies import public_interval
+from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
 from hedgerow.models.exact import Regression
+from hedgerow.models.scored import Interval
+from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
-from hedgerow.privacy.strict.limits import response_limits, widest_set
+from hedgerow.privacy.strict.limits import public_sets, response_limits, widest_set
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -27,7 +32,13 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
     strict, model, limits, epsilon = _need(settings)
     low, high = response_limits(model, limits)
     in_range = strict.relation == "range"
-    share = 0.0 if strict.margin is None else strict.margin.share
+    if design.outcome in strict.range.columns:
+        raise SettingError(
+            f"Strict: the sets are to be public, and '{design.outcome}' is the column to protect. Read them "
+            "from other columns."
+        )
+    classes_within(settings, table)  # refuses classes before an outcome is read
+    share = 0.0 if strict.margin is None or margin_left_out(settings, design.records) else strict.margin.share
     return make_recipe(
         design.matrix,
         low=low,
@@ -37,14 +48,57 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
         width=widest_set(strict.range, model, limits, table) if in_range else None,
         noise=strict.noise,
         delta=settings.delta if settings.bound.takes_delta else 0.0,
-        margin_share=share if margin_pays(design.records, share, epsilon) else 0.0,
+        margin_share=share,
+        rows_per_unit=settings.rows_per_unit,
     )
 
 
-def clip_response(settings: Settings, values: PerRecord) -> PerRecord:
-    """The outcome within the limits, on the scale where errors are normal; confidential."""
-    _, model, limits, _ = _need(settings)
+def settle_noise(settings: Settings, recipe: Recipe) -> Settings:
+    """The settings with the noise that "auto" became, whose bound is claimed and charged. Public."""
+    strict = _need(settings)[0]
+    if strict.noise == recipe.noise:
+        return settings
+    delta = settings.delta if recipe.noise == "gaussian" else DELTA  # pure ε takes none
+    return replace(settings, standard=replace(strict, noise=recipe.noise), delta=delta)
+
+
+def margin_left_out(settings: Settings, records: int) -> str:
+    """Why there will be no margin although one is asked for, in words; empty where there will be. Public."""
+    strict, _, _, epsilon = _need(settings)
+    relation, rows = strict.relation, settings.rows_per_unit
+    if strict.margin is None or margin_pays(records, strict.margin.share, epsilon, relation, rows):
+        return ""
+    least = least_for_margin(relation, rows)
+    return (
+        f"There is no margin, and its share of ε goes to the line: records × share × ε is below {least:g}, "
+        "where counts have more noise than they are worth. Ask for a larger ε or share."
+    )
+
+
+def clip_response(settings: Settings, values: PerRecord, table: Table) -> PerRecord:
+    """The outcome within its public set and the limits, on the scale where errors are normal; confidential.
+
+    A value outside its set would belong to none, and ε to no change of it.
+    """
+    strict, model, limits, _ = _need(settings)
+    if strict.relation == "range" and strict.range.ends_public:
+        values = np.clip(values, *public_sets(strict.range, table))
     return model.response(np.clip(values, *limits))
+
+
+def classes_within(settings: Settings, table: Table) -> Interval | None:
+    """The part of every record's public class that lies within the limits, if copies are drawn inside."""
+    interval = public_interval(settings, table)
+    if interval is None:
+        return None
+    limits = _need(settings)[2]
+    lower, upper = np.clip(interval.lower, *limits), np.clip(interval.upper, *limits)
+    if empty := int((lower >= upper).sum()):
+        raise RangeError(
+            f"inside=True: {empty} of {len(lower)} public classes have no width within the limits "
+            f"({limits[0]:g}, {limits[1]:g}). Give wider limits, or leave inside out."
+        )
+    return Interval(lower, upper, interval.inside)
 
 
 def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], float]:
@@ -61,7 +115,7 @@ def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], 
 
 
 def withheld_epsilon(recipe: Recipe) -> float:
-    """At most this is ε for one outcome withheld, known beforehand.
+    """At most this is ε for one outcome (all rows of a person) withheld, known beforehand.
 
     Half of replaced, but for what a blank adds being a whole number. In range: a round's loss is concave in
     how far an outcome moves, and no window is wider than the limits, so that moving it through all of them
@@ -82,9 +136,10 @@ def divergences(recipe: Recipe, orders: Array, *, withheld: bool) -> Array:
     """
     if recipe.noise == "laplace":
         return _pure(withheld_epsilon(recipe) if withheld else recipe.epsilon, orders)
+    rows = recipe.rows_per_unit  # all of a person's, which shift the sums that many times as far
     first, second, counts = (float(part) for part in recipe.budget())
     steps = _steps(recipe) if withheld and recipe.relation != "withheld" else 1.0
-    return steps**2 * (first + second) * orders + _pure(counts, orders)
+    return (steps * rows) ** 2 * (first + second) * orders + _pure(rows * counts, orders)
 
 
 def _steps(recipe: Recipe) -> float:

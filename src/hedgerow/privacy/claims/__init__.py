@@ -339,6 +339,9 @@ def _above_one_in_n(chance: str, records: int) -> str:
     )
 
 
+WHOLE_UNIT = ("statistics", "gaussian")  # bounds whose ε is the price of all rows that a unit is declared
+
+
 def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column: str | None = None) -> str:
     """Who is protected: one row's value, and what follows for a person or firm with several rows.
 
@@ -349,6 +352,14 @@ def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column:
     named = "" if column is None else f", as column '{column}' names them,"
     if rows == 1:
         return f"{unit} The owner declares that no person or firm{named} has more than one."
+    if figures is not None and rows is not None and bound in WHOLE_UNIT:
+        price = f"ε = {format_rounded_up(figures.epsilon, 6)}"
+        price += f" and δ = {format_rounded_up(figures.delta, 2)}" if bound == "gaussian" else ""
+        return (
+            f"The unit of privacy is one person or firm. The owner declares that none{named} has more than "
+            f"{rows} rows, and the noise is that for all of them: {price} is the price over all copies where "
+            f"{_MOVED.get(figures.neighbour, '')}."
+        )
     unit += (
         " How many rows one person or firm may have was not declared."
         if rows is None

@@ -24,7 +24,7 @@ from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
 from hedgerow.privacy.claims import NEIGHBOURS, WITHHELD
 from hedgerow.privacy.ranges import Everywhere, Radius, Range
-from hedgerow.privacy.standards import Standard
+from hedgerow.privacy.standards import Standard, require_public
 from hedgerow.privacy.strict.box import OUTWARD, Boxed, StrictWeights
 from hedgerow.privacy.strict.limits import (
     Margin,
@@ -70,8 +70,10 @@ class Strict(Bounded):
     `limits` are the smallest and the largest value of the outcome that matter, in its own units: others are
     moved to the nearer one. `relation` says which tables ε compares: one outcome "withheld" (blank), one
     "replaced" by any other value, or replaced by another value of the same public set of `range` ("range":
-    Blowfish privacy). `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
-    (ε, δ) instead of pure ε.
+    Blowfish privacy). Where public columns or numbers say every record's set (`Bounds`, `Brackets` with a
+    column), a value outside it is moved to its nearer end, and `inside=True` draws copies inside them.
+    `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
+    (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the line, from public things.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
     (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
@@ -97,6 +99,7 @@ class Strict(Bounded):
     range: Range = field(default_factory=Everywhere, kw_only=True)
     margin: Margin | None = field(default=None, kw_only=True)
     noise: Noise = field(default="laplace", kw_only=True)
+    inside: bool = field(default=False, kw_only=True)
     label: ClassVar[str] = "Strict"
     bound: ClassVar[Bound] = STRICT
 
@@ -126,14 +129,30 @@ class Strict(Bounded):
             )
         if self.relation == "range":
             check_policy(self.range)
+        self._check_inside()
         # Another relation and another noise make another claim.
         object.__setattr__(self, "label", _LABELS[self.relation])
         object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
         object.__setattr__(self, "weighted", False)
-        object.__setattr__(self, "bound", GAUSSIAN if self.noise == "gaussian" else STATISTICS)
+        object.__setattr__(self, "bound", STATISTICS if self.noise == "laplace" else GAUSSIAN)
+
+    def _check_inside(self) -> None:
+        if not isinstance(self.inside, bool):
+            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+        if not self.inside:
+            return
+        require_public(self.range)
+        if self.margin is not None:
+            raise SettingError(
+                "Strict: inside=True takes no margin: the public classes say how values are distributed. "
+                "Leave one of them out."
+            )
 
     def _check_box(self, box: Mapping[str, tuple[float, float]]) -> None:
-        usual = {name: Strict.__dataclass_fields__[name].default for name in ("relation", "margin", "noise")}
+        usual = {
+            name: Strict.__dataclass_fields__[name].default
+            for name in ("relation", "margin", "noise", "inside")
+        }
         given = [name for name, value in usual.items() if getattr(self, name) != value]
         if given or not isinstance(self.range, Everywhere):
             raise SettingError(
@@ -176,7 +195,8 @@ class Strict(Bounded):
         if isinstance(self.range, Radius):
             ratio = self.range.b / self.range.a
             return f"two values belong to one set if neither is more than {ratio:g} times the other"
-        return f"the set of an outcome holds the values {self.range.lies()}"
+        moved = "; others are moved to its nearer end" if self.range.ends_public else ""
+        return f"the set of an outcome holds the values {self.range.lies()}{moved}"
 
     def assumption(self) -> str:
         said = [self.described(), self.policy(), f"reason: {self.reason or 'none given'}"]

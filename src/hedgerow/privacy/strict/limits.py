@@ -22,7 +22,7 @@ from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
 
 Relation = Literal["withheld", "replaced", "range"]
-Noise = Literal["laplace", "gaussian"]
+Noise = Literal["laplace", "gaussian", "auto"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def widest_set(
     """d: how far apart two values of one set may be, within the limits and on the response's scale.
 
     Sets that a table's columns say need the table. What lies below the first or above the last edge of
-    `Brackets` is a set as well.
+    `Brackets` without a column is a set as well.
     """
     low, high = response_limits(model, limits)
     if isinstance(known, Radius):
@@ -106,16 +106,21 @@ def widest_set(
                 f"{model.name} family needs classes: Brackets, or Bounds on public columns."
             )
         return float(min(np.log(known.b / known.a), high - low))
-    if isinstance(known, Brackets):
+    if isinstance(known, Brackets) and (known.column is None or table is None):
         edges = np.clip(np.array(known.edges), *limits)
         ends = model.response(np.unique([limits[0], *edges, limits[1]]))
         return float(np.diff(ends).max())
-    if not isinstance(known, Bounds):
+    if not known.ends_public:
         check_policy(known)
     if table is None:
         return high - low
-    lower, upper = known.ends(np.full(table.rows, np.nan), table)
+    lower, upper = public_sets(known, table)
     return float((_respond(model, upper, limits) - _respond(model, lower, limits)).max())
+
+
+def public_sets(known: Range, table: Table) -> tuple[PerRecord, PerRecord]:
+    """Both ends of every record's set, which public columns or numbers say."""
+    return known.ends(np.full(table.rows, np.nan), table)
 
 
 def _respond(model: Regression, values: PerRecord, limits: tuple[float, float]) -> PerRecord:

@@ -95,14 +95,15 @@ def charge_unit(charge: Mapping[str, Any], rows: int | None) -> dict[str, Any]:
 
     ε is k-fold. Under the strict bounds that is the price of the k rows; under others it is an account, and
     so is δ: k-fold, or by what (ε, δ) would give for k rows where copies are priced together. A Rényi curve
-    is of one row, and says nothing about several.
+    is of one row, and says nothing about several. Noisy statistics are priced for all rows of a unit and not
+    charged by this.
     """
     k = rows or 1
     if k == 1:
         return dict(charge)
     prices = {name: charge.get(name) for name in ("epsilon", "withheld", "delta")}
     whole = {name: above(k * exact(price)) for name, price in prices.items() if price is not None}
-    if charge.get("bound") in ("renyi", "gaussian") and "delta" in whole:
+    if charge.get("bound") == "renyi" and "delta" in whole:
         growth = (k - 1) * charge["epsilon"]
         whole["delta"] = min(1.0, whole["delta"] * math.exp(growth)) if growth < 700 else 1.0
     return {**charge, **whole, **({"curve": None} if "curve" in charge else {})}

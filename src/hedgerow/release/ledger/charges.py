@@ -59,7 +59,8 @@ def _charge_of_noise(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     from hedgerow.mechanism.noisy.run import divergences, withheld_epsilon
     from hedgerow.numerics.renyi import COARSE_ORDERS
 
-    settings, recipe = synth.settings, synth._noised("statistics_").released.recipe
+    noised = synth._noised("statistics_")
+    settings, recipe = noised.settings, noised.released.recipe  # settled: auto noise has become one
     curves = {
         name: divergences(recipe, COARSE_ORDERS, withheld=name == WITHHELD).tolist()
         for name in {WITHHELD: None, relation: None}

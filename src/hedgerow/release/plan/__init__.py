@@ -78,6 +78,10 @@ class Plan:
             settings = Settings.of(**{name: value for name, value in asked.items() if value is not None})
         elif asked:
             settings = replace(settings, **asked)
+        if settings.noisy is not None:
+            if rows_per_unit is None and settings.rows_per_unit > 1:
+                rows_per_unit = settings.rows_per_unit
+            settings = replace(settings, rows_per_unit=1 if rows_per_unit is None else rows_per_unit)
         values = {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
         values |= {"read": read or Read(), "outputs": outputs or Outputs(), "about": about or About()}
         values |= {"unit": unit, "rows_per_unit": rows_per_unit}
@@ -97,6 +101,11 @@ class Plan:
     def rows(self) -> int | None:
         """How many rows one person or firm has at most, as declared; None: nothing was."""
         return 1 if self.rows_per_unit is None and self.unit is not None else self.rows_per_unit
+
+    @property
+    def rows_charged(self) -> int | None:
+        """For how many rows ε is charged: for one, where the noise is such that ε protects all of a unit."""
+        return self.rows if self.settings.noisy is None else 1
 
     @property
     def because(self) -> str | None:

@@ -48,8 +48,10 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
     plain["standard"] = _standard(plain.get("standard", {"kind": "adp"}), flags)
     if plain["standard"].get("kind") in BOUNDED:  # the plan's weights went with its standard
         plain = {k: v for k, v in plain.items() if k not in ("weights", "bound") or k in flags}
-    gaussian = plain["standard"].get("noise") == "gaussian"
-    if plain.get("bound") != RENYI.name and not gaussian and "delta" not in flags:  # nor its δ with its bound
+    noise_takes_delta = plain["standard"].get("noise") in ("gaussian", "auto")
+    if (
+        plain.get("bound") != RENYI.name and not noise_takes_delta and "delta" not in flags
+    ):  # nor its δ with its bound
         plain.pop("delta", None)
     if "preset" in flags:
         _put_preset(plain, flags["preset"], base)

@@ -165,6 +165,7 @@ STANDARDS, AnyStandard = _kinds(
             "inside": (Flag, optional("draw copies inside their ranges, which must be public")),
         },
         "strict": {
+            "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
             "box": (dict[str, Pair], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
             "limits": (Pair, optional(_LIMITS)),
@@ -180,7 +181,7 @@ STANDARDS, AnyStandard = _kinds(
                 _Margin,
                 optional("noisy counts, for copies that keep the distribution of the column"),
             ),
-            "noise": (Noise, optional("laplace: pure ε; gaussian: ε at delta")),
+            "noise": (Noise, optional("laplace: pure ε; gaussian: ε at delta; auto: the better one")),
         },
         "censored": {
             "keep": (Number, optional(_KEEP, gt=0)),
@@ -373,7 +374,7 @@ class PlanKeys(Record):
         f"the target over all copies, or {NO_TARGET} for a release that claims none."
     )
     delta: Annotated[Finite, Field(gt=0)] = optional(
-        "what bound: renyi, or a strict standard with noise: gaussian, leaves open over all copies (1e-6)"
+        "what bound: renyi, or noise: gaussian or auto, leaves open over all copies (1e-6)"
     )
     copies: Whole = optional("number of synthetic tables", ge=1)
     draws: Whole = optional("posterior draws kept", ge=100)
@@ -411,7 +412,9 @@ def write(value: Any, what: str) -> dict[str, Any]:
     keys = kinds[kind].model_fields.keys() - {"kind", "because"}
     if isinstance(value, Strict):
         keys &= (
-            {"limits", "relation", "margin", "noise", "reason"} if value.by_statistics else {"box", "reason"}
+            {"limits", "relation", "margin", "noise", "inside", "reason"}
+            if value.by_statistics
+            else {"box", "reason"}
         )
         keys |= {"range"} if value.relation == "range" else set()
     for key in keys:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import PlanError, ReleaseError, SettingError, list_some, reason_of
+from hedgerow.privacy.claims import WHOLE_UNIT
 from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
@@ -286,7 +287,8 @@ def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) ->
     elif recorded != {sha256}:
         problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
     total = None if certificate.epsilon is None else certificate.epsilon.total
-    rows = None if certificate.unit is None else certificate.unit.rows
+    whole = certificate.unit is None or certificate.bound in WHOLE_UNIT
+    rows = None if certificate.unit is None or whole else certificate.unit.rows
     if last.epsilon != charge_unit({"epsilon": total}, rows)["epsilon"]:
         problems.append("the ledger recorded another ε than the certificate states.")
     return problems

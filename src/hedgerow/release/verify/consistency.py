@@ -17,6 +17,7 @@ from hedgerow.privacy.claims import (
     NOTHING,
     OWN_BOUNDS,
     SENTENCES,
+    WHOLE_UNIT,
     Figures,
     is_refusal,
     write_claim,
@@ -63,7 +64,7 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         "standard": (kind, re.sub("(?<=[a-z])(?=[A-Z])", "-", label).lower()),
         "public weight": (standard.get("public_weight") == "one", remark == "public weight one"),
         "relation": (_relation(standard), remark if kind == "strict" else ""),
-        "bound": (_own_bound(kind, standard) or plan["bound"], certificate.bound),
+        "bound": (_own_bound(kind, standard, certificate) or plan["bound"], certificate.bound),
         "model": (f"{family}, censored" if kind == "censored" else family, certificate.family),
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
@@ -248,10 +249,16 @@ def _relation(standard: Mapping[str, Any]) -> str:
     return "in range" if said == "range" else str(said)
 
 
-def _own_bound(kind: Any, standard: Mapping[str, Any]) -> str | None:
-    """The bound that a standard brings; None for one under which a plan chooses."""
+def _own_bound(kind: Any, standard: Mapping[str, Any], certificate: Certificate) -> str | None:
+    """The bound that a standard brings; None for one under which a plan chooses.
+
+    What `noise: auto` became follows from the predictors, and the certificate says it.
+    """
     if kind == "strict" and "limits" in standard:
-        return "gaussian" if standard.get("noise") == "gaussian" else "statistics"
+        noise = standard.get("noise", "laplace")
+        if noise == "auto" and certificate.bound in WHOLE_UNIT:
+            return certificate.bound
+        return "gaussian" if noise == "gaussian" else "statistics"
     return kind if kind in ("strict", "censored") else None
 
 
