@@ -6,7 +6,8 @@ import pytest
 from helpers import programs
 
 import hedgerow as hr
-from hedgerow.evidence.audit import _estimated_again, _exact_again, powers_without
+from hedgerow.evidence.audit import _Audited, _estimated_again
+from hedgerow.evidence.without import Mixture, powers_without
 from hedgerow.mechanism.importance import importance, importance_of
 from hedgerow.numerics.pareto import tail_shape
 from hedgerow.numerics.scoring import Draws
@@ -57,9 +58,11 @@ def test_recomputed_weights_by_importance_are_the_exact_ones(exact):
     fitted = exact._fitted
     for record in (3, 17, 40):
         power = powers_without(exact.settings, fitted.start, record, key=fitted.key)
-        closed = _exact_again(exact.settings.model, fitted.outcome, power, 0.1, Key.from_seed(1))
+        fit, model = fitted.outcome.fit, exact.settings.model
+        released, other = (Mixture.of(model, fit.design, [powers]) for powers in (fit.power, power))
+        audited = _Audited(exact.settings, fitted.outcome, 0.1, released)
+        closed = audited.against(other, Key.from_seed(1))
         weighed = _estimated_again(fitted.outcome, power, 0.1)
-        fit = fitted.outcome.fit
         draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
         both = (exact.settings.model.posterior(fit.design, powers) for powers in (fit.power, power))
         one, two = (posterior.log_density(draws) for posterior in both)
