@@ -89,6 +89,7 @@ def test_an_audit_finds_no_loss_above_epsilon_and_nearly_that(relation, more):
     assert "Nothing to find" in str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "relation", ["withheld", *(pytest.param(name, marks=pytest.mark.slow) for name in ("replaced", "range"))]
 )

@@ -31,6 +31,7 @@ def test_a_fit_counts_its_calibration_and_ends_where_it_expected(small):
     assert all(done <= total for done, total in told)
 
 
+@pytest.mark.slow
 def test_a_correction_learns_from_the_copies_that_are_done(small):
     synth = calibrated(debias=True, copies=4).fit(small[["x", "z"]])
     told = counts(synth.sample)

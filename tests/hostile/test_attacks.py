@@ -45,6 +45,7 @@ def check_fills(found: dict, levels: int) -> None:
     assert found["codes"].count(3) >= levels / 2
 
 
+@pytest.mark.slow
 def test_signals_at_random_moments(tmp_path):
     found = attack("signals", tmp_path, 24, 1, timeout=170)
     assert found["phases"]["visible"] >= 1

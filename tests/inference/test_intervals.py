@@ -51,7 +51,14 @@ def test_nothing_confidential_can_be_reached_from_what_the_intervals_receive(mon
     assert leaks(seen, secrets(synth), CONFIDENTIAL) == set()
 
 
-@pytest.mark.parametrize("name", ["adp", pytest.param("truncated", marks=pytest.mark.slow), "strict"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("adp", marks=pytest.mark.slow),
+        pytest.param("truncated", marks=pytest.mark.slow),
+        "strict",
+    ],
+)
 def test_another_confidential_table_changes_not_one_bit(name):
     synths = [fitted(name, table(seed=seed, factor=factor)) for seed, factor in ((5, 1.0), (6, 1.3))]
     assert not np.array_equal(synths[0].outcome_, synths[1].outcome_)
@@ -60,6 +67,7 @@ def test_another_confidential_table_changes_not_one_bit(name):
     assert bits(first) != bits(from_public(synths[0], seed=98))
 
 
+@pytest.mark.slow
 def test_planted_weights_change_bits():
     """The test above can fail: weights carried over from the data show."""
     synths = [fitted(data=table(seed=seed)) for seed in (5, 6)]
@@ -94,6 +102,7 @@ def test_a_higher_level_encloses_a_lower_one_and_strict_stays_in_its_box():
     assert nothing_known.upper == pytest.approx(high)
 
 
+@pytest.mark.slow
 def test_full_weights_give_the_known_width():
     """Weight 1, no target: a draw lies about the truth with the variance of least squares, and as much again
     for the draw; the mean of four draws with 1.25 of it. The ends are quantiles of

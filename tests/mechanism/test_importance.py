@@ -79,6 +79,7 @@ def fitted_program(small):
     )
 
 
+@pytest.mark.slow
 def test_a_program_is_audited_as_an_estimate(fitted_program, small):
     found = fitted_program.audit()
     assert found.kind == "estimate, cannot certify"

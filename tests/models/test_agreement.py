@@ -30,6 +30,7 @@ def compared(program, oracle, data, power, draws, seed):
     )
 
 
+@pytest.mark.slow
 def test_a_weighted_posterior_agrees_with_the_exact_one(small):
     """Quick: 60 records with powers from 0 to 1, some of them 0."""
     power = np.random.default_rng(5).uniform(-0.2, 1, 60).clip(0)

@@ -163,7 +163,7 @@ def test_masses_hold_where_distribution_functions_underflow():
         np.testing.assert_allclose(rare, [wanted], rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+@pytest.mark.parametrize("name", ["poisson", pytest.param("negative_binomial", marks=pytest.mark.slow)])
 def test_counts_from_a_declared_lower_end_match_scipy(name):
     """What is left out rounds to one where the mean is far below: the rest must come from the tail itself."""
     first, value, few = 50, 53.0, name == "poisson"

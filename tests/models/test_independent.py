@@ -107,7 +107,7 @@ def agreement(name, n, power):
     return np.concatenate([means, spreads])
 
 
-@pytest.mark.parametrize("name", ["gamma", "poisson"])
+@pytest.mark.parametrize("name", [pytest.param("gamma", marks=pytest.mark.slow), "poisson"])
 def test_draws_agree_with_those_of_nuts(name):
     """6 and 4 scores: one beyond 4.5 happens by chance with p < 7e-5."""
     assert np.abs(agreement(name, 200, 0.6)).max() < 4.5
@@ -121,6 +121,7 @@ def test_draws_of_every_family_agree_with_those_of_nuts(name, power):
     assert np.abs(agreement(name, 1000, power)).max() < 5
 
 
+@pytest.mark.slow
 def test_a_release_does_not_tell_which_way_the_draws_came_about(monkeypatch):
     """The rule looks at the confidential data: statement, guarantee and reprs are the same either way."""
     data = hr.datasets.family("gamma", n=120, seed=2)
@@ -158,6 +159,7 @@ def test_draws_depend_on_their_key_and_the_table_alone():
         np.testing.assert_array_equal(value, after[name])
 
 
+@pytest.mark.slow
 def test_a_censored_posterior_takes_nuts():
     """Its claim holds for every table alike, so that nothing about the draws may depend on the table."""
     prior = hr.Prior(intercept=(0.5, 0.5), slope=(0.8, 0.5))

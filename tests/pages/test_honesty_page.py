@@ -54,6 +54,7 @@ def test_python_runs_as_printed(capsys):
         assert words in said
 
 
+@pytest.mark.slow
 def test_shell_runs_as_printed(tmp_path):
     script = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[1]
     command = tmp_path / "hedgerow"

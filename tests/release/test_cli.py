@@ -396,6 +396,7 @@ def test_help_has_examples_and_version_is_told(hedgerow):
     assert "5 budget" in hedgerow("--help").text
 
 
+@pytest.mark.slow
 def test_audit_and_contraction_print_what_they_found(hedgerow):
     hr.datasets.lognormal(160, seed=1).to_csv("sim.csv", index=False)
     found = json.loads(hedgerow("audit", "sim.csv", "--formula", "x ~ z", "--draws", "200", "--json").out)

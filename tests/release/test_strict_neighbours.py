@@ -66,7 +66,7 @@ def public(folder):
     ("family", "standard"),
     [
         pytest.param("lognormal", STRICT, id="box-lognormal"),
-        pytest.param("normal", STRICT, id="box-normal"),
+        pytest.param("normal", STRICT, id="box-normal", marks=pytest.mark.slow),
         pytest.param("lognormal", LIMITS, id="limits-lognormal"),
         pytest.param("normal", IN_RANGE, id="range-normal", marks=pytest.mark.slow),
         pytest.param("lognormal", INSIDE, id="inside-lognormal", marks=pytest.mark.slow),

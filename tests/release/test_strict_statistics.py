@@ -108,6 +108,7 @@ def test_plans_and_flags_say_the_same(hedgerow, table):
     assert hedgerow("synthesize", "--plan", "plan.yaml", "--out", "from-plan").code == 0
 
 
+@pytest.mark.slow
 def test_trials_of_a_strict_plan(hedgerow, table):
     for epsilon, standards in ((40, {"adp", "strict"}), (0.01, {"strict"})):  # no weights meet the second
         compared = hedgerow("compare", table, *ASKED[:-1], epsilon, "--draws", "200", "--json")
@@ -131,6 +132,7 @@ def test_flags_that_do_not_belong_together(hedgerow, table):
     assert "go together" in hedgerow(*strict, "--limits", "1,2", "--radius", "0.4,1.8").text
 
 
+@pytest.mark.slow
 def test_errors_to_expect_are_told_beforehand_and_no_look_is_counted(hedgerow, table):
     """From the predictors alone: another outcome, the same answer."""
     told = hedgerow("cost", table, *ASKED, "--json")
@@ -148,6 +150,7 @@ def test_errors_to_expect_are_told_beforehand_and_no_look_is_counted(hedgerow, t
     assert read("release")["looks"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_epsilon_is_the_price_of_a_whole_person_and_charged_once(hedgerow, table, monkeypatch, noise):
     """The noise is that for all rows which the plan declares, in the release as in what cost expects."""
@@ -184,6 +187,7 @@ def test_epsilon_is_the_price_of_a_whole_person_and_charged_once(hedgerow, table
     assert hedgerow("verify", "with-3").code == 3
 
 
+@pytest.mark.slow
 def test_that_no_margin_will_be_there_is_told_beforehand(hedgerow, table):
     """By relation and rows of a unit, from public things: nothing is fitted for it."""
     records = len(table.read_text().splitlines()) - 1
@@ -209,7 +213,9 @@ def test_a_unit_of_several_rows_belongs_to_noisy_statistics():
     assert Plan(settings=asked).rows == Plan.loads(Plan(settings=asked).text()).settings.rows_per_unit == 3
 
 
-@pytest.mark.parametrize(("dense", "bound"), [(0, "statistics"), (12, "gaussian")])
+@pytest.mark.parametrize(
+    ("dense", "bound"), [(0, "statistics"), pytest.param(12, "gaussian", marks=pytest.mark.slow)]
+)
 def test_auto_noise_becomes_what_the_predictors_ask_for_and_the_certificate_says_so(hedgerow, dense, bound):
     """Also in what is charged and in what cost tells; another bound in the certificate is found out."""
     stream = np.random.default_rng(4)

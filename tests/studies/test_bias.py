@@ -21,6 +21,7 @@ def test_errors_have_the_spread_they_are_said_to_have(name):
     assert drawn.var() == pytest.approx(wanted, abs=5 * drawn.var() * np.sqrt(8 / 1e6))
 
 
+@pytest.mark.slow
 def test_every_method_is_measured_and_told():
     rows = bias.measured(bias.Setting(80, 8.0), 0, seed=1) + bias.measured(bias.Setting(80, 8.0), 1, seed=1)
     assert [row["method"] for row in rows] == [*bias.METHODS, *bias.METHODS]

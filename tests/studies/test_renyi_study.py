@@ -1,8 +1,11 @@
 """The tables behind docs/maths.md, "Rényi price", on a few small samples."""
 
+import pytest
+
 from hedgerow_studies import renyi
 
 
+@pytest.mark.slow
 def test_the_tables_are_made():
     prices = renyi.prices({200: 2}).set_index("weights")
     assert (prices["renyi"] < prices["lipschitz"]).all()

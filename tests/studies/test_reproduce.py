@@ -91,6 +91,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(story3, tmp_path):
     assert kept == {name: next(out.glob(f".replicates/*/{name}")).stat().st_mtime_ns for name in kept}
 
 
+@pytest.mark.slow
 def test_claims_have_one_shape(story3):
     content = json.loads((story3 / "claims.json").read_text())
     assert content["claims"]

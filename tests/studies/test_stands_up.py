@@ -35,6 +35,7 @@ def test_no_loss_of_the_recommended_preset_is_above_epsilon():
     assert (released["loss"] <= released["epsilon"])[~refused].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [("recommended", 200, 2.0, 3002), ("linear, 2Δ", 200, 2.0, 3002)])
 def test_a_row_is_computed_again(cell):
     rows = kept(stands_up.ROWS)

@@ -467,7 +467,13 @@ def test_what_lies_under_a_null_does_not_leave(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "width"),
-    [("csv", 10_000), ("parquet", 10_000), ("arrow", 10_000), ("stata", 2_100), ("spss", 2_000)],
+    [
+        pytest.param("csv", 10_000, marks=pytest.mark.slow),
+        ("parquet", 10_000),
+        ("arrow", 10_000),
+        pytest.param("stata", 2_100, marks=pytest.mark.slow),
+        ("spss", 2_000),
+    ],
 )
 def test_wide_tables(tmp_path: Path, kind: str, width: int) -> None:
     table = pa.table({f"column_{i}": pa.array([i, None], pa.int16()) for i in range(width)})

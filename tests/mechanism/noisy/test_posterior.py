@@ -75,6 +75,7 @@ def test_with_next_to_no_noise_it_is_the_exact_posterior(noise):
     assert theta.std(axis=0) == pytest.approx(errors, rel=0.2)
 
 
+@pytest.mark.slow
 def test_noise_widens_it_as_it_should():
     """Errors over posterior standard deviations in 8 releases, where noise is twice the sampling error."""
     scaled = []
@@ -133,6 +134,7 @@ def test_few_records_and_many_columns_give_finite_draws(n, p):
     assert draws.parameters["beta"].shape == (32, p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scores", "squares"), [(0.0, -1e9), (1e9, 0.0), (-1e200, 1e200)])
 @pytest.mark.parametrize("place", [0, 1])
 def test_statistics_that_noise_has_spoilt_give_finite_draws(scores, squares, place):

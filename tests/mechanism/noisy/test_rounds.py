@@ -233,7 +233,7 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_tables_never_raise_nor_warn(name, noise):
     X = HOSTILE[name]
