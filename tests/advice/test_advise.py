@@ -32,6 +32,7 @@ def advice():
     return quick(public()[["z"]], parameters=GUESS)
 
 
+@pytest.mark.slow
 def test_every_candidate_has_a_row_a_method_and_the_best_stands_first(advice):
     assert len(advice.table) == len(FEW) * len(METHODS)
     assert set(advice.table["weights"]) == {one.label for one in FEW}
@@ -41,11 +42,13 @@ def test_every_candidate_has_a_row_a_method_and_the_best_stands_first(advice):
     assert advice.recommended["score"] == scored.iloc[0]
 
 
+@pytest.mark.slow
 def test_the_score_is_the_mean_ratio_of_right_and_wrong(advice):
     row = advice.recommended
     assert row["score"] == pytest.approx(0.75 * row["right"] + 0.25 * row["wrong"])
 
 
+@pytest.mark.slow
 def test_it_says_the_claim_and_where_parameters_came_from(advice):
     told = str(advice)
     assert "public guesses" in told
@@ -53,6 +56,7 @@ def test_it_says_the_claim_and_where_parameters_came_from(advice):
     assert all(claim in told for claim in advice.by_claim["claim"])
 
 
+@pytest.mark.slow
 def test_its_settings_make_a_synthesizer(advice):
     synth = hr.Synthesizer("x ~ z", **advice.settings)
     assert synth.settings.bound.name == advice.recommended["bound"]

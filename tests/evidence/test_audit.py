@@ -151,7 +151,9 @@ FIXED = hr.Prior(coefficients={"Intercept": (0.0, 10.0), "z": (0.0, 10.0)})  # t
     [
         {"epsilon": 3.0, "weights": hr.LinearWeights()},
         {"epsilon": 1.0, "weights": hr.CapWeights(0.5, risk="oscillation"), "bound": "oscillation"},
-        {"epsilon": 4.0, "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8))},
+        pytest.param(
+            {"epsilon": 4.0, "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8))}, marks=pytest.mark.slow
+        ),
         {"weights": hr.Reweighted(hr.SoftmaxWeights())},
         {
             "epsilon": 0.3,

@@ -110,10 +110,12 @@ def test_a_file_system_that_is_full_at_17_levels(tmp_path):
     check_fills(attack("full", tmp_path, 17, within=alone), 17)
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up(tmp_path):
     check_fills(attack("limited", tmp_path, 4, timeout=120), 4)
 
 
+@pytest.mark.slow
 def test_sixteen_writers_never_overspend(tmp_path):
     attack("writers", tmp_path, 1, 5, timeout=120)
 

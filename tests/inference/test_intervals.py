@@ -91,6 +91,7 @@ def test_a_table_with_a_row_a_parameter_the_same_each_time():
     assert type(polars).__module__.startswith("polars")
 
 
+@pytest.mark.slow
 def test_a_higher_level_encloses_a_lower_one_and_strict_stays_in_its_box():
     synth = fitted("strict")
     narrow, wide = (from_public(synth, level=level) for level in (0.5, 0.999))
@@ -119,6 +120,7 @@ def test_full_weights_give_the_known_width():
         assert width / (2 * 1.96 * np.sqrt(times) * error) == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.slow
 def test_uncorrected_draws_move_the_interval_by_their_bias():
     """Linear weights settle at a σ some 6 % too small at n = 1000: the interval looks above the estimate."""
     synth = fitted(data=table(1000))

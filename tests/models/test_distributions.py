@@ -111,6 +111,7 @@ def reference(oracle, low, high):
     return np.log(oracle.cdf(high) - oracle.cdf(low))
 
 
+@pytest.mark.slow
 def test_the_logarithm_of_the_beta_function_keeps_its_digits():
     """Around 8 to 40, where jax.scipy's is off by 1e-6, with its slope; far beyond, where SciPy's loses more
     and more digits (1e-12 at 1000, being a difference of log Γ), by B(a + 1, b) = B(a, b)·a/(a + b)."""
@@ -138,7 +139,9 @@ def test_continuous_densities_and_masses_match_scipy(name):
     np.testing.assert_allclose(found, [reference(oracle, *ends) for ends in INTERVALS], rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=[pytest.mark.slow] * k.startswith("negative")) for k in COUNTS]
+)
 def test_count_probabilities_and_masses_match_scipy(name):
     make, oracle = COUNTS[name]
     x = np.array([0.0, 1.0, 5.0, 30.0, 80.0])

@@ -38,7 +38,8 @@ def test_an_override_goes_on_and_is_remembered():
     assert found.effective_draws < 400
 
 
-@pytest.mark.parametrize("bound", ["lipschitz", pytest.param("oscillation", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("bound", ["lipschitz", "oscillation"])
 def test_a_certified_fit_is_examined_by_the_maximum_that_it_is_priced_by(monkeypatch, bound):
     """Twice the largest of the numbers looked at is what the target is held against; a refusal stands."""
     seen = []

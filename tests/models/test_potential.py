@@ -114,6 +114,7 @@ def test_trap_two_log_likelihood_ignores_scaling(data):
     np.testing.assert_allclose(ours, hr.Lognormal().log_lik(design, exact, slice(None)), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_trap_three_hiding_observed_sites_drops_the_jacobian(data):
     """NumPyro's Jacobian terms are observed sites; hidden with the response, σ is biased. Ours keep them.
 

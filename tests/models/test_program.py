@@ -510,6 +510,7 @@ def test_draws_can_be_handed_to_arviz(grouped):
     np.testing.assert_array_equal(np.sort(np.ravel(data["posterior"]["spread"])), np.sort(kept))
 
 
+@pytest.mark.slow
 def test_group_means_agree_with_the_exact_model(small):
     """A conjugate group model is the exact normal model with a column per group.
 

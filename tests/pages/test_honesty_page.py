@@ -44,6 +44,7 @@ def compare(table):
             close(one.strip(), two)
 
 
+@pytest.mark.slow
 def test_python_runs_as_printed(capsys):
     script = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
     with warnings.catch_warnings():
@@ -75,6 +76,7 @@ def test_shell_runs_as_printed(tmp_path):
     assert "Acceptance" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_singleton_is_as_printed():
     compare(breaches.singleton())
 

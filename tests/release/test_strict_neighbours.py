@@ -65,7 +65,7 @@ def public(folder):
 @pytest.mark.parametrize(
     ("family", "standard"),
     [
-        pytest.param("lognormal", STRICT, id="box-lognormal"),
+        pytest.param("lognormal", STRICT, id="box-lognormal", marks=pytest.mark.slow),
         pytest.param("normal", STRICT, id="box-normal", marks=pytest.mark.slow),
         pytest.param("lognormal", LIMITS, id="limits-lognormal"),
         pytest.param("normal", IN_RANGE, id="range-normal", marks=pytest.mark.slow),

@@ -51,8 +51,8 @@ def test_sigma_is_not_low_with_many_predictors():
     "settings",
     [
         {"epsilon": 0.5},
-        {"epsilon": 0.5, "relation": "range", "width": 1.5},
-        {"epsilon": 1.0, "noise": "gaussian", "delta": 1e-6},
+        pytest.param({"epsilon": 0.5, "relation": "range", "width": 1.5}, marks=pytest.mark.slow),
+        pytest.param({"epsilon": 1.0, "noise": "gaussian", "delta": 1e-6}, marks=pytest.mark.slow),
         pytest.param({"epsilon": 1.0}, marks=pytest.mark.slow),
         pytest.param({"epsilon": 0.6, "relation": "replaced"}, marks=pytest.mark.slow),
     ],

@@ -25,6 +25,7 @@ def test_without_privacy_they_are_those_of_least_squares():
     assert found.ecdf == pytest.approx(found.plain_ecdf, rel=0.25)
 
 
+@pytest.mark.slow
 def test_less_epsilon_and_wider_limits_cost():
     X = matrix(300)
     little, much = (expected_errors(X, low=-3.0, high=9.0, epsilon=epsilon) for epsilon in (0.1, 2.0))
