@@ -234,3 +234,17 @@ def test_whole_numbers_are_the_smallest_that_reach_their_uniform(first, last):
         cdf = lambda x: jax.pure_callback(oracle.cdf, jax.ShapeDtypeStruct((500,), float), x)  # noqa: E731
         found = np.asarray(masses.invert_whole_numbers(cdf, jnp.asarray(uniforms), float(first), float(last)))
     np.testing.assert_array_equal(found, np.clip(oracle.ppf(uniforms), first, last))
+
+
+def test_a_curvature_that_jax_does_not_have_comes_from_differences():
+    """The incomplete gamma function has no second derivative by its shape there: declared ends need it."""
+    data = hr.datasets.family("gamma", n=60, seed=1)
+    data = data[data["x"] < 12]
+    model = Family("gamma", upper=12)
+    potential = model.potential(designs.build("x ~ z", Table.of(data)), np.ones(len(data)))
+    place = np.full(potential.dimensions, 0.1)
+    found = potential.hessian(place)
+    steps = 1e-3 * np.eye(len(place))
+    value = [[potential.value_and_grad(place + a * s)[0] for a in (1, 0, -1)] for s in steps]
+    np.testing.assert_allclose(found.diagonal(), [(a - 2 * b + c) / 1e-6 for a, b, c in value], rtol=1e-3)
+    np.testing.assert_array_equal(found, found.T)

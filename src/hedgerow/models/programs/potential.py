@@ -23,6 +23,8 @@ from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.models.programs.response import Response
 
+_STEP = 1e-4  # of differences of gradients, beside the size of a position
+
 x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 Arrays = Mapping[str, Any]  # argument name -> arrays, most with one row per record
 Latents = dict[str, Any]  # site name -> value
@@ -238,10 +240,23 @@ class Potential:
             return {name: np.asarray(value, dtype=np.float64) for name, value in latents.items()}
 
     def hessian(self, position: Array) -> Array:
-        """Second derivatives of the log density."""
-        with x64(True):
-            found = self.functions.hessian(position, *self._data)
-            return np.asarray(found, dtype=np.float64)
+        """Second derivatives of the log density: JAX's, or central differences of the gradient.
+
+        JAX has none of some functions, such as the incomplete gamma function by its shape, which a gamma
+        family with a declared end needs.
+        """
+        try:
+            with x64(True):
+                found = self.functions.hessian(position, *self._data)
+                return np.asarray(found, dtype=np.float64)
+        except NotImplementedError:
+            steps = _STEP * np.eye(len(position)) * np.maximum(1.0, np.abs(position))
+            rows = [
+                (self.value_and_grad(position + step)[1] - self.value_and_grad(position - step)[1])
+                / (2 * step.max())
+                for step in steps
+            ]
+            return np.asarray(rows + np.transpose(rows), dtype=np.float64) / 2
 
     def start(self, uniforms: Array) -> Array:
         """The first of these candidate starting points, in units of (−2, 2), with a finite gradient."""
