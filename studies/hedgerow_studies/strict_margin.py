@@ -15,11 +15,12 @@ import typer
 from scipy.stats import ks_2samp
 
 from hedgerow.arrays import Array
-from hedgerow.mechanism.noisy.copies import Sampling, predict
+from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 from hedgerow_studies.breaches import markdown
 from hedgerow_studies.work import each, processors

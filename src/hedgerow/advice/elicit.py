@@ -24,9 +24,6 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-_TOLD = ("low", "high", "epsilon", "relation", "width", "noise", "delta", "margin_share",
-         "rows_per_unit")  # fmt: skip
-
 
 def box_from_medians(
     formula: str,
@@ -118,8 +115,7 @@ def expected_errors(
     for factor in factors:
         epsilon = factor * (settings.epsilon or 1.0)
         recipe = recipe_of(replace(settings, epsilon=epsilon), table, design)
-        told = {name: getattr(recipe, name) for name in _TOLD}
-        found = expect.expected_errors(recipe.matrix, sigma=sigma, sampling=settings.sampling, **told)
+        found = expect.expected_errors(recipe, sigma=sigma, sampling=settings.sampling)
         rows.append(
             {
                 "epsilon": epsilon,

@@ -7,12 +7,13 @@ import numpy as np
 from hedgerow import datasets
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.evidence.utility import ecdf_distance
-from hedgerow.mechanism.noisy.copies import Sampling, predict
+from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import Estimate, estimate
 from hedgerow.mechanism.noisy.margin import fit_tilt, margin_pays
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import Recipe, Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 
 LOW, HIGH = -3.0, 9.0  # limits of log x in the simulation: some four standard deviations about its mean

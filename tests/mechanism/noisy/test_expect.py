@@ -16,7 +16,7 @@ def matrix(n):
 
 def test_without_privacy_they_are_those_of_least_squares():
     """30 stand-ins: rms of 60 coordinates within 40 %, of 30 log σ within 60 %; large ε comes close."""
-    found = expected_errors(matrix(500), low=-3.0, high=9.0, epsilon=200.0)
+    found = expected_errors(make_recipe(matrix(500), low=-3.0, high=9.0, epsilon=200.0))
     assert found.sigma == 1.5
     assert found.simulations == 30
     assert found.plain_line == pytest.approx(1.5 * np.sqrt(2 / 500), rel=0.4)
@@ -28,12 +28,14 @@ def test_without_privacy_they_are_those_of_least_squares():
 @pytest.mark.slow
 def test_less_epsilon_and_wider_limits_cost():
     X = matrix(300)
-    little, much = (expected_errors(X, low=-3.0, high=9.0, epsilon=epsilon) for epsilon in (0.1, 2.0))
+    little, much = (
+        expected_errors(make_recipe(X, low=-3.0, high=9.0, epsilon=epsilon)) for epsilon in (0.1, 2.0)
+    )
     assert little.line > 2 * much.line
     assert little.log_sigma > 2 * much.log_sigma
-    wide = expected_errors(X, low=-30.0, high=90.0, epsilon=0.5, sigma=1.5)
-    assert wide.line > 1.5 * expected_errors(X, low=-3.0, high=9.0, epsilon=0.5, sigma=1.5).line
-    assert little == expected_errors(X, low=-3.0, high=9.0, epsilon=0.1)
+    wide = expected_errors(make_recipe(X, low=-30.0, high=90.0, epsilon=0.5), sigma=1.5)
+    assert wide.line > 1.5 * expected_errors(make_recipe(X, low=-3.0, high=9.0, epsilon=0.5), sigma=1.5).line
+    assert little == expected_errors(make_recipe(X, low=-3.0, high=9.0, epsilon=0.1))
 
 
 def test_they_are_the_errors_that_come():
@@ -44,10 +46,10 @@ def test_they_are_the_errors_that_come():
         outcome = X.sum(axis=1) + chance.normal(size=400)
         found = estimate(release_statistics(recipe, outcome, np.ones(400, bool), key=Key.from_seed(seed)))
         errors.append(((X @ (found.beta - 1)) ** 2).mean())
-    said = expected_errors(X, low=-4.0, high=8.0, epsilon=0.5, sigma=1.0).line
+    said = expected_errors(make_recipe(X, low=-4.0, high=8.0, epsilon=0.5), sigma=1.0).line
     assert 1 / 1.6 < np.sqrt(np.mean(errors)) / said < 1.6
 
 
 def test_a_margin_is_part_of_it():
-    found = expected_errors(matrix(1000), low=-3.0, high=9.0, epsilon=2.0, margin_share=0.25)
+    found = expected_errors(make_recipe(matrix(1000), low=-3.0, high=9.0, epsilon=2.0, margin_share=0.25))
     assert 0 < found.ecdf < 2 * found.plain_ecdf

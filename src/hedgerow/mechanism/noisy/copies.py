@@ -15,8 +15,6 @@ Copies are clipped to the limits: these say, without the data, where values lie,
 clipped there too. A value at a limit moves a projected copy's regression a little off its draw.
 """
 
-from typing import Literal
-
 import numpy as np
 from scipy.special import ndtri
 
@@ -25,9 +23,9 @@ from hedgerow.mechanism.copies import stratify
 from hedgerow.mechanism.noisy.margin import Tilt, bin_chances
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.numerics.normal_mass import interval_quantile
+from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 
-Sampling = Literal["independent", "stratified", "projected"]
 _ROWS = 4096  # times bins: what fits the cache
 
 

@@ -4,22 +4,22 @@ Stand-ins for the outcome, normal about the middle of the limits, go through the
 stand beside those of the same model without privacy on the same stand-ins. The predictors, n, the limits and
 settings are all that enters, so that asking costs nothing and may be repeated for many ε.
 
-    expected = expected_errors(X, low=0.0, high=12.0, epsilon=1.0)
+    expected = expected_errors(make_recipe(X, low=0.0, high=12.0, epsilon=1.0))
     expected.line / expected.plain_line  # how much more error the line has than without privacy
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.stats import ks_2samp
 
-from hedgerow.arrays import Array, Matrix, PerRecord
-from hedgerow.mechanism.noisy.copies import Sampling, predict
+from hedgerow.arrays import Array, PerRecord
+from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import estimate, start
 from hedgerow.mechanism.noisy.margin import fit_tilt
-from hedgerow.mechanism.noisy.recipe import Recipe, Relation, make_recipe
+from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 
 _MOST, _FEWEST = 30, 2  # stand-ins
@@ -45,38 +45,13 @@ class Expected:
 
 
 def expected_errors(
-    matrix: Matrix,
-    *,
-    low: float,
-    high: float,
-    epsilon: float,
-    relation: Relation = "withheld",
-    width: float | None = None,
-    noise: Literal["laplace", "gaussian", "auto"] = "laplace",
-    delta: float = 0.0,
-    margin_share: float = 0.0,
-    rows_per_unit: int = 1,
-    sigma: float | None = None,
-    sampling: Sampling = "independent",
-    key: Key | None = None,
+    recipe: Recipe, *, sigma: float | None = None, sampling: Sampling = "independent", key: Key | None = None
 ) -> Expected:
-    """Errors to expect at these settings. `sigma` of the stand-ins is H/4 unless a guess is given.
+    """Errors to expect of a recipe. `sigma` of the stand-ins is H/4 unless a guess is given.
 
     Limits that are wide beside σ cost: a guess from earlier years or another table, not from this one, makes
     the answer sharper. Without a key the answer is the same each time.
     """
-    recipe = make_recipe(
-        matrix,
-        low=low,
-        high=high,
-        epsilon=epsilon,
-        relation=relation,
-        width=width,
-        noise=noise,
-        delta=delta,
-        margin_share=margin_share,
-        rows_per_unit=rows_per_unit,
-    )
     sigma = recipe.half_width / 4 if sigma is None else float(sigma)
     root = Key.from_seed(0) if key is None else key
     simulations = int(np.clip(_ENTRIES // recipe.matrix.size, _FEWEST, _MOST))

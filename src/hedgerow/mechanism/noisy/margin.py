@@ -17,8 +17,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from hedgerow.arrays import Array
+from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import Estimate
-from hedgerow.mechanism.noisy.recipe import Recipe, Relation, Released
+from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.privacy.strict.limits import Relation
 
 BINS = 32
 LEAST = 200.0  # records × share × ε below which counts hurt (n = 200: ECDF maximum 0.065 → 0.075)
@@ -74,7 +76,8 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
     Needs a release with counts. Where they say nothing beyond the noise, all weights are 1.
     """
     counts = released.counts
-    assert counts is not None, "a release without counts has no margin"  # noqa: S101
+    if counts is None:
+        raise SettingError("This release has no counts, and so no margin. Ask for one with margin=.")
     fitted, share = _grouped(released.recipe, beta)
     chances = bin_chances(fitted, sigma, counts.edges)
     model = share @ chances

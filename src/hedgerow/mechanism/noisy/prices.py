@@ -30,9 +30,9 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.numerics.renyi import ORDERS, least_epsilon
+from hedgerow.privacy.strict.limits import Relation
 
-Relation = Literal["withheld", "replaced", "range"]
-Noise = Literal["laplace", "gaussian"]
+Noise = Literal["laplace", "gaussian"]  # what "auto" has become
 _GRAIN = 1 << 16  # scales of noise are whole multiples of 1/_GRAIN
 
 

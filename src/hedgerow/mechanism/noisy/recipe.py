@@ -13,20 +13,20 @@ Everything after `Released` is post-processing: any number of copies costs the s
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Matrix
 from hedgerow.errors import SettingError, is_count, is_finite
-from hedgerow.mechanism.noisy.prices import Noise as Noise
-from hedgerow.mechanism.noisy.prices import Relation as Relation
-from hedgerow.mechanism.noisy.prices import Sums, concentrated
+from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated
 from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.numerics.sums.loadings import cap_loadings, spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
 from hedgerow.numerics.triangular import ROWS
+from hedgerow.privacy.strict import limits
+from hedgerow.privacy.strict.limits import Relation
 from hedgerow.threads import one_blas_thread
 
 LOADING_UNIT = 2.0**-16  # loadings are whole multiples of it
@@ -165,7 +165,7 @@ def make_recipe(
     epsilon: float,
     relation: Relation = "withheld",
     width: float | None = None,
-    noise: Literal["laplace", "gaussian", "auto"] = "laplace",
+    noise: limits.Noise = "laplace",
     delta: float = 0.0,
     margin_share: float = 0.0,
     rows_per_unit: int = 1,

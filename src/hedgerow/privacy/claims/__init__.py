@@ -197,32 +197,36 @@ def _write_censored(given: Figures) -> str:
 
 
 def _write_statistics(given: Figures) -> str:
-    epsilon, twice = (format_rounded_up(share * given.epsilon, 6) for share in (1, 2))
-    replaced = "one outcome replaced by any other value"
-    also = {
-        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and with 2ε = {twice} for {replaced}",
-        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
-    }
+    epsilon, twice = _once_and_twice(given)
     return (
         f"{_all_copies(given)} ε-differentially private with ε = {epsilon} for "
-        f"{also.get(given.neighbour, _IN_ONE_SET)}. This is pure differential privacy for every table with "
+        f"{_compared(given, f'with 2ε = {twice}')}. This is pure differential privacy for every table with "
         f"these predictors. {_BY_NOISE}"
     )
 
 
 def _write_gaussian(given: Figures) -> str:
-    epsilon, twice = (format_rounded_up(share * given.epsilon, 6) for share in (1, 2))
-    replaced = "one outcome replaced by any other value"
-    more = f"with ε = {twice} and (1 + e^ε)δ for {replaced}"
-    also = {
-        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and {more}",
-        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
-    }
+    epsilon, twice = _once_and_twice(given)
     return (
         f"{_all_copies(given)} (ε, δ)-differentially private with ε = {epsilon} and {given.chance} for "
-        f"{also.get(given.neighbour, _IN_ONE_SET)}. This is differential privacy for every table with these "
-        f"predictors. {_BY_NOISE}"
+        f"{_compared(given, f'with ε = {twice} and (1 + e^ε)δ')}. This is differential privacy for every "
+        f"table with these predictors. {_BY_NOISE}"
     )
+
+
+def _once_and_twice(given: Figures) -> tuple[str, str]:
+    one, two = (format_rounded_up(share * given.epsilon, 6) for share in (1, 2))
+    return one, two
+
+
+def _compared(given: Figures, replaced_at: str) -> str:
+    """What two tables differ in, by the relation; withheld also says at which price one is replaced."""
+    replaced = "one outcome replaced by any other value"
+    also = {
+        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and {replaced_at} for {replaced}",
+        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
+    }
+    return also.get(given.neighbour, _IN_ONE_SET)
 
 
 _IN_ONE_SET = "one outcome replaced by another value of the same public set (Blowfish privacy)"
