@@ -43,6 +43,7 @@ $(RIVAL)/.installed: bench/rival/requirements.txt
 # Everything is installed as requirements.lock has it, which names the hash of every file that may be
 # installed; then hedgerow itself and the studies in place. Its kernels are compiled once, into numba's cache.
 $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hedgerow needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Name another: make PYTHON=python3.11 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies

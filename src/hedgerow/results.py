@@ -10,7 +10,7 @@ from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import compare_copies
+from hedgerow.evidence.utility import bin_shapes, compare_copies
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
@@ -71,9 +71,22 @@ class Results:
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
-        fitted = self._done()
-        values, present = fitted.design.values, fitted.present
-        return compare_copies(values[present] if present.any() else values, fitted.copied_outcomes)
+        return compare_copies(self.original, self.copied_outcomes())
+
+    def shape_columns(self) -> dict[str, Any]:
+        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
+        return bin_shapes(self.original, {self.copies_label: self.copied_outcomes()})
+
+    @property
+    def original(self) -> PerRecord:
+        """The confidential outcome where it was used; all of it if nowhere."""
+        values, present = self._done().design.values, self._done().present
+        return values[present] if present.any() else values
+
+    @property
+    def copies_label(self) -> str:
+        """What the copies are called in tables."""
+        return "copy" if self.settings.copies == 1 else "copies"
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""

@@ -34,6 +34,8 @@ from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
 
+_NAMED = 5  # findings that a message names
+
 
 class Synthesizer(Results):
     """Synthesize one column of a table under a privacy standard.
@@ -287,8 +289,8 @@ def check_columns(
     doubtful = [finding for finding in findings if not finding.refused]
     if doubtful:
         notes.append(
-            f"Released unchanged, these say much about the outcome '{design.outcome}': "
-            f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
+            f"What is released unchanged says much about the outcome '{design.outcome}': "
+            f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
         )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
@@ -299,9 +301,10 @@ def check_columns(
     named = {design.outcome, *design.predictors, *left_out, *keep}
     unused = [name for name in table.columns if name not in named]
     if unused:
+        names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")
         notes.append(
-            f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
-            "unprotected. Drop them if they say anything about the outcome."
+            f"{names or f'Columns {list_some(unused, 12)} are'} not in the formula: released unchanged and "
+            f"unprotected. If {them} anything about the outcome, leave out: {_flags('--drop', unused)}."
         )
     return notes
 
@@ -309,11 +312,21 @@ def check_columns(
 def _describe(telling: Sequence[Finding], design: designs.Design) -> str:
     """What gives the outcome away, the worst first, and what can be done about it."""
     named = list(dict.fromkeys(name for finding in telling for name in finding.columns))
-    insist = f" Or insist on all of them ({_flags('--keep', named)}, keep=): the certificate will say so."
-    return (
-        f"Released unchanged, these would publish the outcome '{design.outcome}' or nearly so: "
-        f"{list_some(telling)}. To mend that, {_remedy(telling, design)}." + insist * bool(named)
+    insist = (
+        f" To release them all the same, say so ({_flags('--keep', named)}, keep=); so will the certificate."
     )
+    return (
+        f"The copies would publish the outcome '{design.outcome}' or nearly so, by what is released "
+        f"unchanged: {_list_findings(telling)}. To mend that, {_remedy(telling, design)}."
+        + insist
+        * bool(named)
+    )
+
+
+def _list_findings(findings: Sequence[Finding]) -> str:
+    """The worst few, which come first."""
+    more = f"; and {len(findings) - _NAMED} more" if len(findings) > _NAMED else ""
+    return "; ".join(str(finding) for finding in findings[:_NAMED]) + more
 
 
 def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
@@ -322,7 +335,8 @@ def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
     for finding in findings:
         if finding.columns and not set(finding.columns).intersection(left_out):
             left_out.append(min(finding.columns, key=lambda name: name in design.predictors))
-    remedies = [f"leave columns out ({_flags('--drop', left_out)}, left_out=)"] if left_out else []
+    what = "this column" if len(left_out) == 1 else "these columns"
+    remedies = [f"leave out {what}: {_flags('--drop', left_out)} (left_out= in Python)"] if left_out else []
     remedies += ["reset the index"] if any(finding.what == INDEX for finding in findings) else []
     remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in findings) else []
     return "; ".join(remedies)

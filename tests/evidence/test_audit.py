@@ -81,7 +81,7 @@ def test_the_reverse_is_over_draws_without_the_record(small):
         assert [loss, reverse] == ratios
     tight = dataclasses.replace(found, epsilon=(found.recomputed.max() + found.reverse.max()) / 2)
     assert (len(tight.reverse_breaches) > 0) == (found.reverse.max() > found.recomputed.max())
-    assert ("no draw-based statement covers" in str(tight)) == (len(tight.reverse_breaches) > 0)
+    assert ("No draw-based statement covers" in str(tight)) == (len(tight.reverse_breaches) > 0)
     assert not set(tight.breaches) & set(tight.reverse_breaches)
 
 

@@ -182,7 +182,10 @@ def test_the_worst_comes_first_and_both_ways_out_are_named(telling):
         fit(telling)
     words = str(refused.value)
     assert words.index("'copy' equals it") < words.index("'employees' × 'per_head' equals it")
-    assert "--drop copy --drop per_head, left_out=" in words, "both, and the predictor stays"
+    assert "leave out these columns: --drop copy --drop per_head (left_out= in Python)" in words
+    assert "--drop employees" not in words, "the predictor stays"
+    assert words.index("'copy' equals it") < words.index("per_head"), "the worst first"
+    assert "--protect" not in words
     assert "--keep copy --keep employees --keep per_head, keep=" in words
     assert not any(str(value) in words for value in telling["payroll"])
     fit(telling, left_out=["copy", "per_head"])

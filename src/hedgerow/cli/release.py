@@ -32,6 +32,7 @@ def synthesize(
 
       hedgerow synthesize --plan plan.yaml --out release
     """
+    from hedgerow.release.confidential import read_utility
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
@@ -45,6 +46,7 @@ def synthesize(
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
+    screen.utility(*read_utility(made.folder))
     screen.say(f"Check it: hedgerow verify {out}")
     screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
@@ -197,6 +199,7 @@ def inspect(
     Example: hedgerow inspect release
     """
     from hedgerow.release.certificate import LARGEST
+    from hedgerow.release.confidential import read_utility
     from hedgerow.release.folder import CONFIDENTIAL
     from hedgerow.release.verify import verify_release
     from hedgerow.release.verify.files import read_file
@@ -237,7 +240,9 @@ def inspect(
             )
         screen.say("", "Confidential: what was achieved on the data at hand")
         screen.facts(summary.items())
-        result["confidential"] = summary
+        rows, shapes = read_utility(folder)
+        screen.utility(rows, shapes)
+        result["confidential"] = summary | {"utility": rows}
     screen.result(result)
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))

@@ -23,6 +23,9 @@ from rich.text import Text
 from hedgerow.errors import CONTROLS, show_controls
 from hedgerow.progress import shown, watch
 
+CONFIDENTIAL = "Computed from the data: confidential, not for publication."
+_UTILITY = f"What copies keep. {CONFIDENTIAL}"
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -47,12 +50,30 @@ class Screen:
         """Rows of figures under their names."""
         if self.quiet or self.as_json or not rows:
             return
-        table = Table(title=_line(title), title_justify="left", header_style="")
+        self.say(title)  # above it, where it is not broken to the table's width
+        table = Table(header_style="")
         for name in rows[0]:
-            table.add_column(_line(name), justify="left" if isinstance(rows[0][name], str) else "right")
+            justify = "left" if isinstance(rows[0][name], str) else "right"
+            table.add_column(_line(name), justify=justify, overflow="fold")  # rather than cut
         for row in rows:
             table.add_row(*(_line(format_figure(value)) for value in row.values()))
         _out().print(table)
+
+    def utility(self, rows: Sequence[Mapping[str, Any]], shapes: Mapping[str, Any]) -> None:
+        """What copies keep: figures and, on a terminal, a sketch; logs are kept, and do not need one."""
+        self.table(_UTILITY, rows)
+        out = _out()
+        if self.quiet or self.as_json or not shapes or not out.is_terminal:
+            return
+        from hedgerow.report.sketch import BLOCKS, draw_shapes
+
+        try:
+            BLOCKS.encode(out.encoding)
+            blocks = True
+        except (LookupError, UnicodeError):
+            blocks = False
+        for line in draw_shapes(shapes, width=out.width, blocks=blocks):
+            out.print(_line(line), soft_wrap=True)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result for machines."""
@@ -118,7 +139,10 @@ def format_figure(value: Any) -> str:
     """A value in a table: numbers to four digits, nothing where there is none, and no minus before zero."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:z.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    rounded = float(f"{value:.4g}")
+    return f"{rounded:,.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:z.4g}"
 
 
 def _line(text: str, *, style: str = "") -> Text:

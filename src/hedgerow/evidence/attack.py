@@ -29,6 +29,7 @@ from hedgerow.mechanism.steps import Start
 from hedgerow.models.base import Parameters
 from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
@@ -60,15 +61,16 @@ class Attack:
 
     def __str__(self) -> str:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
+        copies = format_count(self.trials, "copy")
         return (
-            f"Membership attack (confidential): {self.trials} copies from each table{self.made}; empirical ε "
+            f"Membership attack (confidential): {copies} from each table{self.made}; empirical ε "
             f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence (this "
             f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
             "attack bounds ε from below."
         )
 
     def __repr__(self) -> str:
-        return f"Attack({self.trials} copies from each table, confidential)"
+        return f"Attack({format_count(self.trials, 'copy')} from each table, confidential)"
 
 
 def attack(

@@ -30,6 +30,7 @@ from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.settings import Settings
@@ -123,15 +124,22 @@ class Audit:
 
     def _lines(self) -> Iterator[str]:
         records, found, more = len(self.fixed), len(self.breaches), len(self.reverse_breaches)
-        yield f"hedgerow audit (confidential): {self.kind}\n"
+        # The first line has the verdict: whoever reads no further must not take a finding for a pass.
+        verdict = (
+            "a loss above the stated ε was found" if found or more else "no loss above the stated ε found"
+        )
+        yield f"hedgerow audit (confidential), {self.kind}: {verdict}\n"
         whose, beside = "of one copy:", ""
         if self.renyi_delta is not None:
             whose, beside = "of all copies:", f"  (and losses, at δ = {self.renyi_delta:g})"
         yield f"  stated ε {whose:27}{self.epsilon:.3f}{beside}"
-        yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({records} records)"
+        count = format_count(records, "record")
+        yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({count})"
         if self.largest_recomputed is not None:
-            loss = f"{self.largest_recomputed:.3f}  ({len(self.chosen)} records)"
-            yield f"  largest loss, weights recomputed:   {loss}"
+            count = format_count(len(self.chosen), "record")
+            yield f"  largest loss, weights recomputed:   {self.largest_recomputed:.3f}  ({count})"
+            if self.renyi_delta is None and not np.isnan(self.reverse).all():
+                yield f"  the same, at draws without them:    {np.nanmax(self.reverse):.3f}"
             if self.keys > 1:
                 yield f"  randomness of the calibration:      mixed, estimated from {self.keys} sets of it"
             yield ""
@@ -143,13 +151,12 @@ class Audit:
                 why += ": each takes a fit by Markov chain; ask for some with riskiest= or sample="
             yield f"  weights recomputed:                 {why}\n"
         if found:
-            yield f"Finding: the loss about {found} records exceeds the stated ε."
-        else:
-            yield "No loss above the stated ε was found."
+            yield f"Finding: the loss about {format_count(found, 'record')} exceeds the stated ε."
         if more:
             yield (
-                f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
-                "direction that no draw-based statement covers."
+                f"Finding: at draws of the posterior without the record, the loss about "
+                f"{format_count(more, 'record')} {'more ' * bool(found)}exceeds the stated ε. No draw-based "
+                "statement covers that direction."
             )
         yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
         if self.importance is None or self.recomputed_k is None:
@@ -335,12 +342,13 @@ class StatisticsAudit(Audit):
         return "exact, of noisy statistics"
 
     def _lines(self) -> Iterator[str]:
-        found = len(self.breaches)
-        yield f"hedgerow audit (confidential): {self.kind}\n"
+        found = format_count(len(self.breaches), "record")
+        verdict = "a loss above ε was found" if len(self.breaches) else "no loss above ε"
+        yield f"hedgerow audit (confidential), {self.kind}: {verdict}\n"
         yield f"  ε of the statistics, for any number of copies:  {self.epsilon:.3f}"
         yield f"  largest loss about a record at hand:            {self.largest_fixed:.3f}"
         yield f"  median loss:                                    {np.median(self.fixed):.3f}\n"
-        if found:
-            yield f"Finding: the loss about {found} records exceeds ε, which is a fault of hedgerow."
+        if len(self.breaches):
+            yield f"Finding: the loss about {found} exceeds ε, which is a fault of hedgerow."
         else:
             yield "Nothing to find: the noise keeps every loss at or below ε, whatever the table."

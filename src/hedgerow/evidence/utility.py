@@ -1,7 +1,15 @@
-"""What is lost: distances between the confidential outcome and its copies. Confidential."""
+"""What is lost: the confidential outcome beside its copies, in distances, a few statistics and shapes.
 
-from collections.abc import Sequence
+    >>> original, copy = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 5.0])
+    >>> tabulate({"copy": compare_copies(original, [copy])})[1]
+    {'': 'copy', 'ECDF max': 0.3333333333333333, 'median': 3.0, 'Q90': 4.6, 'mean': 3.0}
+
+Confidential: everything here is computed from the outcome and covered by no price.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +17,10 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
 
 QUANTILES = (0.1, 0.25, 0.75, 0.9, 0.99)
+SHOWN = {"ecdf_max": "ECDF max", "median": "median", "q90": "Q90", "mean": "mean"}
+_BINS = 60  # what fits beside a label in a terminal of 80 columns
+_LOOKED_AT = 100_000  # records are enough for a shape
+_WIDE = 30.0  # largest over smallest, or over typical, from which a linear axis shows nothing
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,71 @@ def compare_copies(
         "original": [truth.get(name, 0.0) for _ in by_copy for name in names],
         "synthetic": [value for row in by_copy.values() for value in row.values()],
     }
+
+
+def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+    """What `compare_copies` found, by label, as a small table for people.
+
+    First the original, then for each label the mean over its copies and, of several, the lowest and the
+    highest.
+    """
+    rows: list[dict[str, Any]] = []
+    for label, columns in utility.items():
+        values: dict[str, dict[str, list[float]]] = {}
+        cells = zip(*(columns[name] for name in ("copy", "statistic", "original", "synthetic")), strict=True)
+        for copy, statistic, truth, synthetic in cells:
+            one = values.setdefault(statistic, {"original": [truth], "pooled": [], "copies": []})
+            one["pooled" if copy == "pooled" else "copies"].append(synthetic)
+        shown = [(name, values[statistic]) for statistic, name in SHOWN.items()]
+        if not rows:
+            rows.append({"": "original"} | {name: one["original"][0] for name, one in shown})
+            rows[0][SHOWN["ecdf_max"]] = None  # the distance of the data to itself says nothing
+        rows.append({"": label} | {name: one["pooled"][0] for name, one in shown})
+        if len(shown[0][1]["copies"]) > 1:
+            rows.append({"": "  lowest"} | {name: min(one["copies"]) for name, one in shown})
+            rows.append({"": "  highest"} | {name: max(one["copies"]) for name, one in shown})
+    return rows
+
+
+def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -> dict[str, Any]:
+    """Columns lower, upper, original and one per label: the share of values in each bin, copies together.
+
+    A few different values have a bin each. The bins of positive values that span decades are equally wide on
+    a logarithmic scale, those of others with long tails on one that is linear about zero. What lies beyond
+    the outermost half percent of every group counts in the last bins.
+    """
+    groups = {"original": [original], **copies}
+    some = {label: np.concatenate([_some(each) for each in parts]) for label, parts in groups.items()}
+    edges = _find_edges(some)
+    shares = {}
+    for label, values in some.items():
+        places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        shares[label] = np.bincount(places, minlength=len(edges) - 1) / len(values)
+    return {"lower": edges[:-1], "upper": edges[1:], **shares}
+
+
+def _some(values: PerRecord) -> PerRecord:
+    return _column(values)[:: 1 + (len(values) - 1) // _LOOKED_AT]
+
+
+def _find_edges(groups: Mapping[str, PerRecord]) -> PerRecord:
+    """Where bins begin, and where the last ends."""
+    every = np.concatenate(list(groups.values()))
+    distinct = np.unique(every)
+    if len(distinct) <= _BINS // 2:
+        return np.append(distinct, np.nextafter(distinct[-1], np.inf))
+    low = min(float(np.quantile(values, 0.005, method="lower")) for values in groups.values())
+    high = max(float(np.quantile(values, 0.995, method="higher")) for values in groups.values())
+    typical = float(np.median(np.abs(every[every != 0])))
+    if distinct[0] > 0 and high > _WIDE * low:
+        return np.geomspace(low, high, _BINS + 1)
+    if max(-low, high) > _WIDE * typical:
+        near = typical / _WIDE
+        return near * np.sinh(np.linspace(np.arcsinh(low / near), np.arcsinh(high / near), _BINS + 1))
+    if (distinct == np.floor(distinct)).all():  # bins that hold equally many whole numbers
+        step = np.ceil((high - low + 1) / _BINS)
+        return np.arange(low, high + step + 1, step)
+    return np.linspace(low, high, _BINS + 1)
 
 
 def _column(values: PerRecord) -> PerRecord:

@@ -24,6 +24,7 @@ from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
 from hedgerow.randomness import Key
@@ -358,11 +359,16 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
-        below = int((design.values <= 0).sum())
-        if below:
+        zeros, negative = int((design.values == 0).sum()), int((design.values < 0).sum())
+        if zeros or negative:
+            found = [format_count(zeros, "zero")] if zeros else []
+            found += [format_count(negative, "negative value")] if negative else []
+            remedy = "family='student' or family='asinh', which take values of both signs"
+            if not negative:
+                remedy = "family='zero_lognormal', which has a spike at zero"
             raise DataError(
-                f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
-                "the lognormal family needs positive values. Use family='normal', or treat those rows apart."
+                f"Column '{design.outcome}' has {' and '.join(found)} in {design.records} rows; the "
+                f"lognormal family needs positive values. Use {remedy}."
             )
 
     def describes(self, values: PerRecord) -> Mask:

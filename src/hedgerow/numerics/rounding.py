@@ -13,6 +13,7 @@ def format_rounded_up(value: float, digits: int) -> str:
     return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"
 
 
-def format_copies(number: int) -> str:
-    """1 copy, 3 copies."""
-    return "1 copy" if number == 1 else f"{number} copies"
+def format_count(number: int, word: str) -> str:
+    """1 copy, 3 copies; 1 row, 3 rows."""
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"

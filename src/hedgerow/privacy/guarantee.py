@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.numerics.rounding import format_copies
+from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, write_plain, write_refusal
 from hedgerow.privacy.claims.caveats import write_caveat
@@ -219,4 +219,4 @@ class Release:
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
-        return f"Release({format_copies(len(self.tables))}, {self.guarantee.standard}, {target})"
+        return f"Release({format_count(len(self.tables), 'copy')}, {self.guarantee.standard}, {target})"

@@ -1,11 +1,14 @@
 """The confidential part of a release folder: what was achieved, in all and by record. None may leave."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from hedgerow.evidence.utility import tabulate
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
 from hedgerow.release.folder import CONFIDENTIAL, Draft
@@ -20,7 +23,8 @@ target does not cover. Keep it with the data, under the same rules.
 
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
-    frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
+    frames = {"utility": synth.utility(), "shapes": pa.table(synth.shape_columns())}
+    frames["draws"] = _draws_table(synth)
     if synth.settings.noisy is None:
         frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
     for name, frame in frames.items():
@@ -30,6 +34,19 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
     texts = {"summary.json": summary, "plan.yaml": prepared.plan.text(), "README.txt": _README}
     for name, content in texts.items():
         draft.write(CONFIDENTIAL, name, content)
+
+
+def read_utility(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What the copies of a release keep, as `evidence.utility.tabulate` and `bin_shapes` have it.
+
+    A release made before shapes were kept has none.
+    """
+    found = {}
+    for name in ("utility", "shapes"):
+        file = folder / CONFIDENTIAL / f"{name}.parquet"
+        found[name] = formats.read(file).frame.to_pydict() if file.exists() else {}
+    label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"
+    return tabulate({label: found["utility"]}), found["shapes"]
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
@@ -69,12 +86,18 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
 
 
 def _draws_table(synth: Synthesizer) -> pa.Table:
-    """The parameter draws, one column per coefficient."""
+    """The parameter draws, one column per coefficient: beta[Intercept], beta[log(employees)], sigma."""
     columns: dict[str, Any] = {}
+    named = synth._done().design.columns
     for name, values in synth._done().parameters.items():
         if np.ndim(values) == 1:
             columns[name] = np.asarray(values)
         else:
             flat = np.asarray(values).reshape(len(values), -1)
-            columns |= {f"{name}[{place}]": column for place, column in enumerate(flat.T)}
+            places: Sequence[object] = named
+            if flat.shape[1] < len(named):  # classes have levels instead
+                places = [one for one in named if one != "Intercept"]
+            if not name.endswith("beta") or len(places) != flat.shape[1]:
+                places = range(flat.shape[1])
+            columns |= {f"{name}[{place}]": column for place, column in zip(places, flat.T, strict=True)}
     return pa.table(columns)

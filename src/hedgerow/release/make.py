@@ -26,6 +26,7 @@ from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
 from hedgerow.models.families.family import Family
+from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
 from hedgerow.privacy.guarantee import Release
@@ -269,8 +270,8 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         _warn(f"Writing the copies: {note}")
     if prepared.dropped_rows:
         _warn(
-            f"{prepared.dropped_rows} rows without a value in a column of the formula were dropped. The "
-            "certificate says that which they are is assumed to be public."
+            f"Dropped: {format_count(prepared.dropped_rows, 'row')} without a value in a column of the "
+            "formula. The certificate says that which they are is assumed to be public."
         )
     if plan.seed is not None:
         _warn(

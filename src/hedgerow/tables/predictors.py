@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hedgerow.errors import DataError
 from hedgerow.tables.detach import detach
 from hedgerow.tables.files.source import Source
 from hedgerow.tables.formula import BARE, parse, quote, split
@@ -68,6 +69,13 @@ def settle_predictors(
     frame = nw.from_native(detach(table.select(names).native, ""), eager_only=True)
     settled, notes = Table(frame), []
     for name in names:
+        if name not in classes and isinstance(settled.frame[name].dtype, nw.Unknown):
+            cells = settled.frame[name].to_native()
+            kind = getattr(cells, "dtype", None) or cells.type
+            raise DataError(
+                f"Column '{name}' has the type {kind}, which is neither numbers, text nor dates. Convert it "
+                f"to one of these, or write C({quote(name)}), which makes each of its values a category."
+            )
         days = None if name in classes else _count_days(settled, name)
         if days is not None:
             fresh = nw.new_series(name, days, nw.Float64, backend=frame.implementation)

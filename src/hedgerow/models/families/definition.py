@@ -159,6 +159,10 @@ class PositiveNumbers(Numbers):
             )
         super().check_ends(low, high)
 
+    def remedy(self) -> str:
+        signs = " For negative values there are family='student' and family='asinh'."
+        return super().remedy() + signs
+
     def find_support(self) -> Support:
         low, high = self.ends
         return Support(max(low, 0.0), high, above=low <= 0, spike=self.spike)

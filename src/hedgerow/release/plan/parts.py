@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, is_dataclass
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    create_model,
+    model_validator,
+)
 
 from hedgerow.errors import FieldError
 from hedgerow.models.families import FAMILIES
@@ -37,6 +45,7 @@ from hedgerow.release.document import (
     Text,
     Whole,
     describe,
+    did_you_mean,
     needed,
     optional,
     refusal,
@@ -206,6 +215,17 @@ WEIGHTS, AnyWeights = _kinds(
     ),
     told={},
 )
+
+
+def _check_weights(given: Any) -> Any:
+    """Somebody who knows surveys takes the word for a column of theirs."""
+    if isinstance(given, str) and given not in WEIGHTS:
+        hint = did_you_mean(given, WEIGHTS) or f" {weights.NOT_OF_A_SURVEY}"
+        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {given!r}.{hint}")
+    return given
+
+
+AnyWeights = Annotated[AnyWeights, BeforeValidator(_check_weights)]
 for _model in (*RANGES.values(), *STANDARDS.values(), *WEIGHTS.values()):
     _model.model_rebuild()  # now that AnyRange and AnyWeights are there
 
