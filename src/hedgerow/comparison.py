@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hedgerow import cards
 from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.evidence.utility import bin_shapes, tabulate
@@ -105,6 +106,18 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.synthesizers)}; confidential)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: prices under every bound, and what copies keep; confidential."""
+        table = Table.of(self.table)
+        rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
+        shown = ["epsilon", *(bound.name for bound in LOCAL), "scale", "mean_alpha"]
+        prices = [{"": name} | {row["standard"]: row[name] for row in rows} for name in shown]
+        kept = [cards.table("What copies keep", self.shown_utility), cards.shapes(self.shape_columns)]
+        first = next(iter(self.synthesizers.values())).settings
+        facts = {"formula": first.formula, "family": first.model.name}
+        parts = [cards.table("ε of one copy", prices), *kept]
+        return cards.card("hedgerow comparison", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
 def compare(

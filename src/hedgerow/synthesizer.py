@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hedgerow import progress
+from hedgerow import cards, progress
 from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.copies import check_inside
@@ -236,6 +237,25 @@ class Synthesizer(Results):
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
         return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the settings; once fitted, marked as confidential, what was achieved.
+
+        What copies keep is there once they are made, by `sample()` or `utility()`: showing makes none.
+        """
+        asked = self.settings
+        target = "no target" if asked.epsilon is None else f"{asked.epsilon:g} over all copies"
+        facts: dict[str, object] = {"formula": asked.formula, "family": asked.model.name}
+        facts |= {"standard": asked.standard.label, "bound": asked.bound.name, "target ε": target}
+        facts |= {"copies": str(asked.copies), "state": "not fitted" if self._fitted is None else "fitted"}
+        if self._fitted is None:
+            return cards.card("hedgerow synthesizer", facts.items())
+        facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
+        parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
+        if "release" in vars(self._fitted):
+            rows = tabulate({self.copies_label: self.utility_columns()})
+            parts = [cards.table("What copies keep", rows), cards.shapes(self.shape_columns())]
+        return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
 def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:

@@ -18,8 +18,9 @@ from rich.console import Console
 
 import hedgerow as hr
 from hedgerow.cli import app, screen
-from hedgerow.cli.screen import Screen, format_figure
+from hedgerow.cli.screen import Screen
 from hedgerow.evidence.utility import bin_shapes, compare_copies, tabulate
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.release.ledger import Ledger
 from hedgerow.tables import files as formats
 

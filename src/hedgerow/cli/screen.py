@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.progress import shown, watch
 
 CONFIDENTIAL = "Computed from the data: confidential, not for publication."
@@ -133,16 +134,6 @@ def open_streams() -> None:
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             with suppress(OSError):  # a file that somebody turned into a pipe meanwhile
                 stream.reconfigure(errors="backslashreplace")
-
-
-def format_figure(value: Any) -> str:
-    """A value in a table: numbers to four digits, nothing where there is none, and no minus before zero."""
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if not isinstance(value, float):
-        return str(value)
-    rounded = float(f"{value:.4g}")
-    return f"{rounded:,.0f}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:z.4g}"
 
 
 def _line(text: str, *, style: str = "") -> Text:

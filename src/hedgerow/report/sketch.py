@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array
+from hedgerow.numerics.rounding import format_figure
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII = " .:|"
@@ -64,14 +65,8 @@ def _mark(lower: Array, repeat: int, room: int) -> str:
     """Values at the left ends of some columns, as many as fit."""
     line, step = "", max(1, len(lower) // 4)
     for place in range(0, len(lower), step):
-        word = f"|{format_short(float(lower[place]))}"
+        word = f"|{format_figure(float(lower[place]), 3)}"
         start = place * repeat
         if len(line) < start + (start == 0) and start + len(word) <= room:
             line = f"{line:{start}}{word}"
     return line
-
-
-def format_short(value: float) -> str:
-    """A number to three digits: 1,230,000 or 0.0123 or 1.23e+12, without a minus before zero."""
-    rounded = float(f"{value:z.3g}")
-    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e9 else f"{rounded:zg}"
