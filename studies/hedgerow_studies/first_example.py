@@ -26,7 +26,13 @@ def copies() -> tuple[Any, list[Any]]:
     """The payroll file, and its copies under ε = 1."""
     original = datasets.payroll()
     strict = Strict(limits=(1000, 1e9))
-    asked = {"family": "lognormal", "standard": strict, "epsilon": 1.0, "copies": COPIES, "seed": SEED}
+    asked: dict[str, Any] = {
+        "family": "lognormal",
+        "standard": strict,
+        "epsilon": 1.0,
+        "copies": COPIES,
+        "seed": SEED,
+    }
     with silence_advice():
         return original, Synthesizer("payroll ~ log(employees)", **asked).fit(original).sample().tables
 

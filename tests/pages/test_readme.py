@@ -22,6 +22,17 @@ def scripts() -> list[str]:
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
+def test_the_first_screen_has_a_picture_and_two_commands():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    screen = "\n".join(lines[:22])
+    assert "It is for\npeople who release data" in screen
+    assert re.findall("^make [a-z]+", screen, re.MULTILINE) == ["make demo", "make test"]
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', screen)
+    assert len(pictures) == 2, "light and dark"
+    assert all((ROOT / picture).exists() for picture in pictures)
+
+
 def test_first_ten_minutes(tmp_path):
     first, second = scripts()
     assert first.startswith("pip install .\n")

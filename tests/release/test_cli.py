@@ -49,6 +49,11 @@ def test_from_a_file_to_a_verified_release(hedgerow, table):
         assert named["original"][1] == median
         assert {"copies", "lowest", "highest"} <= set(named)
     assert "What copies keep" not in shown.out
+    Path("release/confidential/shapes.parquet").unlink()  # as in releases made before there was one
+    assert hedgerow("inspect", "release", "--confidential").out == confidential
+    Path("release/confidential/utility.parquet").unlink()
+    lacking = hedgerow("inspect", "release", "--confidential")
+    assert (lacking.code, "utility.parquet is not here" in lacking.text) == (3, True)
     Path("release/public/synthetic-copy-1.csv").write_text("x,z\n1,2\n")
     broken = hedgerow("verify", "release")
     assert (broken.code, "was changed" in broken.text) == (3, True)

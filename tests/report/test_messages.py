@@ -58,9 +58,9 @@ def test_months_and_intervals_are_told_what_to_become(small, kind):
 def test_one_is_singular():
     assert [format_count(n, "copy") for n in (1, 2)] == ["1 copy", "2 copies"]
     assert [format_count(n, "record") for n in (0, 1)] == ["0 records", "1 record"]
-    tried = Attack(claimed=1.0, estimate=0.1, lower=0.0, upper=1.0, confidence=0.95, trials=1)
+    tried = Attack(claimed=1.0, estimate=-1e-5, lower=0.0, upper=1.0, confidence=0.95, trials=1)
     assert repr(tried) == "Attack(1 copy from each table, confidential)"
-    assert "1 copy from each table" in str(tried)
+    assert "1 copy from each table; empirical ε 0.000, at least 0.000" in str(tried)
 
 
 def test_zeros_and_signs_are_told_their_families(small):

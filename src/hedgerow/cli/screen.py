@@ -54,8 +54,8 @@ class Screen:
         self.say(title)  # above it, where it is not broken to the table's width
         table = Table(header_style="")
         for name in rows[0]:
-            justify = "left" if isinstance(rows[0][name], str) else "right"
-            table.add_column(_line(name), justify=justify, overflow="fold")  # rather than cut
+            is_text = isinstance(rows[0][name], str)
+            table.add_column(_line(name), justify="left" if is_text else "right", overflow="fold")  # not cut
         for row in rows:
             table.add_row(*(_line(format_figure(value)) for value in row.values()))
         _out().print(table)

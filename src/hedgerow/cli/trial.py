@@ -170,7 +170,7 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
         also, unbounded = ("also, ", "without bound") if number else ("", "no ε is claimed")
         spend = unbounded if price is None else f"{price:g} for {copies}{rows}"
         facts |= {f"{also}relation": relation, f"{also}would spend": spend}
-        facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:g}"
+        facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:zg}"
         if balance is None or balance.remaining is None:
             facts[f"{also}budget"] = "none is set for this account"
         else:

@@ -64,8 +64,8 @@ class Attack:
         copies = format_count(self.trials, "copy")
         return (
             f"Membership attack (confidential): {copies} from each table{self.made}; empirical ε "
-            f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence (this "
-            f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
+            f"{self.estimate:z.3f}, at least {self.lower:z.3f} with {self.confidence:.0%} confidence (this "
+            f"test's own ratio at most {self.upper:z.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
             "attack bounds ε from below."
         )
 

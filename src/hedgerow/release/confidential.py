@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hedgerow.errors import ReleaseError
 from hedgerow.evidence.utility import tabulate
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
@@ -45,8 +46,13 @@ def read_utility(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     for name in ("utility", "shapes"):
         file = folder / CONFIDENTIAL / f"{name}.parquet"
         found[name] = formats.read(file).frame.to_pydict() if file.exists() else {}
-    label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"
-    return tabulate({label: found["utility"]}), found["shapes"]
+    try:
+        label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"  # one of them is all together
+        return tabulate({label: found["utility"]}), found["shapes"]
+    except (KeyError, IndexError, TypeError):
+        raise ReleaseError(
+            "The confidential utility.parquet is not here, or was changed. Pass the whole release folder."
+        ) from None
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What an owner looks at before deciding: `plots`, pictures of a fit; `sketch`, on a terminal. Confidential."""
+"""What an owner looks at: `plots`, pictures of a fit; `sketch`, one for a terminal. Confidential."""
