@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.models.families import model_named
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -17,9 +18,9 @@ STANDARDS = {
     "truncated": hr.RangeTruncated(RADIUS),
     "truncated-one": hr.RangeTruncated(RADIUS, public_weight="one"),
 }
-FAMILIES = ("lognormal", "normal")
+FAMILIES = {"lognormal": "lognormal", "normal": "normal", "asinh": hr.Family("asinh", scale=3.0)}
 every_standard = pytest.mark.parametrize("standard", STANDARDS.values(), ids=STANDARDS)
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 
 
 def fitted(data, family="lognormal", **settings):
@@ -28,9 +29,8 @@ def fitted(data, family="lognormal", **settings):
 
 
 def posterior(data, power, family="lognormal"):
-    model = {"lognormal": hr.Lognormal, "normal": hr.Normal}[family]()
     # The prior may use the spread of the public predictors, which deleting a row would move.
-    model = type(model)(prior=hr.Prior(coefficients={"z": (0.0, 50.0)}))
+    model = model_named(family, hr.Prior(coefficients={"z": (0.0, 50.0)}))
     table = Table.of(data)
     return model.posterior(designs.build("x ~ z", table), np.asarray(power, dtype=float))
 

@@ -6,12 +6,14 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.models.exact import _log_gamma_drop
+from hedgerow.models.exact import Asinh, _log_gamma_drop
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
 PRIOR = hr.Prior(residual=0.7, residual_df=3.0, intercept=(0.5, 4.0), coefficients={"z": (0.3, 2.0)})
+
+MODELS = (hr.Lognormal(prior=PRIOR), hr.Normal(prior=PRIOR), Asinh(prior=PRIOR, scale=0.7))
 
 
 def example(n=40, seed=0):
@@ -52,7 +54,7 @@ def log_evidence(model, design, power):
     )
 
 
-@pytest.mark.parametrize("model", [hr.Lognormal(prior=PRIOR), hr.Normal(prior=PRIOR)], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
 def test_posterior_is_the_textbook_one(model):
     design, power = example()
     found = model.posterior(design, power)
@@ -127,7 +129,7 @@ def test_predictions_follow_their_distribution():
     assert stats.kstest(residual, "norm").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("model", [hr.Lognormal(prior=PRIOR), hr.Normal(prior=PRIOR)], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
 @pytest.mark.parametrize("kept", [0.0, 0.6], ids=["withheld", "share kept"])
 def test_exact_loss_is_brute_force_refitting(model, kept):
     """log ξ(θ|x) − log ξ(θ|neighbour) from two evidences, for every record and draw."""

@@ -126,7 +126,7 @@ def advise(
     Parameters
     ----------
     formula, family
-        As the release will use them; the exact families, normal and lognormal.
+        As the release will use them; the exact families, normal, lognormal and asinh.
     public
         Predictors, with or without an outcome column.
     epsilon
@@ -166,8 +166,8 @@ def advise(
     model = model_named(family, prior)
     if not isinstance(model, Regression):
         raise SettingError(
-            f"advise simulates the exact families, normal and lognormal, not {model.name}. Try the one that "
-            "comes closest, or compare on made-up data with hr.compare."
+            f"advise simulates the exact families, normal, lognormal, asinh, not {model.name}. Try the one "
+            "that comes closest, or compare on made-up data with hr.compare."
         )
     chosen = _chosen(candidates, epsilon, box)
     key = Key.from_seed(seed).child("advise")

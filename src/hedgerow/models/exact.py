@@ -1,4 +1,4 @@
-"""Exact normal and lognormal regression (docs/maths.md, "Exact models").
+"""Exact normal, lognormal and asinh regression (docs/maths.md, "Exact models").
 
 The conjugate pseudo posterior with one power per record has a closed form; its draws are independent and
 exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
@@ -150,6 +150,15 @@ class Regression(StandIn):
     prior: Prior = field(default_factory=Prior)
     tables: ClassVar[int] = 6
 
+    def check(self, design: Design) -> None:
+        self.prior.moments(design)
+        huge = int((~self.describes(design.values)).sum())
+        if huge:
+            raise DataError(
+                f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
+                "Record it in larger units."
+            )
+
     def response(self, values: PerRecord) -> PerRecord:
         """The scale on which errors are normal: the table's own, unless a subclass has another."""
         return values
@@ -165,6 +174,10 @@ class Regression(StandIn):
     def outcome(self, response: PerRecord) -> PerRecord:
         """Back to the scale of the table."""
         return response
+
+    def apart(self, ratio: float) -> float:
+        """How far apart responses can be whose outcomes are at most so many times each other."""
+        return np.inf
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
@@ -337,15 +350,6 @@ class Normal(Regression):
 
     name: str = "normal"
 
-    def check(self, design: Design) -> None:
-        self.prior.moments(design)
-        huge = int((~self.describes(design.values)).sum())
-        if huge:
-            raise DataError(
-                f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
-                "Record it in larger units."
-            )
-
 
 @dataclass(frozen=True)
 class Lognormal(Regression):
@@ -363,7 +367,7 @@ class Lognormal(Regression):
         if zeros or negative:
             found = [format_count(zeros, "zero")] if zeros else []
             found += [format_count(negative, "negative value")] if negative else []
-            remedy = "family='student' or family='asinh', which take values of both signs"
+            remedy = "family='student' or family='asinh', for amounts of either sign"
             if not negative:
                 remedy = "family='zero_lognormal', which has a spike at zero"
             raise DataError(
@@ -383,10 +387,37 @@ class Lognormal(Regression):
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(np.exp(response), dtype=np.float64)
 
+    def apart(self, ratio: float) -> float:
+        return float(np.log(ratio))
+
     def _end(self, values: PerRecord) -> PerRecord:
         return np.asarray(
             np.log(np.maximum(values, 0.0), where=values > 0, out=np.full_like(values, -np.inf))
         )
+
+
+@dataclass(frozen=True)
+class Asinh(Regression):
+    """asinh(x / scale) = z'β + σ e: x itself where it is small beside a public scale, ± its log beyond."""
+
+    name: str = "asinh"
+    scale: float = field(kw_only=True)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(declared=f"scale {self.scale:.17g}")
+
+    def response(self, values: PerRecord) -> PerRecord:
+        return np.asarray(np.arcsinh(values / self.scale), dtype=np.float64)
+
+    def jacobian(self, design: Design) -> PerRecord:
+        return -np.log(np.hypot(self.scale, design.values))
+
+    def outcome(self, response: PerRecord) -> PerRecord:
+        return np.asarray(self.scale * np.sinh(response), dtype=np.float64)
+
+    def apart(self, ratio: float) -> float:
+        return float(np.log(ratio))  # asinh grows more slowly than the logarithm of |x|
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

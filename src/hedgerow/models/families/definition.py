@@ -170,6 +170,9 @@ class PositiveNumbers(Numbers):
     def fits(self, values: Array, design: Design) -> Mask:
         return super().fits(values, design) & (values > 0)
 
+    def remedy(self) -> str:
+        return f"{super().remedy()} Amounts of either sign: student, asinh."
+
 
 @dataclass(frozen=True, eq=False)
 class FamilyDefinition:
@@ -193,7 +196,8 @@ class FamilyDefinition:
     checks: Mapping[str, Callable[[str, Any], None]] = field(default_factory=dict)
     own_level: bool = False  # its locations or cut points stand in for the intercept
     uniform_level: bool = False  # ... and have a uniform prior, so that none can be given
-    exact: type[Regression] | None = None  # its closed form, which it has without settings
+    exact: type[Regression] | None = None  # its closed form
+    exact_options: tuple[str, ...] = ()  # settings that the closed form takes; with others there is none
 
 
 _DEFINITIONS: dict[str, FamilyDefinition] = {}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Sample
+from hedgerow.models.exact import Regression
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
-OPTIONS = ("lower", "upper", "spike", "components", "levels", "df")
+OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Family(Sampled):
         One of docs/families.md, for instance "gamma", "zero_lognormal" or "ordinal".
     prior
         A `Prior` on the scale of the regression; its intercept is meant at the predictors' means.
+    scale
+        The usual size of amounts that "student" and "asinh" are for, in the outcome's units.
     lower, upper
         Public ends of the support. The distribution is restricted to them; for "beta" they are its ends
         (0 and 1 by default), for "ordinal" the first and last class.
@@ -48,7 +51,7 @@ class Family(Sampled):
     levels
         The classes of "ordinal" in order, or the two of "bernoulli": public, not read from the data.
     df
-        Degrees of freedom of "log_student"; estimated unless given.
+        Degrees of freedom of "student" and "log_student"; estimated unless given.
     sampler
         "independent": independent draws by rejection, and those of nutpie's NUTS where the proposals do not
         pass the rule for them. "nutpie" or "numpyro": that NUTS in any case.
@@ -63,6 +66,7 @@ class Family(Sampled):
 
     name: str
     prior: Prior | None = None
+    scale: float | None = field(default=None, kw_only=True)
     lower: float | None = field(default=None, kw_only=True)
     upper: float | None = field(default=None, kw_only=True)
     spike: float | None = field(default=None, kw_only=True)
@@ -90,7 +94,7 @@ class Family(Sampled):
             raise SettingError(
                 f"Family '{self.name}' has no setting {', '.join(wrong)}; it takes {', '.join(allowed)}."
             )
-        if family.exact is not None and not spiked and not given:
+        if family.exact is not None and not family.exact_options and not spiked and not given:
             raise SettingError(
                 f"Family('{self.name}') is for a declared lower= or upper=. Without them it has a closed "
                 f"form: say family='{self.name}'."
@@ -109,6 +113,15 @@ class Family(Sampled):
     @property
     def domain(self) -> Domain:
         return self._domain
+
+    @property
+    def closed_form(self) -> Regression | None:
+        """The exact model that it amounts to, unless a setting or a sampler asks for more."""
+        family, given = self._definition, self.settings()
+        closed = self.name == family.name and set(given) <= set(family.exact_options)
+        if family.exact is None or not closed or self.sampler != "independent":
+            return None
+        return family.exact(prior=self._prior, **{name: float(value) for name, value in given.items()})
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""

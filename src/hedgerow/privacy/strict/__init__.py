@@ -108,7 +108,7 @@ class Strict(Bounded):
         if (self.box is None) == (self.limits is None):
             raise SettingError(
                 "Strict needs either limits or a box of parameters: Strict(limits=(1000, 1e9)) for the "
-                "normal and lognormal families."
+                "normal, lognormal and asinh families."
             )
         if self.box is not None:
             self._check_box(self.box)
@@ -210,7 +210,7 @@ class Strict(Bounded):
             )
         if not isinstance(model, Regression):
             raise SettingError(
-                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
+                f"Strict needs a model with a closed form (normal, lognormal, asinh), not {model.name}. For "
                 "others there is Censored(), which holds up to the sampler's error."
             )
         return Boxed(model, self.box, default_prior)
@@ -219,8 +219,8 @@ class Strict(Bounded):
         """Refuse a family without noisy statistics, and limits or sets that do not fit it."""
         if not isinstance(model, Regression):
             raise SettingError(
-                f"Strict(limits=…) needs the normal or the lognormal family, not {model.name}. For others "
-                "there is Censored(), which holds up to the sampler's error."
+                f"Strict(limits=…) needs the normal, lognormal or asinh family, not {model.name}. For "
+                "others there is Censored(), which holds up to the sampler's error."
             )
         if self.limits is not None:
             response_limits(model, self.limits)

@@ -75,7 +75,7 @@ def check_policy(known: Range) -> None:
     elif not isinstance(known, Brackets):
         raise SettingError(
             f"Strict: relation='range' needs public sets of values, and {name} makes none. Use Brackets, "
-            "Bounds on public columns, or Radius with the lognormal family."
+            "Bounds on public columns, or Radius with the lognormal or the asinh family."
         )
 
 
@@ -100,12 +100,13 @@ def widest_set(
     """
     low, high = response_limits(model, limits)
     if isinstance(known, Radius):
-        if not isinstance(model, Lognormal):
+        width = model.apart(known.b / known.a)
+        if not np.isfinite(width):
             raise SettingError(
-                f"Strict: Radius needs the lognormal family, on whose scale all its sets have one width; the "
-                f"{model.name} family needs classes: Brackets, or Bounds on public columns."
+                f"Strict: Radius needs the lognormal or the asinh family, on whose scale its sets have a "
+                f"known width; the {model.name} family needs classes: Brackets, or Bounds on public columns."
             )
-        return float(min(np.log(known.b / known.a), high - low))
+        return min(width, high - low)
     if isinstance(known, Brackets) and (known.column is None or table is None):
         edges = np.clip(np.array(known.edges), *limits)
         ends = model.response(np.unique([limits[0], *edges, limits[1]]))

@@ -280,12 +280,13 @@ class About:
 
 class _Family(Part):
     kind: Annotated[str, OneOf(FAMILIES)] = needed("the name of a family.")
+    scale: Finite = optional("usual size of amounts, of student and asinh", gt=0)
     lower: Finite = optional("public lower end of the support")
     upper: Finite = optional("public upper end of the support")
     spike: Finite = optional("where a zero_ family has its spike")
     components: Whole = optional("of a mixture", ge=2)
     levels: list[Number | Text] = optional("classes in order", min_length=2)
-    df: Finite = optional("degrees of freedom of log_student", gt=1)
+    df: Finite = optional("degrees of freedom of student and log_student", gt=1)
 
     def build(self) -> Family:
         settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
