@@ -43,6 +43,7 @@ from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+from hedgerow.threads import WORTH_SHARING, share_out
 
 _OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
 _HIGH_LEVERAGE = 0.9
@@ -126,13 +127,13 @@ class Finished(Confidential):
         """What may leave: typed copies and their guarantee, made once."""
         design, table = self.design, self.table
         name, domain = design.outcome, self.settings.domain
-        tables = [
-            table.drop(
-                self.left_out,
-                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
-            )
-            for values in self.predict()
-        ]
+        written_as = self.settings.written_as
+
+        def make_copy(values: PerRecord) -> Any:
+            typed = table.with_column(name, values, design.levels, domain.support, written_as)
+            return table.drop(self.left_out, typed)
+
+        tables = share_out(make_copy, self.predict(), worth=table.rows > WORTH_SHARING)
         guarantee = Guarantee.of(
             self.settings,
             self.statement,

@@ -10,6 +10,7 @@ Release(1 copy, ADP, ε = 8)
 import shlex
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -276,7 +277,7 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     if any(each.noisy is None for each in settings):
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
-    return design.replace_values(np.clip(design.values, -designs.LARGEST, designs.LARGEST))
+    return replace(design, values=np.clip(design.values, -designs.LARGEST, designs.LARGEST))
 
 
 def check_columns(

@@ -11,7 +11,7 @@ from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
 import hedgerow as hr
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.evidence.giveaways import find_giveaways
+from hedgerow.evidence.giveaways import _classes, _Levels, find_giveaways
 from hedgerow.tables.table import Table
 
 
@@ -273,3 +273,14 @@ def test_any_kind_of_column_can_be_looked_at():
             assert find_giveaways(Table.of(table), payroll, Table.of(table).columns) == []
         one = odd.with_columns(list=pl.Series(payroll.reshape(-1, 1).tolist()))
         assert [f.columns for f in find_giveaways(Table.of(one), payroll, one.columns)] == [("list",)]
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
+    cells = np.round(np.random.default_rng(digits).normal(size=5000), digits) + 0.0
+    levels, codes, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    found = _Levels(cells)
+    assert np.array_equal(found.counts, counts)
+    assert np.array_equal(found.codes, codes)
+    assert np.array_equal(found.classes, _classes(counts)[codes])
+    assert len(levels) <= 20 or set(np.bincount(found.classes) // 400) <= {0, 1, 2}

@@ -15,6 +15,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.threads import WORTH_SHARING, share_out
 
 QUANTILES = (0.1, 0.25, 0.75, 0.9, 0.99)
 SHOWN = {"ecdf_max": "ECDF max", "median": "median", "q90": "Q90", "mean": "mean"}
@@ -38,9 +39,8 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
     The paper's "average record-level difference" is, in its authors' code, the mean squared one.
     """
     first, second = np.sort(_column(original)), np.sort(_column(copy))
-    points = np.concatenate([first, second])
-    gap = np.searchsorted(first, points, side="right") / len(first)
-    gap -= np.searchsorted(second, points, side="right") / len(second)
+    gap = np.concatenate([_last_places(first), np.searchsorted(first, second, side="right")]) / len(first)
+    gap -= np.concatenate([np.searchsorted(second, first, side="right"), _last_places(second)]) / len(second)
     return EcdfDistance(
         maximum=float(np.abs(gap).max()),
         mean_absolute=float(np.abs(gap).mean()),
@@ -51,7 +51,8 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
 def statistics(values: PerRecord, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Mean, median and quantiles (type 7, as in R and NumPy)."""
     values = _column(values)
-    named = {f"q{round(100 * q, 6):g}": float(np.quantile(values, q)) for q in quantiles}
+    found = np.quantile(values, quantiles).tolist()
+    named = {f"q{round(100 * q, 6):g}": value for q, value in zip(quantiles, found, strict=True)}
     return {"mean": float(values.mean()), "median": float(np.median(values)), **named}
 
 
@@ -62,15 +63,18 @@ def compare_copies(
 
     The ECDF rows compare distributions, so their "original" is 0, the distance of the data to itself.
     """
-    truth, by_copy = statistics(original, quantiles), {}
-    for number, copy in enumerate(copies, 1):
+
+    def describe(copy: PerRecord) -> dict[str, float]:
         distance = ecdf_distance(original, copy)
-        by_copy[str(number)] = {
+        return {
             "ecdf_max": distance.maximum,
             "ecdf_mean_absolute": distance.mean_absolute,
             "ecdf_mean_squared": distance.mean_squared,
             **statistics(copy, quantiles),
         }
+
+    described = share_out(describe, copies, worth=len(original) > WORTH_SHARING)
+    truth, by_copy = statistics(original, quantiles), {str(k): row for k, row in enumerate(described, 1)}
     names = by_copy["1"]
     by_copy["pooled"] = {name: float(np.mean([row[name] for row in by_copy.values()])) for name in names}
     return {
@@ -144,6 +148,12 @@ def _find_edges(groups: Mapping[str, PerRecord]) -> PerRecord:
         step = np.ceil((high - low + 1) / _BINS)
         return np.arange(low, high + step + 1, step)
     return np.linspace(low, high, _BINS + 1)
+
+
+def _last_places(ordered: PerRecord) -> PerRecord:
+    """For each of the values, in order, how many are at most as large."""
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
 
 
 def _column(values: PerRecord) -> PerRecord:

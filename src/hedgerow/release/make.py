@@ -42,6 +42,8 @@ from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.tables import files as formats
+from hedgerow.tables.files import Format
+from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
 
@@ -147,14 +149,21 @@ def _write_public(
     earlier: int | None,
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
-    for number, table in enumerate(sample.tables, 1):
+    plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
+
+    def write(number: int) -> formats.Written:
         tell(f"writing copy {number} of {plan.settings.copies}")
-        file = formats.write(
-            prepared.copy_to_write(table), draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
+        return formats.write(
+            prepared.copy_to_write(sample.tables[number - 1]),
+            draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
             prepared.like, formulas=plan.outputs.formulas, label=_LABEL.format(release),
         )  # fmt: skip
-        copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
+
+    # The writers of other formats are Python, one line at a time.
+    by_arrow = prepared.like.format in (Format.CSV, Format.PARQUET, Format.ARROW)
+    worth = by_arrow and prepared.table.num_rows > WORTH_SHARING
+    files = share_out(write, range(1, len(sample.tables) + 1), worth=worth)
+    copies = [Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes) for file in files]
     tell("writing the certificate")
     not_covered = [write_caveat("C28")]
     if prepared.withheld:

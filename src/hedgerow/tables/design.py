@@ -120,7 +120,7 @@ def build(
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of)
     matrix, columns, spec = _encode(parsed, settled)
-    _check_rank(matrix, columns)
+    _check_matrix(matrix, columns)
     public = {}
     for name in also:
         codes, count = table.codes(name)
@@ -170,32 +170,34 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' has no terms. Use at least an intercept: x ~ 1."
         )
-    finite = np.isfinite(matrix)
-    bad = [name for place, name in enumerate(columns) if not finite[:, place].all()]
+    return matrix, columns, spec
+
+
+def _check_matrix(matrix: Matrix, columns: tuple[str, ...]) -> None:
+    """Refuse columns that are not finite, too large, constant, or made of others."""
+    records, width = matrix.shape
+    with np.errstate(invalid="ignore"):
+        low, high = matrix.min(axis=0), matrix.max(axis=0)  # NaN where a column has one
+    size = np.maximum(np.abs(low), np.abs(high))
+    bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
             "that is not positive. Correct the predictor or choose another transform."
         )
-    huge = [name for name, top in zip(columns, np.abs(matrix).max(axis=0), strict=True) if top > LARGEST]
+    huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
-    return matrix, columns, spec
-
-
-def _check_rank(matrix: Matrix, columns: tuple[str, ...]) -> None:
-    records, width = matrix.shape
     if records < width:
         raise DataError(
             f"{records} rows are fewer than the {width} coefficients of the formula. "
             "Give more rows or a shorter formula."
         )
-    size = np.abs(matrix).max(axis=0)
     intercept = {"Intercept", "1"} & set(columns)
-    for name, largest, span in zip(columns, size, np.ptp(matrix, axis=0), strict=True):
+    for name, largest, span in zip(columns, size, high - low, strict=True):
         if largest == 0 or (intercept and name not in intercept and span == 0):
             raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
-    factor = weighted_factor(matrix / size, np.zeros(records), np.ones(records))[:-1, :-1]
+    factor = weighted_factor(matrix / size, np.zeros(records))[:-1, :-1]
     independent = np.abs(np.diag(factor)) / np.linalg.norm(factor, axis=0)
     dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
     if dependent:

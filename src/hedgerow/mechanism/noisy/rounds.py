@@ -32,7 +32,7 @@ from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Releas
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key, Stream
-from hedgerow.threads import one_blas_thread
+from hedgerow.threads import one_blas_thread, share_out
 
 STEPS = 1 << 20  # W is at most this and at least half of it
 _NARROWEST = 1e-9  # of H: no window is smaller
@@ -134,16 +134,17 @@ def sum_outcome(
 ) -> tuple[list[int], int]:
     """ΣV_i r_i and Σr_i², exactly: 64 bits in blocks too short to overflow, any size beyond. Confidential."""
     W, blank = setup.sums.steps, setup.scales.blank
-    longest = int(np.abs(recipe.loadings).max(initial=1)) * W
+    longest = int(max(recipe.loadings.max(initial=1), -recipe.loadings.min(initial=-1))) * W
     rows = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
-    scores, squares = [0] * recipe.loadings.shape[1], 0
-    for first in range(0, recipe.records, rows):
+
+    def add(first: int) -> tuple[list[int], int]:
         block = slice(first, first + rows)
         r, known = steps_of(recipe, setup, response, present, block)
-        for column, total in enumerate(r @ recipe.loadings[block]):
-            scores[column] += int(total)
-        squares += int(r @ r) + blank * int(np.count_nonzero(~known))
-    return scores, squares
+        squares = int(r @ r) + blank * int(np.count_nonzero(~known))
+        return (r @ recipe.loadings[block]).tolist(), squares
+
+    scores, squares = zip(*share_out(add, range(0, recipe.records, rows)), strict=True)
+    return [sum(column) for column in zip(*scores, strict=True)], sum(squares)
 
 
 def steps_of(
