@@ -231,7 +231,7 @@ def _charged(ledger: Path) -> float:
 
 
 def _farthest(trouble: Trouble, frame: pd.DataFrame, out: Path) -> float:
-    """The largest ratio of a copy's quantile of |x| to the original's; that of zeros is to a tenth of usual."""
+    """The largest ratio of a copy's quantile of |x| to the original's; zeros count as a tenth of usual."""
     size = frame[trouble.outcome].abs().dropna()
     wanted = np.maximum(size.quantile(SHARES), size[size > 0].median() / FARTHEST)
     ratios = []
