@@ -46,7 +46,6 @@ def synthesize(
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
-    screen.utility(*read_utility(made.folder))
     screen.say(f"Check it: hedgerow verify {out}")
     screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
@@ -61,6 +60,7 @@ def synthesize(
             "certificate_sha256": certificate.digest,
         }
     )
+    screen.utility(*read_utility(made.folder))
 
 
 @with_screen
