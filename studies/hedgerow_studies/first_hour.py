@@ -87,7 +87,7 @@ def dummies(random: np.random.Generator) -> pd.DataFrame:
 def labelled(random: np.random.Generator) -> pd.DataFrame:
     """Sixteen regions as labelled codes, as Stata keeps them."""
     region = random.integers(1, 17, 1200)
-    labels = [f"region {code}" for code in range(1, 17)]
+    labels = pd.Index([f"region {code}" for code in range(1, 17)])
     level = random.normal(0, 0.4, 16)[region - 1]
     coded = pd.Categorical.from_codes(region - 1, labels)
     return pd.DataFrame({"wage": _pay(random, 1200, level), "region": coded})
@@ -106,7 +106,7 @@ def households(random: np.random.Generator) -> pd.DataFrame:
 def brackets(random: np.random.Generator) -> pd.DataFrame:
     """The income beside its own class, which gives most of it away."""
     age = random.integers(18, 80, 900)
-    income = _pay(random, 900, 0.01 * (age - 45))
+    income = _pay(random, 900, np.asarray(0.01 * (age - 45), dtype=np.float64))
     classes = np.searchsorted([10_000, 20_000, 40_000, 80_000], income)
     return pd.DataFrame({"income": income, "income_class": classes, "age": age})
 
@@ -130,7 +130,7 @@ def profits(random: np.random.Generator) -> pd.DataFrame:
 
 def unused(random: np.random.Generator) -> pd.DataFrame:
     """A category with levels that no row has."""
-    kinds = [f"kind {place}" for place in range(30)]
+    kinds = pd.Index([f"kind {place}" for place in range(30)])
     chosen = random.integers(0, 12, 900)
     level = random.normal(0, 0.3, 30)[chosen]
     return pd.DataFrame(
@@ -231,7 +231,10 @@ def _charged(ledger: Path) -> float:
 
 
 def _farthest(trouble: Trouble, frame: pd.DataFrame, out: Path) -> float:
-    """The largest ratio of a copy's quantile of |x| to the original's; zeros count as a tenth of usual."""
+    """The largest ratio of a copy's quantile of |x| to the original's.
+
+    The original's counts as at least a tenth of the median apart from zeros.
+    """
     size = frame[trouble.outcome].abs().dropna()
     wanted = np.maximum(size.quantile(SHARES), size[size > 0].median() / FARTHEST)
     ratios = []
