@@ -93,7 +93,7 @@ def test_the_source_distribution_has_what_a_stranger_needs(built):
         "tests/golden/test_wheel.py",
     } <= names  # fmt: skip
     assert not [
-        name for name in names if name.endswith((".pyc", ".sqlite", ".key")) or "/confidential" in name
+        name for name in names if name.endswith((".pyc", ".sqlite", ".key")) or "/confidential/" in name
     ]
 
 

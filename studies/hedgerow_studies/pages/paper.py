@@ -11,6 +11,8 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
+import hedgerow as hr
+
 DOCS = Path("docs")
 SHOWN = {
     "figures": (
@@ -256,6 +258,8 @@ The averaged standards' neighbour still uses x at power λ. With x withheld the 
 what Unweighted costs. The second set of figures shows this for every figure of ε, under the Lipschitz,
 oscillation and exact bounds; the exact loss has no closed form for a truncated range's own neighbour,
 nor under the authors' prior.
+
+*Measured with hedgerow {hr.__version__}.*
 """
 
 
