@@ -21,14 +21,13 @@ because of a value. Successive draws come from different chains.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
-from hedgerow.threads import WORTH_SHARING, one_blas_thread, share_out
+from hedgerow.threads import one_blas_thread
 
 _CELLS = 40
 _CHAINS = 32
@@ -104,15 +103,13 @@ class _Cells:
         steps = np.append(0.0, np.diff(fitted)) / max(fitted[-1] - fitted[0], 1e-300)
         measure = np.cumsum(steps + 1 / len(order)) / (2 + 1e-9)
         starts = np.flatnonzero(np.diff(np.floor(measure * min(_CELLS, 2 * len(order))))) + 1
-
-        def add(rows: NDArray[np.intp]) -> tuple[Array, ...]:
+        parts = []
+        for rows in np.split(order, starts):
             q, loading = matrix[rows] @ recipe.basis, recipe.loadings[rows] * LOADING_UNIT
             centre = q.mean(axis=0)
             away = q - centre
             sums = (np.array(len(rows)), loading.sum(0), loading.T @ q, loading.T @ loading, away.T @ away)
-            return centre, *(np.asarray(one / len(order)) for one in sums)
-
-        parts = share_out(add, np.split(order, starts), worth=len(order) > WORTH_SHARING)
+            parts.append((centre, *(one / len(order) for one in sums)))
         centres, *sums_by_cell = (np.array(each, dtype=np.float64) for each in zip(*parts, strict=True))
         share, loadings, slope, square, scatter = sums_by_cell
         return cls(share, centres, loadings, slope, square, scatter)
@@ -133,7 +130,7 @@ class _Statistics:
         prior = start(recipe)
         self.prior_mean, self.prior_precision = prior.line / unit, np.linalg.inv(prior.noisy / unit**2)
         self.lines = [coordinates(recipe, one.line) / unit for one in rounds]
-        reach = recipe.reach * LOADING_UNIT
+        reach = np.abs(recipe.loadings).sum(axis=0) * LOADING_UNIT
         observed, scale = [], []
         for one in rounds:
             # No noise in practice leads further than this from what sums can be; numbers stay numbers.

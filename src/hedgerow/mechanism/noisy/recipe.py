@@ -10,7 +10,6 @@ Everything after `Released` is post-processing: any number of copies costs the s
     ('laplace', 0.3, (200, 2))
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -28,7 +27,7 @@ from hedgerow.numerics.sums.varimax import rotate_sparse
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.privacy.strict import limits
 from hedgerow.privacy.strict.limits import Relation
-from hedgerow.threads import Made, one_blas_thread, share_out
+from hedgerow.threads import one_blas_thread
 
 LOADING_UNIT = 2.0**-16  # loadings are whole multiples of it
 NORMS: dict[Noise, int] = {"laplace": 1, "gaussian": 2}  # of loadings, by the noise they are priced with
@@ -76,26 +75,12 @@ class Recipe:
     @cached_property
     def bound(self) -> int:
         """C of the prices, a whole number: the largest Σ|V_ij| of a record, or ΣV_ij² for Gaussian noise."""
-
-        def largest(first: int) -> int:
+        largest = 1  # all-zero predictors have a price too
+        for first in range(0, self.records, ROWS):
             V = np.abs(self.loadings[first : first + ROWS])
             sizes = V.sum(axis=1) if self.noise == "laplace" else np.einsum("ij,ij->i", V, V)
-            return int(sizes.max(initial=0))
-
-        return max([1, *self.by_block(largest)])  # all-zero predictors have a price too
-
-    @cached_property
-    def reach(self) -> NDArray[np.int64]:
-        """Σ|V_ij| of all records: how far the scores can be moved by residuals of one unit (p,)."""
-
-        def add(first: int) -> NDArray[np.int64]:
-            return np.abs(self.loadings[first : first + ROWS]).sum(axis=0)
-
-        return np.sum(self.by_block(add), axis=0)
-
-    def by_block(self, make: Callable[[int], Made]) -> list[Made]:
-        """What is made of each block of `ROWS` records, given as its first; on all cores, in order."""
-        return share_out(make, range(0, self.records, ROWS))
+            largest = max(largest, int(sizes.max(initial=0)))
+        return largest
 
     @cached_property
     def weighted_gram(self) -> Array:
@@ -110,11 +95,10 @@ class Recipe:
     @cached_property
     def constant(self) -> Array:
         """Q'1/n: where constant lines lie among the coordinates of Q; of length 1 with an intercept."""
-
-        def add(first: int) -> Array:
-            return np.asarray((self.matrix[first : first + ROWS] @ self.basis).sum(axis=0))
-
-        return sum(self.by_block(add), start=np.zeros(len(self.basis))) / self.records
+        total = np.zeros(len(self.basis))
+        for first in range(0, self.records, ROWS):
+            total += (self.matrix[first : first + ROWS] @ self.basis).sum(axis=0)
+        return total / self.records
 
     def budget(self) -> tuple[Fraction, Fraction, Fraction]:
         """What round one, round two and the counts may cost: ε, or ρ of the rounds for Gaussian noise.
@@ -133,12 +117,11 @@ class Recipe:
         return first / rows**2, (rho - first) / rows**2, counts / rows
 
     def _crossed(self, *, squared: bool) -> Array:
-
-        def cross(first: int) -> Array:
+        total = np.zeros(self.basis.shape)
+        for first in range(0, self.records, ROWS):
             V = self.loadings[first : first + ROWS] * LOADING_UNIT
-            return np.asarray(V.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis))
-
-        return sum(self.by_block(cross), start=np.zeros(self.basis.shape)) / self.records
+            total += V.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis)
+        return total / self.records
 
 
 @dataclass(frozen=True, eq=False)
