@@ -132,9 +132,9 @@ def test_a_lone_record_has_an_infinite_price_under_a_vague_prior_and_a_finite_on
 
 
 def test_a_lone_record_a_large_delta_and_a_target_that_leaves_nothing_are_told():
+    vague = hr.Prior(slope=(0.0, 100.0))
+    asked = {"weights": 0.5 * np.ones(200), "bound": "renyi", "draws": 100}
     with pytest.warns(hr.HedgerowWarning, match="the only one of a category"):
-        vague = hr.Prior(slope=(0.0, 100.0))
-        asked = {"weights": 0.5 * np.ones(200), "bound": "renyi", "draws": 100}
         hr.Synthesizer("x ~ group", prior=vague, **asked).fit(rare(200, 4))
     table = hr.datasets.lognormal(n=200, seed=1)
     with pytest.warns(hr.HedgerowWarning, match="delta is not below 1/n"):
