@@ -36,9 +36,10 @@ def test_log_density_is_the_posteriors_own(small):
     posterior = synth.settings.model.posterior(fit.design, fit.power)
     draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
     mean, deviation = synth.settings.model.prior.moments(fit.design)
+    contrasts = synth.settings.model.prior.contrasts(fit.design)
     variance = draws.sigma**2
     prior = (
-        -np.sum((draws.beta - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
+        -np.sum((draws.beta @ contrasts.T - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
         - np.log(variance) * len(mean) / 2
         - (synth.settings.model.prior.shape + 1) * np.log(variance)
         - synth.settings.model.prior.rate / variance

@@ -26,8 +26,9 @@ def example(n=40, seed=0):
 def naive(model, design, power):
     """The textbook formulas, with explicit inverses."""
     y = model.response(design.values)
-    mean, deviation = model.prior.moments(design)
-    V0_inverse = np.diag(1 / deviation**2)
+    level, deviation = model.prior.moments(design)
+    C = model.prior.contrasts(design)
+    V0_inverse, mean = C.T @ np.diag(1 / deviation**2) @ C, np.linalg.solve(C, level)
     A = np.diag(power)
     Z = design.matrix
     precision = V0_inverse + Z.T @ A @ Z

@@ -279,7 +279,7 @@ def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_ne
         mean, deviation, contrasts, _, root = model._arrays(design)["beta"]
         assert (np.triu(root, 1) == 0).all()
         np.testing.assert_allclose(mean, 0)
-        np.testing.assert_allclose(deviation, [20, *10 / np.abs(table - table.mean()).max()[["z", "w"]]])
+        np.testing.assert_allclose(deviation, [20, *(1 / design.spread[1:])])
         spread = contrasts @ root  # of the level and the slopes where every coordinate has spread one
         means = design.matrix[:, 1:].mean(axis=0)
         densities = []
@@ -527,10 +527,9 @@ def test_a_predictor_of_the_name_intercept_is_none():
     model = hr.Family("ordinal", lower=1, upper=3)
     with pytest.raises(SettingError, match="needs a formula with an intercept"):
         model.check(design)
-    # Its prior is that of a slope: normal(0, 5) where it is farthest from its mean.
+    # Its prior is that of a slope: normal(0, 5) at its spread.
     mean, deviation = hr.Prior(slope=(0.0, 5.0)).moments(design)
-    reach = 7 - data["Intercept"].mean()
-    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / reach])
+    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / design.spread[0]])
 
 
 REFUSED = {

@@ -266,8 +266,10 @@ def _parameters(
             "default prior is too vague. Give parameters={...} as public guesses, a prior that says "
             "something, or a public stand-in with an outcome."
         )
+    prior = model.prior
     _, deviation = prior.moments(design)
-    widest = float(np.sqrt(np.square(design.matrix * deviation * prior.residual).sum(axis=1)).max())
+    about = design.matrix @ np.linalg.inv(prior.contrasts(design))
+    widest = float(np.sqrt(np.square(about * deviation * prior.residual).sum(axis=1)).max())
     if widest > _WIDEST * prior.residual or prior.residual_df < _FEWEST:
         raise SettingError(
             f"prior is too vague to simulate from: fitted values would scatter by {widest:.3g} with residual "

@@ -35,7 +35,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
         "sampling": "independent (default), or stratified: smoother copies; with --limits also projected.",
         "preset": "paper, or recommended: one weight planned beforehand, bound renyi, stratified.",
-        "prior": '"{residual: 1, slope: [0, 100]}".',
+        "prior": '"{residual: 1, slope: [0, 2]}".',
         "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",

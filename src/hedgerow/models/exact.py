@@ -18,7 +18,7 @@ from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample
 from hedgerow.models.correctable import StandIn
-from hedgerow.models.prior import Prior
+from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
@@ -150,6 +150,9 @@ class Regression(StandIn):
     prior: Prior = field(default_factory=Prior)
     tables: ClassVar[int] = 6
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", self.prior.over(DEFAULT, self.prior.residual))
+
     def check(self, design: Design) -> None:
         self.prior.moments(design)
         huge = int((~self.describes(design.values)).sum())
@@ -188,7 +191,7 @@ class Regression(StandIn):
         width = len(mean)
         # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
-        start[np.arange(width), np.arange(width)] = 1 / deviation
+        start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
         return weighted_factor(design.matrix, self.response(design.values), power, start=start)
 

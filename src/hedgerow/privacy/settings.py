@@ -19,7 +19,7 @@ from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import model_named
-from hedgerow.models.prior import Prior
+from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.presets import preset_settings
@@ -190,7 +190,10 @@ class Settings(Terms):
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),
             "prior": (
-                any(one not in (None, Prior()) for one in (self.prior, getattr(self.family, "prior", None))),
+                any(
+                    one not in (None, Prior(), DEFAULT)
+                    for one in (self.prior, getattr(self.family, "prior", None))
+                ),
                 "its prior follows from the limits",
             ),
             "known": (self.known != "exact", "no λ is computed"),

@@ -26,6 +26,7 @@ from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
 from hedgerow.models.families.family import Family
+from hedgerow.models.prior import Prior
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
@@ -51,6 +52,7 @@ _BY_DEFINITION = "The method passes them through, and its neighbours share them.
 _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
 _NOTHING_DONE = "Nothing was written or spent."
+_DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
@@ -245,6 +247,10 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     if isinstance(standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
         pairs += [(what, standard.reason or _NO_REASON)]
+    model = plan.settings.model
+    prior = model.full_prior if isinstance(model, Family) else getattr(model, "prior", None)
+    if isinstance(prior, Prior) and plan.settings.noisy is None:
+        pairs += [(f"the prior: {prior.describe()}", _DECLARED if plan.settings.prior else _DEFAULT_PRIOR)]
     if isinstance(family, Family) and family.settings():
         declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
         pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]

@@ -64,14 +64,18 @@ class Design:
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
         other = replace(self, values=values)
-        vars(other)["reach"] = self.reach
+        vars(other)["spread"] = self.spread
         return other
 
     @cached_property
-    def reach(self) -> NDArray[np.float64]:
-        """How far each column of the matrix goes from its own mean; from 0, if it is constant."""
-        centred = (np.abs(column - column.mean()).max() or np.abs(column).max() for column in self.matrix.T)
-        return np.array(list(centred))
+    def spread(self) -> NDArray[np.float64]:
+        """How far from its mean each column of the matrix has the variance that few records carry.
+
+        √(m₄/m₂ − 3m₂), with m₂ and m₄ the central moments, and at least √(m₂/2): about 1 for a rare dummy,
+        0.4 for an even one, 0.7 standard deviations for a normal column, nearly all of its reach for a long
+        tail. Its size, if a column is constant.
+        """
+        return np.array([_find_spread(column) for column in self.matrix.T])
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
@@ -130,6 +134,16 @@ def build(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes),
     )  # fmt: skip
+
+
+def _find_spread(column: PerRecord) -> float:
+    away = column - column.mean()
+    reach = float(np.abs(away).max())
+    if reach == 0:
+        return float(np.abs(column).max())
+    square = (away / reach) ** 2  # of numbers up to 1, so that nothing overflows
+    second, fourth = float(np.mean(square)), float(np.mean(square**2))
+    return reach * float(np.sqrt(max(fourth / second - 3 * second, second / 2)))
 
 
 def check_sigma(design: Design, where: str) -> None:

@@ -34,5 +34,5 @@ def model_named(family: str | Model, prior: Prior | None) -> Model:
     if prior is not None and not isinstance(prior, Prior):
         raise SettingError(f"prior must be a Prior, got {type(prior).__name__}.")
     if exact is not None and not find_definition(family).exact_options and not family.startswith("zero_"):
-        return exact(prior=prior if prior is not None else Prior())
+        return exact(prior=prior or Prior())
     return Family(family, prior)

@@ -19,7 +19,7 @@ _TERMS = 256  # probabilities summed one by one where a difference of distributi
 _LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
 _MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
-_PRIOR = Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0))
+_PRIOR = Prior(intercept=(0.0, 10.0), slope=(0.0, 1.0))
 
 
 @dataclass(frozen=True)

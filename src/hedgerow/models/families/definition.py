@@ -23,8 +23,8 @@ from hedgerow.tables.values import Support
 if TYPE_CHECKING:
     from hedgerow.models.families.program import FamilyProgram
 
-LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
-LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
+LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 1.0))
+LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 2.0))
 SPIKE = LOGITS  # of the share of values at the spike
 SPIKED = "zero_"
 

@@ -81,7 +81,7 @@ class Family(Sampled):
         family = self._definition
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise SettingError(f"prior must be a Prior, got {type(self.prior).__name__}.")
-        if family.uniform_level and self.prior is not None and tuple(self.prior.intercept) != (0.0, 1000.0):
+        if family.uniform_level and self.prior is not None and self.prior.intercept is not None:
             raise SettingError(
                 f"Family '{self.name}' has shares of its classes in place of an intercept, all alike likely "
                 "beforehand. Leave intercept= out of its prior."
@@ -121,7 +121,7 @@ class Family(Sampled):
         closed = self.name == family.name and set(given) <= set(family.exact_options)
         if family.exact is None or not closed or self.sampler != "independent":
             return None
-        return family.exact(prior=self._prior, **{name: float(value) for name, value in given.items()})
+        return family.exact(prior=self.full_prior, **{name: float(value) for name, value in given.items()})
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
@@ -134,7 +134,7 @@ class Family(Sampled):
                 f"The {self.name} family has a level of its own and needs a formula with an intercept. Leave "
                 "out the '0 +' or '- 1'."
             )
-        self._prior.moments(_centre_predictors(design) if own_level else design)
+        self.full_prior.moments(_centre_predictors(design) if own_level else design)
         self._domain.check_values(design)
 
     def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
@@ -157,8 +157,10 @@ class Family(Sampled):
         return find_definition(self.name)
 
     @property
-    def _prior(self) -> Prior:
-        return self._definition.prior if self.prior is None else self.prior
+    def full_prior(self) -> Prior:
+        """What was given, and the family's default where nothing was."""
+        default = self._definition.prior
+        return default if self.prior is None else self.prior.over(default)
 
     def _traced(self, design: Design) -> "Traced":
         try:
@@ -169,8 +171,8 @@ class Family(Sampled):
                 f"family='{self.name}' needs '{missing.name}', which is not installed. Install "
                 "hedgerow[programs]."
             ) from None
-        prior, public = self._prior, (self._definition, self._domain, self._domain.places(design))
-        program = FamilyProgram(*public, prior.intercept, prior.residual, prior.residual_df)
+        prior, public = self.full_prior, (self._definition, self._domain, self._domain.places(design))
+        program = FamilyProgram(*public, prior.pair("intercept"), prior.residual, prior.residual_df)
         shapes = tuple(
             (name, tuple(one.shape for one in value) if isinstance(value, tuple) else value.shape)
             for name, value in self._arrays(design).items()
@@ -183,7 +185,7 @@ class Family(Sampled):
         regressed = _centre_predictors(design) if self._definition.own_level else design
         arrays: dict[str, Any] = {"X": regressed.matrix}
         if regressed.columns:
-            arrays["beta"] = coefficient_arrays(self._prior, regressed)
+            arrays["beta"] = coefficient_arrays(self.full_prior, regressed)
         if self._domain.spiked:
             arrays |= {"W": design.matrix, "spike": coefficient_arrays(SPIKE, design)}
         return arrays

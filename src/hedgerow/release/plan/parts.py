@@ -297,8 +297,8 @@ class _Prior(Part):
     makes = Prior
     residual: Number = optional("guess at the residual standard deviation", gt=0)
     residual_df: Number = optional("how many records that guess is worth", gt=0)
-    intercept: Pair = optional("mean and standard deviation")
-    slope: Pair = optional("mean and standard deviation of what a predictor adds at its farthest")
+    intercept: Pair = optional("mean and standard deviation at the predictors' means")
+    slope: Pair = optional("mean and standard deviation of what a predictor adds at its spread")
     coefficients: dict[str, Pair] = optional("mean and standard deviation by design column")
 
 
