@@ -31,7 +31,8 @@ def built(data):
 def test_a_declared_scale_alone_is_a_closed_form():
     """With an end, a spike or another sampler asked for there is none."""
     prior = hr.Prior(residual=0.5)
-    assert model_named(ASINH, prior) == Asinh(prior=prior, scale=2000.0)
+    own = hr.Prior(residual=0.5, intercept=(0.0, 2.5), slope=(0.0, 0.5))  # the default, in residuals
+    assert model_named(ASINH, prior) == Asinh(prior=own, scale=2000.0)
     assert isinstance(hr.Synthesizer("x ~ z", ASINH).settings.model, Asinh)
     for other in ({"upper": 1e6}, {"sampler": "nutpie"}):
         assert isinstance(model_named(hr.Family("asinh", scale=2000, **other), None), hr.Family)
