@@ -44,6 +44,67 @@ def test_copies_follow_from_the_released_statistics_alone():
     assert synth.intervals().equals(other.intervals())
 
 
+@pytest.fixture(scope="module")
+def spiked():
+    """Zeros more often where z is small, and a fit under which whether a value is zero is protected."""
+    data = hr.datasets.lognormal(n=2000, seed=2)
+    zero = np.random.default_rng(1).uniform(size=2000) < 1 / (1 + np.exp(data["z"] - 1))
+    data = data.assign(x=np.where(zero, 0.0, data["x"]))
+    return data, fit(data, family="zero_lognormal", copies=2)
+
+
+def test_zeros_are_kept_as_a_spike(spiked):
+    data, synth = spiked
+    low = data["z"] < 2
+    for copy in synth.sample().tables:
+        for rows in (low, ~low):
+            share = [(table.loc[rows, "x"] == 0).mean() for table in (data, copy)]
+            assert share[0] == pytest.approx(share[1], abs=4.5 * np.sqrt(2 * 0.25 / rows.sum()))
+        assert copy["x"].dtype == np.float64
+        assert (copy["x"][copy["x"] != 0] >= LIMITS[0]).all()
+    found = synth.intervals(level=0.6827).set_index("parameter")
+    assert found.index.tolist() == ["Intercept", "z", "sigma", "spike Intercept", "spike z"]
+    error = (found["upper"] - found["lower"]) / 2
+    assert (np.abs(found["estimate"] - [1.0, 1.0, 1.0, 1.0, -1.0]) < 4.5 * error).all()
+    assert (error < 0.2).all()
+    assert "values lie between 0.01 and 1000, or at 0; others" in synth.sample().guarantee.known
+    audit = synth.audit()
+    assert 0.9 < audit.largest_fixed <= 1.0 + 1e-9
+    assert synth.clipped_ < 0.01  # of which zeros are none
+
+
+def test_which_values_are_zero_enters_by_the_statistics_alone(spiked):
+    """Another outcome, without a zero, and the same statistics: the same copies and intervals."""
+    data, synth = spiked
+    other = fit(data.assign(x=1.0), family="zero_lognormal", copies=2)
+    object.__setattr__(other._fitted, "released", synth._fitted.released)
+    for one, two in zip(synth.sample().tables, other.sample().tables, strict=True):
+        assert one["x"].tolist() == two["x"].tolist()
+    assert synth.intervals().equals(other.intervals())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [None, 3])
+@pytest.mark.parametrize("relation", ["withheld", "replaced"])
+def test_an_attack_on_a_spike(relation, record):
+    data = hr.datasets.lognormal(n=20, seed=2)
+    data.loc[[3, 5, 8], "x"] = 0.0
+    found = fit(data, epsilon=3.0, relation=relation, family="zero_lognormal").attack(record, trials=200)
+    assert not found.breach
+    assert found.lower > 0.2
+
+
+def test_what_a_spike_does_not_go_with():
+    for more, message in (
+        ({"relation": "range", "range": hr.Radius(0.4, 1.8)}, "leave open which values"),
+        ({"sampling": "projected"}, "an amount of every record"),
+        ({"family": hr.Family("zero_lognormal", upper=5.0)}, "without lower and upper"),
+        ({"family": "zero_gamma"}, "zero_normal or zero_lognormal"),
+    ):
+        with pytest.raises(hr.HedgerowError, match=message):
+            fit(**{"family": "zero_lognormal"} | more)
+
+
 def test_what_only_weights_have_says_so():
     synth = fit()
     for name in ("risk_", "alpha_", "power_", "records_", "lipschitz_epsilon_", "scale_", "flagged_"):

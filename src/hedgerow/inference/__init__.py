@@ -1,1 +1,3 @@
-"""What a receiver may conclude from released draws and copies: `intervals`. Post-processing, all of it."""
+"""What a receiver may conclude from released draws and copies: `intervals`, and
+`statistics` from what noisy statistics a release has. Post-processing, all of it.
+"""

@@ -25,6 +25,7 @@ from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
@@ -187,9 +188,17 @@ class Settings(Terms):
                 "sampling='projected' would move copies out of their classes, and inside=True keeps them "
                 "there. Use 'independent' or 'stratified'."
             )
+        if spike_of(model) is not None and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' needs an amount of every record, and copies of the "
+                f"{model.name} family have some at its spike. Use 'independent' or 'stratified'."
+            )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),
-            "prior": (getattr(model, "prior", None) != Prior(), "its prior follows from the limits"),
+            "prior": (
+                getattr(model, "prior", None) not in (None, Prior()),
+                "its prior follows from the limits",
+            ),
             "known": (self.known != "exact", "no λ is computed"),
         }
         for name, (given, why) in unused.items():

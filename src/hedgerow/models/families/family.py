@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Sample
+from hedgerow.models.exact import Regression
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
@@ -113,6 +114,16 @@ class Family(Sampled):
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+
+    @property
+    def spike_at(self) -> float | None:
+        """Where a `zero_` family has its point mass; None for others."""
+        return self._domain.spike
+
+    @property
+    def closed_form(self) -> type[Regression] | None:
+        """The exact model of its values apart from a spike, if there is one."""
+        return self._definition.exact
 
     def check(self, design: Design) -> None:
         own_level = self._definition.own_level
