@@ -84,12 +84,14 @@ def test_which_values_are_zero_enters_by_the_statistics_alone(spiked):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("record", [None, 3])
+@pytest.mark.parametrize("value", [0.0, 900.0])
 @pytest.mark.parametrize("relation", ["withheld", "replaced"])
-def test_an_attack_on_a_spike(relation, record):
+def test_an_attack_on_a_spike(relation, value):
+    """On a zero, and on the farthest amount, which is taken if no record is named."""
     data = hr.datasets.lognormal(n=20, seed=2)
-    data.loc[[3, 5, 8], "x"] = 0.0
-    found = fit(data, epsilon=3.0, relation=relation, family="zero_lognormal").attack(record, trials=200)
+    data.loc[[3, 5, 8], "x"] = [value, 0.0, 0.0]
+    synth = fit(data, epsilon=3.0, relation=relation, family="zero_lognormal")
+    found = synth.attack(None if value else 3, trials=200)
     assert not found.breach
     assert found.lower > 0.2
 
@@ -186,6 +188,23 @@ def test_ways_of_sampling(sampling):
     said = " ".join(synth.sample().guarantee.processing())
     assert ("stratified" in said, "projected" in said) == (sampling == "stratified", sampling == "projected")
     assert len(copy) == 400
+
+
+def test_draws_go_to_arviz_and_outcomes_do_not():
+    synth = fit()
+    posterior = synth.to_arviz().posterior
+    assert posterior["beta"].shape == (32, 6, 2)  # of 200 draws those that all chains have
+    assert posterior["sigma"].values[:, 0].tolist() == synth._fitted.parameters["sigma"][:32].tolist()
+    with pytest.raises(hr.HedgerowError, match="reads every outcome again"):
+        synth.to_arviz(log_likelihood=True)
+
+
+def test_several_rows_of_a_person_are_protected_together():
+    data, strict = hr.datasets.lognormal(n=400, seed=2), hr.Strict(limits=LIMITS)
+    synth = hr.Synthesizer("x ~ z", standard=strict, epsilon=1.0, seed=1, rows_per_unit=3).fit(data)
+    assert sum(each["row_price"] for each in synth.statistics_["rounds"]) == pytest.approx(1 / 3, rel=1e-4)
+    with pytest.raises(hr.HedgerowError, match="only Strict"):
+        hr.Synthesizer("x ~ z", epsilon=1.0, rows_per_unit=3)
 
 
 def test_a_strict_row_beside_the_others():

@@ -19,6 +19,7 @@ from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.copies import predict_copies, released_draws, uniforms
 from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.fit import to_inference_data
 from hedgerow.mechanism.noisy.copies import draw_zeros
 from hedgerow.mechanism.noisy.copies import predict as predict_copy
 from hedgerow.mechanism.noisy.margin import fit_tilt
@@ -357,7 +358,8 @@ class Noised(Finished):
 
     @property
     def health(self) -> Health:
-        return Health("given noisy statistics", independent=False, effective_draws=self.drawn.effective)
+        drawn = self.drawn
+        return Health("given noisy statistics", False, effective_draws=drawn.effective, chains=drawn.chains)
 
     @property
     def clipped(self) -> float:
@@ -372,7 +374,7 @@ class Noised(Finished):
 
     def predict(self) -> list[PerRecord]:
         model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
-        copies, number = [], self.settings.copies
+        copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
         classes, blank = classes_within(self.settings, self.table), self.design.blank()
         places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
         for copy, place in enumerate(places):
@@ -387,16 +389,25 @@ class Noised(Finished):
                 self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
             )
             values = response if model is None else model.outcome(response)
-            if "spike_beta" in self.parameters:
-                told = {"sampling": self.settings.sampling, "key": key.child(copy).child("spike")}
-                zeros = draw_zeros(self.released.recipe, self.parameters["spike_beta"][place], **told)
-                values = np.where(zeros, spike_of(self.settings.model), values)
+            if spike is not None:
+                chances, own = self.parameters["spike_beta"][place], key.child(copy).child("spike")
+                zeros = draw_zeros(self.released.recipe, chances, sampling=self.settings.sampling, key=own)
+                values = np.where(zeros, spike, values)
             copies.append(values)
         return copies
 
     def intervals(self, level: float) -> dict[str, Any]:
         """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
         return summarize(self.parameters, list(self.design.columns), level)
+
+    def to_arviz(self, *, log_likelihood: bool) -> Any:
+        """The draws by chain."""
+        if log_likelihood:
+            raise SettingError(
+                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
+                "have none. Leave it out."
+            )
+        return to_inference_data({"posterior": self.parameters}, self.health.chains)
 
     def statistics(self) -> dict[str, Any]:
         """What was released, in plain numbers: sums with the scales of their noise, round by round."""
@@ -417,7 +428,7 @@ class Noised(Finished):
     def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
         """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
         (response, present), recipe = self.outcomes, self.released.recipe
-        chosen = record
+        chosen = 0 if record is None else record
         if record is None:  # the value farthest from the others, of those that are amounts
             amounts = response[~np.isnan(response)]
             away = np.abs(response - np.median(amounts)) if amounts.size else response

@@ -127,7 +127,7 @@ def expected_errors(
                 "ecdf_max": found.ecdf,
                 "plain_ecdf_max": found.plain_ecdf,
             }
-            | ({} if found.zeros is None else {"zeros": found.zeros, "plain_zeros": found.plain_zeros})
+            | ({"zeros": found.zeros, "plain_zeros": found.plain_zeros} if recipe.spiked else {})
         )
     return {name: [row[name] for row in rows] for name in rows[0]}
 

@@ -1,3 +1,3 @@
-"""What a receiver may conclude from released draws and copies: `intervals`, and
-`statistics` from what noisy statistics a release has. Post-processing, all of it.
+"""What a receiver may conclude: `intervals` from released draws, `statistics` from noisy statistics that were
+published with copies, `classes` from public classes alone. Post-processing, all of it.
 """

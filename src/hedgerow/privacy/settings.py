@@ -129,6 +129,11 @@ class Settings(Terms):
         standard = self.standard
         if isinstance(standard, Bounded):
             object.__setattr__(self, "bound", standard.bound)
+            if standard.inside and self.epsilon == 0:
+                raise SettingError(
+                    "epsilon = 0 leaves nothing for the outcome: hr.copies_from_classes makes copies from "
+                    "public classes alone, without reading it. Or give a positive epsilon."
+                )
         super().__post_init__()
         if not isinstance(standard, Standard):
             raise SettingError(

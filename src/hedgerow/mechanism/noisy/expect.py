@@ -44,8 +44,8 @@ class Expected:
     plain_ecdf: float
     sigma: float  # of the stand-ins
     simulations: int
-    zeros: float | None = None  # of the chances of the spike; None without one
-    plain_zeros: float | None = None
+    zeros: float = np.nan  # of the chances of the spike, if there is one
+    plain_zeros: float = np.nan
 
 
 def expected_errors(
@@ -97,7 +97,7 @@ def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tup
 
     zeros: tuple[float, ...] = ()
     if released.spike is not None:  # without privacy: the same sum, and next to no noise
-        exact = np.isnan(outcome) @ recipe.loadings * LOADING_UNIT
+        exact = np.asarray(np.isnan(outcome) @ recipe.loadings * LOADING_UNIT, dtype=np.float64)
         plain_spike = Spike(exact, 1e-6 * released.spike.scale)
         for spike, values in ((released.spike, copy), (plain_spike, plain_copy)):
             chances, drawn_chances = draw_chances(recipe, spike, key.child("spike"))

@@ -48,6 +48,7 @@ class PosteriorDraws:
     parameters: dict[str, Array]  # beta (draws, p), sigma (draws,); with a spike its spike_beta (draws, p)
     effective: float  # independent draws they are worth: the least over the coefficients and log σ
     acceptance: tuple[float, float]  # of the joint step and of the walk
+    chains: int = _CHAINS  # of which successive draws come in turn
 
 
 @one_blas_thread()
@@ -73,8 +74,8 @@ def draw_posterior(released: Released, *, draws: int, key: Key) -> PosteriorDraw
         "sigma": np.exp(theta[:, -1]) * released.recipe.half_width,
     }
     if released.spike is not None:
-        told = {"draws": draws, "key": key.child("spike")}
-        parameters["spike_beta"] = draw_spike(released.recipe, released.spike, **told)
+        own = key.child("spike")
+        parameters["spike_beta"] = draw_spike(released.recipe, released.spike, draws=draws, key=own)
     return PosteriorDraws(parameters, min(effective, float(draws)), chains.acceptance)
 
 

@@ -19,7 +19,7 @@ from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict import Margin, Strict
 from hedgerow.privacy.strict.limits import amounts_of, public_sets, response_limits, spike_of, widest_set
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -73,6 +73,21 @@ def margin_left_out(settings: Settings, records: int) -> str:
     return (
         f"There is no margin, and its share of ε goes to the line: records × share × ε is below {least:g}, "
         "where counts have more noise than they are worth. Ask for a larger ε or share."
+    )
+
+
+def advise_margin(settings: Settings, records: int) -> str:
+    """What a margin will do, or would do if one were asked for, in words. Public."""
+    strict, _, _, epsilon = _need(settings)
+    if strict.margin is not None or strict.inside:
+        return margin_left_out(settings, records)
+    share = Margin().share
+    pays = least_for_margin(strict.relation, settings.rows_per_unit) / (records * share)
+    if epsilon < pays:
+        return f"A margin would add more noise than it mends below ε = {pays:.3g} at this number of records."
+    return (
+        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong, "
+        f"and line and σ have the errors of ε = {(1 - share) * epsilon:.3g}."
     )
 
 

@@ -56,11 +56,10 @@ def draw_spike(recipe: Recipe, spike: Spike, *, draws: int, key: Key) -> Array:
 def draw_chances(recipe: Recipe, spike: Spike, key: Key) -> tuple[PerRecord, PerRecord]:
     """Each record's chance of the spike: at the mode, and at one draw from the normal about it."""
     mode = _find_mode(recipe, spike)
-    away = np.linalg.solve(
-        np.linalg.cholesky(_Target.about(recipe, spike, mode).curvature()).T, key.stream().normal(len(mode))
-    )
-    at_mode, drawn = (expit(recipe.matrix @ (recipe.basis @ point)) for point in (mode, mode + away))
-    return at_mode, drawn
+    root = np.linalg.cholesky(_Target.about(recipe, spike, mode).curvature())
+    drawn = mode + np.linalg.solve(root.T, key.stream().normal(len(mode)))
+    at_mode, elsewhere = (np.asarray(expit(recipe.matrix @ (recipe.basis @ h))) for h in (mode, drawn))
+    return at_mode, elsewhere
 
 
 class _Moments(NamedTuple):
@@ -94,7 +93,7 @@ def _noise_variance(recipe: Recipe, spike: Spike) -> float:
 def _prior(recipe: Recipe) -> tuple[Array, Array]:
     """Mean and precision of γ in coordinates of Q."""
     state = start(replace(recipe, low=-_LOGITS, high=_LOGITS))
-    return state.line, np.linalg.inv(state.noisy)
+    return state.line, np.asarray(np.linalg.inv(state.noisy), dtype=np.float64)
 
 
 def _observed(recipe: Recipe, spike: Spike) -> Array:

@@ -37,8 +37,15 @@ class Target(Protocol):
 class Sloping(Target, Protocol):
     """A density with its derivatives, and a normal prior among its factors."""
 
-    centre: Array
-    precision: Array
+    @property
+    def centre(self) -> Array:
+        """Of the prior."""
+        ...
+
+    @property
+    def precision(self) -> Array:
+        """Of the prior."""
+        ...
 
     def slope(self, point: Array) -> tuple[Array, Array]:
         """The gradient at a point first."""
