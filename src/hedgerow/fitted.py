@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
-from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
+from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.copies import predict_copies, released_draws, uniforms
 from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.fit import to_inference_data
+from hedgerow.mechanism.noisy.copies import draw_zeros
 from hedgerow.mechanism.noisy.copies import predict as predict_copy
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
+from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
@@ -34,11 +37,11 @@ from hedgerow.mechanism.noisy.run import (
 )
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
-from hedgerow.models.exact import Regression
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.strict.limits import amounts_of, spike_of
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -356,7 +359,8 @@ class Noised(Finished):
 
     @property
     def health(self) -> Health:
-        return Health("given noisy statistics", independent=False, effective_draws=self.drawn.effective)
+        drawn = self.drawn
+        return Health("given noisy statistics", False, effective_draws=drawn.effective, chains=drawn.chains)
 
     @property
     def clipped(self) -> float:
@@ -370,13 +374,13 @@ class Noised(Finished):
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerRecord]:
-        model, key = self.settings.model, self.key.child("release").child("predict")
-        copies, number = [], self.settings.copies
+        model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
+        copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
         classes, blank = classes_within(self.settings, self.table), self.design.blank()
         places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
         for copy, place in enumerate(places):
             beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
-            if classes is not None and isinstance(model, Regression):
+            if classes is not None and model is not None:
                 draw = {"beta": beta, "sigma": np.asarray(sigma)}
                 numbers = uniforms(self.settings.sampling, model, blank, draw, key=key.child(copy))
                 copies.append(model.predict_inside(blank, draw, classes, numbers))
@@ -385,26 +389,37 @@ class Noised(Finished):
             response = predict_copy(
                 self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
             )
-            copies.append(model.outcome(response) if isinstance(model, Regression) else response)
+            values = response if model is None else model.outcome(response)
+            if spike is not None:
+                chances, own = self.parameters["spike_beta"][place], key.child(copy).child("spike")
+                zeros = draw_zeros(self.released.recipe, chances, sampling=self.settings.sampling, key=own)
+                values = np.where(zeros, spike, values)
+            copies.append(values)
         return copies
 
     def intervals(self, level: float) -> dict[str, Any]:
         """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
-        if not is_real(level) or not 0 < level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
-        draws = np.column_stack([self.parameters["beta"], self.parameters["sigma"]])
-        ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
-        named = dict(zip(("estimate", "lower", "upper"), ends, strict=True))
-        return {"parameter": [*self.design.columns, "sigma"], **named}
+        return summarize(self.parameters, list(self.design.columns), level)
+
+    def to_arviz(self, *, log_likelihood: bool) -> Any:
+        """The draws by chain."""
+        if log_likelihood:
+            raise SettingError(
+                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
+                "have none. Leave it out."
+            )
+        return to_inference_data({"posterior": self.parameters}, self.health.chains)
 
     def statistics(self) -> dict[str, Any]:
         """What was released, in plain numbers: sums with the scales of their noise, round by round."""
-        recipe, counts = self.released.recipe, self.released.counts
+        recipe, counts, spike = self.released.recipe, self.released.counts, self.released.spike
         plain: dict[str, Any] = {"relation": recipe.relation, "epsilon": recipe.epsilon}
         plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
         plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
+        plain |= {"rows_per_unit": recipe.rows_per_unit, "cap": recipe.cap}
         plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
-        return plain | {"counts": None if counts is None else _plain(counts)}
+        plain |= {"counts": None if counts is None else _plain(counts)}
+        return plain if spike is None else plain | {"spike": _plain(spike)}
 
     def audit(self) -> StatisticsAudit:
         """How much of ε the records at hand use."""
@@ -414,7 +429,11 @@ class Noised(Finished):
     def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
         """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
         (response, present), recipe = self.outcomes, self.released.recipe
-        chosen = int(np.argmax(np.abs(response - np.median(response)))) if record is None else record
+        chosen = 0 if record is None else record
+        if record is None:  # the value farthest from the others, of those that are amounts
+            amounts = response[~np.isnan(response)]
+            away = np.abs(response - np.median(amounts)) if amounts.size else response
+            chosen = int(np.argmax(np.nan_to_num(away)))
         if not is_count(chosen) or not 0 <= chosen < len(response):
             raise SettingError(f"record must be a row between 0 and {len(response) - 1}.")
         other = self._neighbour(chosen)
@@ -433,7 +452,8 @@ class Noised(Finished):
         else:
             width = self.released.recipe.width or high - low
             ends = max(low, own - width), min(high, own + width)
-            other[record] = max(ends, key=lambda end: abs(end - own))
+            # From the spike, a value that is far from the others.
+            other[record] = high if np.isnan(own) else max(ends, key=lambda end: abs(end - own))
         return other, there
 
     def doubts(self) -> list[str]:
@@ -456,7 +476,7 @@ def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
     return clip_response(settings, design.values, table), present
 
 
-def _plain(part: Round | Counts) -> dict[str, Any]:
+def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
     }

@@ -38,7 +38,12 @@ class Results:
         return self._done().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
-        """The certified fit's draws as an ArviZ InferenceData; confidential."""
+        """The certified fit's draws as an ArviZ InferenceData; confidential.
+
+        Under `Strict(limits=…)` draws given the released statistics: they are covered by ε, and may leave.
+        """
+        if isinstance(noised := self._fitted, Noised):
+            return noised.to_arviz(log_likelihood=log_likelihood)
         return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
 
     def utility(self) -> Any:

@@ -76,6 +76,8 @@ class Synthesizer(Results):
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
+    rows_per_unit
+        Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
         stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
@@ -109,6 +111,7 @@ class Synthesizer(Results):
         declared: Declared | None = None,
         sampling: Sampling = UNSET,  # independent
         debias: bool = UNSET,  # False
+        rows_per_unit: int = UNSET,  # 1
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -127,6 +130,7 @@ class Synthesizer(Results):
             declared=declared,
             sampling=sampling,
             debias=debias,
+            rows_per_unit=rows_per_unit,
             preset=preset,
         )
         self._check(seed, asked_to_correct=debias is not UNSET)

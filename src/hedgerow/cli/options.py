@@ -78,6 +78,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "formulas": "Cells a spreadsheet would run: refuse (default), escape or allow.",
         "dictionary": 'What Stata and SPSS copies say of the protected column: "{label: Pay}".',
         "keep_levels": "A public column that keeps levels and labels which do not occur.",
+        "statistics": "With --limits: publish the noisy statistics too, as statistics.json.",
     },
 }
 _KINDS: dict[str, Any] = {
@@ -86,7 +87,8 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
     **{"epsilon": float, "delta": float, "margin": float, "debias": bool},
 }
-_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header"}
+_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header",
+             "statistics": "--statistics"}  # fmt: skip
 PLAN_FLAGS: dict[str, Any] = {
     "data": Annotated[Path | None, typer.Argument(help="The confidential file.", show_default=False)]
 } | {

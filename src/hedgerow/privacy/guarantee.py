@@ -17,6 +17,8 @@ from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, wr
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
+from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import caveat_if_recomputed
 
 
@@ -69,7 +71,9 @@ class Guarantee:
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),
-            known=standard.assumption(),
+            known=standard.assumption(spike_of(settings.model))
+            if isinstance(standard, Strict)
+            else standard.assumption(),
             averaged=standard.uses_known,
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",

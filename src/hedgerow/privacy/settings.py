@@ -25,6 +25,7 @@ from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
@@ -128,6 +129,11 @@ class Settings(Terms):
         standard = self.standard
         if isinstance(standard, Bounded):
             object.__setattr__(self, "bound", standard.bound)
+            if standard.inside and self.epsilon == 0:
+                raise SettingError(
+                    "epsilon = 0 leaves nothing for the outcome: hr.copies_from_classes makes copies from "
+                    "public classes alone, without reading it. Or give a positive epsilon."
+                )
         super().__post_init__()
         if not isinstance(standard, Standard):
             raise SettingError(
@@ -186,6 +192,11 @@ class Settings(Terms):
             raise SettingError(
                 "sampling='projected' would move copies out of their classes, and inside=True keeps them "
                 "there. Use 'independent' or 'stratified'."
+            )
+        if spike_of(model) is not None and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' needs an amount of every record, and copies of the "
+                f"{model.name} family have some at its spike. Use 'independent' or 'stratified'."
             )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),

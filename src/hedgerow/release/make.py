@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
 from hedgerow.models.families.family import Family
@@ -30,18 +31,28 @@ from hedgerow.models.prior import Prior
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
-from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.progress import job
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
-from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
+from hedgerow.release.folder import (
+    CERTIFICATE,
+    CERTIFICATE_TEXT,
+    PLAN,
+    PUBLIC,
+    STATISTICS,
+    Draft,
+    check_place,
+    drafts,
+)
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
 from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format
 from hedgerow.threads import WORTH_SHARING, share_out
@@ -105,7 +116,7 @@ def make_release(
             with _noting() as notes:
                 _warn_of_units(prepared)
                 synth = prepared.fit()
-            sample = synth.sample()
+            synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
@@ -117,7 +128,7 @@ def make_release(
                 draft.begin()
                 earlier = _count_released(ledger, account) if plan.about.earlier else None
                 certificate = _write_public(
-                    draft, prepared, sample, release, tell, looks=looks, earlier=earlier
+                    draft, prepared, synth, release, tell, looks=looks, earlier=earlier
                 )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
@@ -143,14 +154,15 @@ def make_release(
 def _write_public(
     draft: Draft,
     prepared: Prepared,
-    sample: Release,
+    synth: Synthesizer,
     release: str,
     tell: Progress,
     *,
     looks: int,
     earlier: int | None,
 ) -> Certificate:
-    """Writes the copies, the plan and the certificate of them."""
+    """Writes the copies, the plan and the certificate of them, and statistics where the plan says so."""
+    sample = synth.sample()
     plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
 
     def write(number: int) -> formats.Written:
@@ -172,6 +184,10 @@ def _write_public(
         not_covered.append(write_caveat("C29", ", ".join(prepared.withheld)))
     not_covered.append(write_looks(looks))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
+    statistics = None
+    if plan.outputs.statistics:
+        document = write_statistics(plan.settings.formula, plan.settings.model.name, synth.statistics_)
+        statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
         release=release,
@@ -188,6 +204,7 @@ def _write_public(
         about={name: text for name in ABOUT if (text := getattr(plan.about, name)) is not None},
         earlier_releases=earlier,
         looks=looks,
+        statistics=statistics,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
@@ -241,7 +258,7 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
         for place, words in sentences
     ]
     if strict is not None:
-        pairs += [(strict.described(), strict.reason or _NO_REASON)]
+        pairs += [(strict.described(spike_of(plan.settings.model)), strict.reason or _NO_REASON)]
     if strict is not None and strict.policy():
         pairs += [(strict.policy(), plan.because or _NO_REASON)]
     if isinstance(standard, Censored):

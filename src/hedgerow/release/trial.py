@@ -20,7 +20,7 @@ from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
 from hedgerow.evidence.utility import tabulate
-from hedgerow.mechanism.noisy.run import margin_left_out, recipe_of, settle_noise, withheld_epsilon
+from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
@@ -229,7 +229,7 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
         accounts.append((WITHHELD, withheld, found.get(WITHHELD)))
     own = {"bound": bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
     sure = "The price is set beforehand, for any number of copies. Nothing of the protected column was shown."
-    told = "\n".join(filter(None, [sure, margin_left_out(asked, table.rows)]))
+    told = "\n".join(filter(None, [sure, advise_margin(asked, table.rows)]))
     return Cost(account, accounts, [own], told, [], _rows(expected_errors(asked, prepared.table)))
 
 

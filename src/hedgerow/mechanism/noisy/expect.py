@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import ks_2samp
 
-from hedgerow.arrays import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import estimate, start
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.prices import concentrated, convert
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Recipe, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.mechanism.noisy.spike import draw_chances
 from hedgerow.numerics.sums.loadings import cap_loadings
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
@@ -33,6 +34,7 @@ _MOST, _FEWEST = 30, 2  # stand-ins
 _ENTRIES = 10_000_000  # of X that are read in all
 _ROWS = 40_000  # that stand for all of a table which has more than twice as many
 _LIKE = 0.25  # how far squares of the chosen rows may be from those of all, in any direction
+_ZEROS = 0.3  # share of stand-ins at a spike, where there is one
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Expected:
     sigma: float  # of the stand-ins
     simulations: int
     rows: int  # of the stand-ins; fewer than the table's where some stand for all, and errors were scaled
+    zeros: float = np.nan  # of the chances of the spike, if there is one
+    plain_zeros: float = np.nan
 
 
 def expected_errors(
@@ -72,11 +76,10 @@ def expected_errors(
     )
     errors *= np.sqrt(recipe.records / records)
     line, plain_line, log_sigma, plain_log_sigma = np.sqrt((errors[:, :4] ** 2).mean(axis=0)).tolist()
-    ecdf, plain_ecdf = errors[:, 4:].mean(axis=0).tolist()
-    return Expected(
-        line, plain_line, log_sigma, plain_log_sigma, ecdf, plain_ecdf, sigma=sigma, simulations=simulations,
-        rows=recipe.records,
-    )  # fmt: skip
+    ecdf, plain_ecdf = errors[:, 4:6].mean(axis=0).tolist()
+    zeros = np.sqrt((errors[:, 6:] ** 2).mean(axis=0)).tolist()  # none without a spike
+    six = line, plain_line, log_sigma, plain_log_sigma, ecdf, plain_ecdf
+    return Expected(*six, sigma, simulations, recipe.records, *zeros)
 
 
 def choose_some(recipe: Recipe, rows: int = _ROWS) -> Recipe:
@@ -109,11 +112,13 @@ def choose_some(recipe: Recipe, rows: int = _ROWS) -> Recipe:
 
 
 def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tuple[float, ...]:
-    """Errors on one stand-in: line, σ and ECDF, each with and without privacy."""
+    """Errors on one stand-in: line, σ and ECDF, each with and without privacy; with a spike, of chances."""
     records, columns = recipe.matrix.shape
     truth = recipe.basis @ start(recipe).line
     chance = key.child("stand-in").stream()
     outcome = recipe.matrix @ truth + sigma * chance.normal(records)
+    if recipe.spiked:
+        outcome[key.child("zeros").stream().uniform(records) < _ZEROS] = np.nan
     released = release_statistics(recipe, outcome, np.ones(records, dtype=bool), key=key.child("noise"))
     found = estimate(released)
     # A copy comes from a draw: of the estimates' normal errors here, which the posterior's are close to.
@@ -122,16 +127,27 @@ def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tup
     tilt = None if released.counts is None else fit_tilt(released, drawn, spread)
     copy = predict(recipe, drawn, spread, tilt, sampling=sampling, key=key.child("copy"))
 
-    plain = recipe.basis @ (recipe.basis.T @ (recipe.matrix.T @ outcome)) / records
-    free = max(records - columns, 1)
-    scale = float(np.sqrt(((outcome - recipe.matrix @ plain) ** 2).sum() / free))
+    there = ~np.isnan(outcome)
+    rows, basis = (recipe.matrix, recipe.basis) if there.all() else _amounts_alone(recipe, there)
+    plain = basis @ (basis.T @ (rows.T @ outcome[there])) / len(rows)
+    free = max(len(rows) - columns, 1)
+    scale = float(np.sqrt(((outcome[there] - rows @ plain) ** 2).sum() / free))
     plain_spread = scale * float(np.sqrt(free / (2 * chance.gamma(free / 2, 1)[0])))
-    plain_drawn = plain + recipe.basis @ chance.normal(columns) * plain_spread / np.sqrt(records)
+    plain_drawn = plain + basis @ chance.normal(columns) * plain_spread / np.sqrt(len(rows))
     plain_copy = predict(recipe, plain_drawn, plain_spread, None, sampling=sampling, key=key.child("plain"))
 
     def away(line: Array) -> float:
         return float(np.sqrt(((recipe.matrix @ (line - truth)) ** 2).mean()))
 
+    zeros: tuple[float, ...] = ()
+    if released.spike is not None:  # without privacy: the same sum, and next to no noise
+        exact = np.asarray(np.isnan(outcome) @ recipe.loadings * LOADING_UNIT, dtype=np.float64)
+        plain_spike = Spike(exact, 1e-6 * released.spike.scale)
+        for spike, values in ((released.spike, copy), (plain_spike, plain_copy)):
+            chances, drawn_chances = draw_chances(recipe, spike, key.child("spike"))
+            values[key.child("at spike").stream().uniform(records) < drawn_chances] = recipe.low - 1
+            zeros += (float(np.sqrt(((chances - _ZEROS) ** 2).mean())),)
+        outcome = np.where(there, outcome, recipe.low - 1)
     return (
         away(found.beta),
         away(plain),
@@ -139,7 +155,14 @@ def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tup
         float(np.log(max(scale, 1e-300) / sigma)),
         _gap(outcome, copy),
         _gap(outcome, plain_copy),
+        *zeros,
     )
+
+
+def _amounts_alone(recipe: Recipe, there: RecordMask) -> tuple[Array, Array]:
+    """The rows of X that have an amount, and a basis in which theirs is whitened."""
+    seen = recipe.matrix[there] @ recipe.basis
+    return recipe.matrix[there], recipe.basis @ _root(np.linalg.pinv(seen.T @ seen / max(len(seen), 1)))
 
 
 def _root(covariance: Array) -> Array:

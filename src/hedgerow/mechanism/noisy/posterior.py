@@ -25,6 +25,7 @@ import numpy as np
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round
+from hedgerow.mechanism.noisy.spike import draw_spike
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
 from hedgerow.threads import one_blas_thread
@@ -44,9 +45,10 @@ _APART = 1e-4  # of a variance that no other statistic shares: they are only nea
 class PosteriorDraws:
     """Draws given released statistics, and how well the chains mixed. As public as what they come from."""
 
-    parameters: dict[str, Array]  # beta (draws, p), sigma (draws,)
+    parameters: dict[str, Array]  # beta (draws, p), sigma (draws,); with a spike its spike_beta (draws, p)
     effective: float  # independent draws they are worth: the least over the coefficients and log σ
     acceptance: tuple[float, float]  # of the joint step and of the walk
+    chains: int = _CHAINS  # of which successive draws come in turn
 
 
 @one_blas_thread()
@@ -71,6 +73,9 @@ def draw_posterior(released: Released, *, draws: int, key: Key) -> PosteriorDraw
         "beta": theta[:, :-1] @ released.recipe.basis.T * released.recipe.half_width,
         "sigma": np.exp(theta[:, -1]) * released.recipe.half_width,
     }
+    if released.spike is not None:
+        own = key.child("spike")
+        parameters["spike_beta"] = draw_spike(released.recipe, released.spike, draws=draws, key=own)
     return PosteriorDraws(parameters, min(effective, float(draws)), chains.acceptance)
 
 
@@ -92,6 +97,9 @@ class _Cells:
     slope: Array  # Σ v q q' / n (cell, p, p)
     square: Array  # Σ v² q q' / n (cell, p, p)
     scatter: Array  # Σ (q − centre)(q − centre)' / n (cell, p, p)
+    mixed: tuple[Array, Array, Array] | None = (
+        None  # Σ c(1−c){1, v q, v² q q'} / n, c the chance of an amount
+    )
 
     @classmethod
     def of(cls, recipe: Recipe, line: Array) -> "_Cells":
@@ -103,16 +111,24 @@ class _Cells:
         steps = np.append(0.0, np.diff(fitted)) / max(fitted[-1] - fitted[0], 1e-300)
         measure = np.cumsum(steps + 1 / len(order)) / (2 + 1e-9)
         starts = np.flatnonzero(np.diff(np.floor(measure * min(_CELLS, 2 * len(order))))) + 1
-        parts = []
+        parts, spiked = [], []
         for rows in np.split(order, starts):
             q, loading = matrix[rows] @ recipe.basis, recipe.loadings[rows] * LOADING_UNIT
             centre = q.mean(axis=0)
             away = q - centre
             sums = (np.array(len(rows)), loading.sum(0), loading.T @ q, loading.T @ loading, away.T @ away)
+            if recipe.presence is not None:  # each record counts for its chance of an amount
+                chance = recipe.presence.chance[rows]
+                seen, mixed = loading * chance[:, None], chance * (1 - chance)
+                sums = (chance.sum(), seen.sum(0), seen.T @ q, seen.T @ loading, (away.T * chance) @ away)
+                spiked.append((mixed.sum(), mixed @ loading, (loading.T * mixed) @ loading))
             parts.append((centre, *(one / len(order) for one in sums)))
         centres, *sums_by_cell = (np.array(each, dtype=np.float64) for each in zip(*parts, strict=True))
         share, loadings, slope, square, scatter = sums_by_cell
-        return cls(share, centres, loadings, slope, square, scatter)
+        both = [np.array(each) / len(order) for each in zip(*spiked, strict=True)]
+        return cls(
+            share, centres, loadings, slope, square, scatter, (both[0], both[1], both[2]) if both else None
+        )
 
 
 class _Statistics:
@@ -136,9 +152,12 @@ class _Statistics:
             # No noise in practice leads further than this from what sums can be; numbers stay numbers.
             far, top = reach * one.window + _FARTHEST * one.score_scale, _FARTHEST * one.square_scale
             observed += [*np.clip(one.scores, -far, far) / unit]
-            observed += [np.clip(one.squares, -top, n * one.window**2 + top) / unit**2]
+            squares = np.clip(one.squares, -top, n * one.window**2 + top)
+            observed += [(squares - one.blank * (n - recipe.amounts)) / unit**2]
             scale += [one.score_scale / unit] * self.size + [one.square_scale / unit**2]
         self.observed, self.scale = np.array(observed) / n, np.array(scale) / n
+        self.blanks = [one.blank / unit**2 for one in rounds]
+        self.spike_noise = 0.0 if recipe.presence is None else recipe.presence.noise
         limits = recipe.low / unit, recipe.high / unit
         self.clips = [
             self._clip(one, line, unit, limits) for one, line in zip(rounds, self.lines, strict=True)
@@ -196,9 +215,34 @@ class _Statistics:
             spread[:, last, other] = between.square_line @ cells.loading
             spread[:, last, end] = between.square_square @ cells.share
             spread[:, width:, :width] = spread[:, :width, width:].transpose(0, 2, 1)
+        if cells.mixed is not None:
+            spread += self._by_zeros([each.moments[:2] for each in clipped], *cells.mixed)
         places = np.arange(spread.shape[1])
         spread[:, places, places] *= 1 + _APART
         return means, spread / self.records, slopes
+
+    def _by_zeros(
+        self, moments: list[tuple[Array, ...]], share: Array, loading: Array, square: Array
+    ) -> Array:
+        """What is added to covariances by not knowing which records are at the spike, given its noisy sum.
+
+        A record of mean t where it has an amount adds c(1 − c)tt', of which the spike's sum explains a part.
+        """
+        lines = [first for first, _ in moments]
+        bends = [second - blank for (_, second), blank in zip(moments, self.blanks, strict=True)]
+        size, width = self.size, self.size + 1
+        added = np.empty((len(lines[0]), width * len(lines), width * len(lines)))
+        by_spike = np.empty((len(lines[0]), width * len(lines), size))
+        for a, (line, bend) in enumerate(zip(lines, bends, strict=True)):
+            at, last = slice(a * width, a * width + size), a * width + size
+            by_spike[:, at], by_spike[:, last] = np.tensordot(line, square, axes=1), bend @ loading
+            for b, (other, bent) in enumerate(zip(lines, bends, strict=True)):
+                to, end = slice(b * width, b * width + size), b * width + size
+                added[:, at, to] = np.tensordot(line * other, square, axes=1)
+                added[:, at, end], added[:, last, to] = (line * bent) @ loading, (bend * other) @ loading
+                added[:, last, end] = (bend * bent) @ share
+        of_spike = square.sum(axis=0) + self.spike_noise / self.records * np.eye(size)
+        return added - by_spike @ np.linalg.solve(of_spike, by_spike.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,18 +116,28 @@ class Family(Sampled):
 
     @property
     def closed_form(self) -> Regression | None:
-        """The exact model that it amounts to, unless a setting or a sampler asks for more."""
-        family, given = self._definition, self.settings()
-        closed = self.name == family.name and set(given) <= set(family.exact_options)
-        if family.exact is None or not closed or self.sampler != "independent":
+        """The exact model that it amounts to, unless a spike, a setting or a sampler asks for more."""
+        return self.amounts if self.name == self._definition.name else None
+
+    @property
+    def amounts(self) -> Regression | None:
+        """The exact model of its values apart from a spike, under the same conditions."""
+        exact, options = self._definition.exact, self._definition.exact_options
+        given = {name: value for name, value in self.settings().items() if name != "spike"}
+        if exact is None or not set(given) <= set(options) or self.sampler != "independent":
             return None
         prior = self.prior or Prior()
-        prior = prior.over(family.prior, prior.residual)
-        return family.exact(prior=prior, **{name: float(value) for name, value in given.items()})
+        prior = prior.over(self._definition.prior, prior.residual)
+        return exact(prior=prior, **{name: float(value) for name, value in given.items()})
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+
+    @property
+    def spike_at(self) -> float | None:
+        """Where a `zero_` family has its point mass; None for others."""
+        return self._domain.spike
 
     def check(self, design: Design) -> None:
         own_level = self._definition.own_level

@@ -16,7 +16,9 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, is_real
+from hedgerow.models.base import Model
 from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.families.family import Family
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
@@ -77,6 +79,18 @@ def check_policy(known: Range) -> None:
             f"Strict: relation='range' needs public sets of values, and {name} makes none. Use Brackets, "
             "Bounds on public columns, or Radius with the lognormal or the asinh family."
         )
+
+
+def amounts_of(model: Model) -> Regression | None:
+    """The regression of the outcome, or with a spike of what does not lie there; None: no sums would do."""
+    if isinstance(model, Family):
+        return None if model.spike_at is None else model.amounts
+    return model if isinstance(model, Regression) else None
+
+
+def spike_of(model: Model) -> float | None:
+    """Where values may recur; None for a family without a spike."""
+    return model.spike_at if isinstance(model, Family) else None
 
 
 def response_limits(model: Regression, limits: tuple[float, float]) -> tuple[float, float]:

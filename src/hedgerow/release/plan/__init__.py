@@ -90,6 +90,11 @@ class Plan:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "reasons", MappingProxyType({"": None, **reasons} if self.ranged else {}))
+        if self.outputs.statistics and settings.noisy is None:
+            raise SettingError(
+                "outputs.statistics: only Strict(limits=…) releases noisy statistics. Leave it out, or use "
+                "standard: {kind: strict, limits: […]}."
+            )
         self.mapping()  # a plan that exists can be written
 
     @property

@@ -250,7 +250,7 @@ class Outputs:
 
     `keep` names columns that stay even if they give the protected one away, `dictionary` is what the copies
     say of the protected column, `keep_levels` the public columns that keep levels and labels which do not
-    occur.
+    occur. `statistics` adds the noisy statistics that copies follow from, as statistics.json.
     """
 
     format: str | None = None
@@ -259,6 +259,7 @@ class Outputs:
     keep: tuple[str, ...] = ()
     dictionary: DictionaryEntry = field(default_factory=DictionaryEntry)
     keep_levels: tuple[str, ...] = ()
+    statistics: bool = False
 
 
 @dataclass(frozen=True)
@@ -343,6 +344,7 @@ class _Outputs(Part):
     keep: list[Text] = optional("columns to release even if they give the protected one away")
     dictionary: _Entry = optional("what the copies say of the protected column, in Stata and SPSS")
     keep_levels: list[Text] = optional("public columns that keep levels and labels which do not occur")
+    statistics: Flag = optional("with limits, publish the noisy statistics themselves as statistics.json")
 
 
 class _About(Part):

@@ -97,6 +97,10 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         problems.append(
             f"{CERTIFICATE} counts {format_value(certificate.draws)} draws, {PLAN} {format_value(draws)}."
         )
+    outputs = plan.get("outputs")
+    asked = isinstance(outputs, Mapping) and outputs.get("statistics") is True
+    if asked != (certificate.statistics is not None):
+        problems.append(f"{PLAN} and {CERTIFICATE} differ in whether statistics are published.")
     dropped, kept = _names(plan, "drop"), _names(plan, "keep")
     if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
