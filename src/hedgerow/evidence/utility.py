@@ -1,8 +1,8 @@
 """What is lost: the confidential outcome beside its copies, in distances, a few statistics and shapes.
 
     >>> original, copy = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 5.0])
-    >>> tabulate({"copy": compare_copies(original, [copy])})[1]
-    {'': 'copy', 'ECDF max': 0.3333333333333333, 'median': 3.0, 'Q90': 4.6, 'mean': 3.0}
+    >>> [row["median"] for row in tabulate({"copy": compare_copies(original, [copy])})]
+    [2.0, 3.0]
 
 Confidential: everything here is computed from the outcome and covered by no price.
 """

@@ -2,11 +2,14 @@ r"""A sketch for the terminal: the shape of the confidential outcome above that 
 
     >>> shapes = {"lower": [0, 1, 2, 3], "upper": [1, 2, 3, 4]}
     >>> shapes |= {"original": [0.1, 0.4, 0.4, 0.1], "copies": [0.1, 0.5, 0.3, 0.1]}
-    >>> print("\n".join(draw_shapes(shapes, width=34, blocks=False)))
-                    ||||||
-              ||||||||||||......
-    original  ||||||||||||||||||......
-              |||||||||||||||||||||||
+    >>> print("\n".join(draw_shapes(shapes, width=38, blocks=False)))
+                     :::::: ::::::
+                     |||||| ||||||
+    original  :::::: |||||| |||||| ::::::
+                     ||||||
+                     |||||| ||||||
+    copies    :::::: |||||| |||||| ::::::
+              |0     |1     |2     |3
 
 Shapes are those of `evidence.utility.bin_shapes`, on one scale, so that heights compare.
 """
@@ -33,6 +36,7 @@ def draw_shapes(shapes: Mapping[str, Sequence[Any]], *, width: int, blocks: bool
         return []
     joined = -(-bins // room)  # bins in one column, where there are more than columns
     repeat = max(1, room // bins) if joined == 1 else 1
+    gap = int(repeat > 4)  # between the bars of a few values
     heights = {label: _join(np.asarray(shapes[label], dtype=np.float64), joined) for label in labels}
     every = np.concatenate([values[values > 0] for values in heights.values()])
     tallest = min(float(every.max()), 2 * float(np.quantile(every, 0.9)))  # a spike does not flatten the rest
@@ -42,7 +46,8 @@ def draw_shapes(shapes: Mapping[str, Sequence[Any]], *, width: int, blocks: bool
         rows = _draw(np.minimum(values / tallest, 1.0), height, signs)
         for place, row in enumerate(rows):
             name = label if place == height - 1 else ""
-            lines.append((f"{name:{margin}}" + "".join(sign * repeat for sign in row)).rstrip())
+            bars = "".join(sign * (repeat - gap) + " " * gap for sign in row)
+            lines.append(f"{name:{margin}}{bars}".rstrip())
     lower = np.asarray(shapes["lower"], dtype=np.float64)[::joined]
     return [*lines, " " * margin + _mark(lower, repeat, room)]
 
