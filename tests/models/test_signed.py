@@ -79,6 +79,19 @@ def test_draws_of_the_sampled_form_follow_the_closed_form():
         assert np.abs(np.log(draws.std(axis=0) / sampled[name].std(axis=0))).max() < 0.1
 
 
+def test_it_is_the_lognormal_of_another_outcome():
+    """With one prior, all that does not depend on units is the lognormal's of exp(asinh(x / scale))."""
+    data = profits(80)
+    other = data.assign(x=np.exp(np.arcsinh(data["x"] / 2000)))
+    settings = {"draws": 200, "seed": 1, "prior": hr.Prior(), "weights": hr.ScalarWeights(0.4)}
+    one = hr.Synthesizer("x ~ z", ASINH, **settings).fit(data)
+    two = hr.Synthesizer("x ~ z", "lognormal", **settings).fit(other)
+    for price in ("oscillation_epsilon_", "exact_epsilon_", "renyi_epsilon_"):
+        assert getattr(one, price) == pytest.approx(getattr(two, price), rel=1e-9)
+    copies = [fit.copied_outcomes()[0] for fit in (one, two)]
+    np.testing.assert_allclose(np.arcsinh(copies[0] / 2000), np.log(copies[1]), rtol=1e-9, atol=1e-9)
+
+
 def test_units_do_not_matter_where_the_scale_goes_with_them():
     """Prices but Lipschitz's and copies are those of the same table in cents."""
     data = profits(80)
