@@ -30,7 +30,7 @@ def fitted(data, family="lognormal", **settings):
 
 def posterior(data, power, family="lognormal"):
     # The prior may use the spread of the public predictors, which deleting a row would move.
-    model = model_named(family, hr.Prior(coefficients={"z": (0.0, 50.0)}))
+    model = model_named(family, hr.Prior(coefficients={"Intercept": (0.0, 1000.0), "z": (0.0, 50.0)}))
     table = Table.of(data)
     return model.posterior(designs.build("x ~ z", table), np.asarray(power, dtype=float))
 

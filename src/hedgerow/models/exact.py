@@ -149,6 +149,14 @@ class Regression(StandIn):
     prior: Prior = field(default_factory=Prior)
     tables: ClassVar[int] = 6
 
+    def response(self, values: PerRecord) -> PerRecord:
+        """The scale on which errors are normal: the table's own, unless a subclass has another."""
+        return values
+
+    def describes(self, values: PerRecord) -> Mask:
+        """Which outcomes the model can describe."""
+        return np.abs(values) <= LARGEST
+
     def check(self, design: Design) -> None:
         self.prior.moments(design)
         huge = int((~self.describes(design.values)).sum())
@@ -157,14 +165,6 @@ class Regression(StandIn):
                 f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
                 "Record it in larger units."
             )
-
-    def response(self, values: PerRecord) -> PerRecord:
-        """The scale on which errors are normal: the table's own, unless a subclass has another."""
-        return values
-
-    def describes(self, values: PerRecord) -> Mask:
-        """Which outcomes the model can describe."""
-        return np.abs(values) <= LARGEST
 
     def jacobian(self, design: Design) -> PerRecord:
         """What the change of scale adds to the log density, record by record."""

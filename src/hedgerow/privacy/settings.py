@@ -189,10 +189,7 @@ class Settings(Terms):
             )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),
-            "prior": (
-                any(one not in (None, Prior()) for one in (self.prior, getattr(self.family, "prior", None))),
-                "its prior follows from the limits",
-            ),
+            "prior": (getattr(model, "prior", None) != Prior(), "its prior follows from the limits"),
             "known": (self.known != "exact", "no λ is computed"),
         }
         for name, (given, why) in unused.items():

@@ -121,7 +121,9 @@ class Family(Sampled):
         closed = self.name == family.name and set(given) <= set(family.exact_options)
         if family.exact is None or not closed or self.sampler != "independent":
             return None
-        return family.exact(prior=self._prior, **{name: float(value) for name, value in given.items()})
+        return family.exact(
+            prior=self.prior or Prior(), **{name: float(value) for name, value in given.items()}
+        )
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
