@@ -31,8 +31,7 @@ def built(data):
 def test_a_declared_scale_alone_is_a_closed_form():
     """With an end, a spike or another sampler asked for there is none."""
     prior = hr.Prior(residual=0.5)
-    own = hr.Prior(residual=0.5, intercept=(0.0, 2.5), slope=(0.0, 0.5))  # the default, in residuals
-    assert model_named(ASINH, prior) == Asinh(prior=own, scale=2000.0)
+    assert model_named(ASINH, prior) == Asinh(prior=prior, scale=2000.0)
     assert isinstance(hr.Synthesizer("x ~ z", ASINH).settings.model, Asinh)
     for other in ({"upper": 1e6}, {"sampler": "nutpie"}):
         assert isinstance(model_named(hr.Family("asinh", scale=2000, **other), None), hr.Family)
@@ -78,6 +77,19 @@ def test_draws_of_the_sampled_form_follow_the_closed_form():
         apart = (draws.mean(axis=0) - sampled[name].mean(axis=0)) / draws.std(axis=0)
         assert np.abs(apart).max() < 0.2
         assert np.abs(np.log(draws.std(axis=0) / sampled[name].std(axis=0))).max() < 0.1
+
+
+def test_it_is_the_lognormal_of_another_outcome():
+    """With one prior, all that does not depend on units is the lognormal's of exp(asinh(x / scale))."""
+    data = profits(80)
+    other = data.assign(x=np.exp(np.arcsinh(data["x"] / 2000)))
+    settings = {"draws": 200, "seed": 1, "prior": hr.Prior(), "weights": hr.ScalarWeights(0.4)}
+    one = hr.Synthesizer("x ~ z", ASINH, **settings).fit(data)
+    two = hr.Synthesizer("x ~ z", "lognormal", **settings).fit(other)
+    for price in ("oscillation_epsilon_", "exact_epsilon_", "renyi_epsilon_"):
+        assert getattr(one, price) == pytest.approx(getattr(two, price), rel=1e-9)
+    copies = [fit.copied_outcomes()[0] for fit in (one, two)]
+    np.testing.assert_allclose(np.arcsinh(copies[0] / 2000), np.log(copies[1]), rtol=1e-9, atol=1e-9)
 
 
 def test_units_do_not_matter_where_the_scale_goes_with_them():

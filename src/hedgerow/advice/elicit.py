@@ -148,7 +148,7 @@ def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, 
 
 
 def _regression(family: str) -> Regression:
-    model = model_named(family, None)
+    model = model_named(family, None) if family in ("normal", "lognormal") else None
     if not isinstance(model, Regression):
         raise SettingError(f"A box needs the normal or the lognormal family, got {family!r}.")
     return model

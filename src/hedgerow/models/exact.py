@@ -153,6 +153,14 @@ class Regression(StandIn):
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", self.prior.over(DEFAULT, self.prior.residual))
 
+    def response(self, values: PerRecord) -> PerRecord:
+        """The scale on which errors are normal: the table's own, unless a subclass has another."""
+        return values
+
+    def describes(self, values: PerRecord) -> Mask:
+        """Which outcomes the model can describe."""
+        return np.abs(values) <= LARGEST
+
     def check(self, design: Design) -> None:
         self.prior.moments(design)
         huge = int((~self.describes(design.values)).sum())
@@ -161,14 +169,6 @@ class Regression(StandIn):
                 f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
                 "Record it in larger units."
             )
-
-    def response(self, values: PerRecord) -> PerRecord:
-        """The scale on which errors are normal: the table's own, unless a subclass has another."""
-        return values
-
-    def describes(self, values: PerRecord) -> Mask:
-        """Which outcomes the model can describe."""
-        return np.abs(values) <= LARGEST
 
     def jacobian(self, design: Design) -> PerRecord:
         """What the change of scale adds to the log density, record by record."""

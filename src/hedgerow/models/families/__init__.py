@@ -23,6 +23,8 @@ FAMILIES = family_names()
 
 def model_named(family: str | Model, prior: Prior | None) -> Model:
     """The model a family name stands for."""
+    if isinstance(family, str) and find_definition(family).exact_options:
+        family = Family(family)  # says what has to be declared
     if isinstance(family, Family) and (family.prior is None or prior is None):
         family = replace(family, prior=prior) if family.prior is None else family
         return family.closed_form or family
@@ -33,6 +35,6 @@ def model_named(family: str | Model, prior: Prior | None) -> Model:
     exact = find_definition(family).exact
     if prior is not None and not isinstance(prior, Prior):
         raise SettingError(f"prior must be a Prior, got {type(prior).__name__}.")
-    if exact is not None and not find_definition(family).exact_options and not family.startswith("zero_"):
+    if exact is not None and not family.startswith("zero_"):
         return exact(prior=prior or Prior())
     return Family(family, prior)

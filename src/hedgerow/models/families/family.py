@@ -126,9 +126,8 @@ class Family(Sampled):
         given = {name: value for name, value in self.settings().items() if name != "spike"}
         if exact is None or not set(given) <= set(options) or self.sampler != "independent":
             return None
-        prior = self.prior or Prior()
-        prior = prior.over(self._definition.prior, prior.residual)
-        return exact(prior=prior, **{name: float(value) for name, value in given.items()})
+        numbers = {name: float(value) for name, value in given.items()}
+        return exact(prior=self.prior or Prior(), **numbers)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""

@@ -1,7 +1,7 @@
 """Signed amounts such as profits or wealth: Student-t errors, or normal errors of asinh(x / scale).
 
-Both are written in units of a public `scale`, the size of usual amounts: default priors are about a few of
-them, and for asinh it is where amounts turn from counting as they are to counting by their logarithm.
+Both are written in units of a public `scale`, the size of usual amounts. For student the default prior is
+about a few of them; for asinh it is where amounts turn from counting as they are to counting by logarithm.
 
 >>> import hedgerow as hr
 >>> hr.Family("student", scale=1000).domain.ends
@@ -178,7 +178,7 @@ FAMILIES = (
     FamilyDefinition(
         "student",
         domain=SignedAmounts,
-        prior=Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0)),
+        prior=Prior(intercept=(0.0, 10.0), slope=(0.0, 2.0)),
         options=("scale", "lower", "upper", "df"),
         checks={"df": check_df},
         response=_student,
