@@ -17,7 +17,7 @@ demo: $(STAMP)
 test: lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-all: lint types
+test-all: lint types docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 lint: $(STAMP)

@@ -30,6 +30,7 @@ root_doc = "docs/index"
 include_patterns = ["docs/**", "bench/rival/*.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 exclude_patterns = ["docs/_*", ".*", "site", "src", "tests", "studies", "examples", "recipe", "demo", "dist"]
 nitpicky = True
+smartquotes = False  # words of code stand in tables without marks
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
