@@ -283,4 +283,7 @@ def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
     assert np.array_equal(found.counts, counts)
     assert np.array_equal(found.codes, codes)
     assert np.array_equal(found.classes, _classes(counts)[codes])
+    text = _Levels(cells.astype(np.str_))  # whose rare levels are one class
+    assert np.array_equal(text.codes, np.unique(cells.astype(np.str_), return_inverse=True)[1])
+    assert np.array_equal(text.classes == 0, (counts < 5)[codes])
     assert len(levels) <= 20 or set(np.bincount(found.classes) // 400) <= {0, 1, 2}

@@ -44,6 +44,7 @@ _ALL, _MANY = 0.95, 0.8  # the same of common outcomes, of which a good predicto
 _ORDER, _STEPS = 0.9, 0.98  # share of records in order: of many outcomes, of a few classes
 _CLASSES = 20.0  # a column of fewer classes than this may be in the outcome's order
 _RANKS, _SHARED = 0.98, 0.75  # rank correlation and share of information to warn from
+_SEARCHED = 1000  # levels among which a record's own is looked up
 _GROUP = 20  # records per level from which a level is a class, no household
 
 
@@ -246,13 +247,18 @@ class _Levels:
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The place of each record's value among the levels."""
+        if len(self._levels) > _SEARCHED:  # sorting once more is quicker
+            return np.unique(self._cells, return_inverse=True)[1]
         return np.searchsorted(self._levels, self._cells)
 
     @cached_property
     def classes(self) -> NDArray[np.int64]:
         """A few classes of numbers; text has no order to make them by: its rare levels are one."""
         if self._cells.dtype.kind == "U":
-            return np.where(self.counts < 5, 0, np.cumsum(self.counts >= 5))[self.codes]
+            often = self.counts >= 5
+            if not often.any():
+                return np.zeros(len(self._cells), dtype=np.int64)
+            return np.where(often, np.cumsum(often), 0)[self.codes]
         classes = _classes(self.counts)
         starts = np.flatnonzero(np.append(True, np.diff(classes) > 0))
         return classes[starts][np.searchsorted(self._levels[starts[1:]], self._cells, side="right")]
