@@ -120,7 +120,13 @@ class Prior:
         """The numbers in words."""
         pairs = {"level": self.pair("intercept"), "slopes at each column's spread": self.pair("slope")}
         parts = [f"{name} normal({a:g}, {b:g})" for name, (a, b) in {**pairs, **self.coefficients}.items()]
-        return ", ".join([*parts, f"residual {self.residual:g} worth {self.residual_df:g} records"])
+        return ", ".join(
+            [
+                *parts,
+                f"residual {self.residual:g} worth {self.residual_df:g} record"
+                + "s" * (self.residual_df != 1),
+            ]
+        )
 
 
 DEFAULT = Prior(intercept=(0.0, 1000.0), slope=(0.0, 1.0))  # of the exact models, in units of the residual
