@@ -35,7 +35,7 @@ from hedgerow.mechanism.noisy.run import (
 )
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
-from hedgerow.models.exact import Regression
+from hedgerow.models.exact import Normal, Regression
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
@@ -50,6 +50,7 @@ _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
 _AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
+_GUESSED = 0.25  # share of the sum of squares from which the guess of σ counts
 _PLENTY = 20  # records' worth of information by coefficient
 _DELTA = "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
 _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
@@ -221,6 +222,15 @@ class Fitted(Finished):
         epsilon = price_of_enough(self.settings, self.start, self.outcome, self.gauge, key=key)
         return describe_stop(self.settings, self.gauge, epsilon)
 
+    @property
+    def _guessed_residual(self) -> float:
+        """Which share of the plain posterior's sum of squares is the prior's; 0 where that is not known."""
+        model, fit = self.settings.model, self.start.fit
+        if fit is None or not isinstance(model, Normal):  # a logarithm has no units
+            return 0.0
+        precision = float(np.mean(fit.parameters["sigma"] ** -2.0))  # (a0 + n/2)/b
+        return model.prior.rate * precision / (model.prior.shape + float(self.present.sum()) / 2)
+
     def variant(self, **changes: Any) -> "Fitted":
         """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
         other = replace(self, settings=replace(self.settings, **changes))
@@ -285,6 +295,12 @@ class Fitted(Finished):
                 "Some records decide their own fitted value, such as the only one of a category: without it "
                 "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
                 "little of all records. Merge rare categories, or give a prior that is less vague."
+            )
+        if self._guessed_residual > _GUESSED:
+            doubts.append(
+                "The prior's guess of the residual, in the outcome's units, is far larger than what the data "
+                "have, and decides much of σ. Give Prior(residual=…) as public knowledge supports it, or "
+                "record the outcome in smaller units."
             )
         plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
         if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:

@@ -42,7 +42,7 @@ def init(
 
     For instance:
 
-      hedgerow init payroll.csv --formula "payroll ~ employees" --epsilon 5.7 --out plan.yaml
+      hedgerow init payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7 --out plan.yaml
 
       hedgerow init --plan plan.yaml --command
     """

@@ -30,7 +30,7 @@ def synthesize(
 
     For instance:
 
-      hedgerow synthesize payroll.csv --formula "payroll ~ employees" --family lognormal
+      hedgerow synthesize payroll.csv --formula "payroll ~ log(employees)" --family lognormal
       --standard range-truncated --radius 0.4,1.8 --epsilon 5.7 --copies 3 --out release
 
       hedgerow synthesize --plan plan.yaml --out release
