@@ -16,6 +16,7 @@ from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
+from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
 from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.copies import predict_copies, released_draws, uniforms
 from hedgerow.mechanism.debias import Corrected
@@ -37,6 +38,7 @@ from hedgerow.mechanism.noisy.run import (
 )
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
+from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
@@ -53,6 +55,8 @@ _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
 _AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
+_GUESSED = 0.25  # share of the sum of squares from which the guess of σ counts
+_PLENTY = 20  # records' worth of information by coefficient
 _DELTA = "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
 _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
 
@@ -212,6 +216,26 @@ class Fitted(Finished):
         """The draws behind the copies, one each, corrected if the plan said so."""
         return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
 
+    @cached_property
+    def gauge(self) -> Gauge:
+        """What the copies carry of the data."""
+        return measure(self.settings, self.start, self.outcome, key=self.key.child("gauge"))
+
+    def describe_stop(self) -> str:
+        """Why the copies are not worth releasing, and what would help; with figures."""
+        key = self.key.child("gauge")
+        epsilon = price_of_enough(self.settings, self.start, self.outcome, self.gauge, key=key)
+        return describe_stop(self.settings, self.gauge, epsilon)
+
+    @property
+    def _guessed_residual(self) -> float:
+        """Which share of the plain posterior's sum of squares is the prior's; 0 where that is not known."""
+        model, fit = self.settings.model, self.start.fit
+        if fit is None or not isinstance(model, Normal):  # a logarithm has no units
+            return 0.0
+        precision = float(np.mean(fit.parameters["sigma"] ** -2.0))  # (a0 + n/2)/b
+        return model.prior.rate * precision / (model.prior.shape + float(self.present.sum()) / 2)
+
     def variant(self, **changes: Any) -> "Fitted":
         """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
         other = replace(self, settings=replace(self.settings, **changes))
@@ -277,11 +301,17 @@ class Fitted(Finished):
                 "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
                 "little of all records. Merge rare categories, or give a prior that is less vague."
             )
-        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
-        if left < len(self.start.design.columns):
+        if self._guessed_residual > _GUESSED:
             doubts.append(
-                "The target left all records together less weight than there are coefficients: the prior "
-                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
+                "The prior's guess of the residual, in the outcome's units, is far larger than what the data "
+                "have, and decides much of σ. Give Prior(residual=…) as public knowledge supports it, or "
+                "record the outcome in smaller units."
+            )
+        plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
+        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+            doubts.append(
+                "The target is met only by discarding the data: the prior decides the copies (gauge_, "
+                f"confidential). {remedies(settings, self.gauge)}"
             )
         if self.untrusted.any():
             doubts.append(

@@ -9,6 +9,7 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit
+from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import bin_shapes, compare_copies
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
@@ -254,6 +255,15 @@ class Results:
     def risk_(self) -> PerRecord:
         """By-record risk under the unweighted fit, of the kind the weights use."""
         return self._need().start.risk.of(getattr(self._need().settings.weights, "risk", "lipschitz"))
+
+    @property
+    def gauge_(self) -> Gauge:
+        """How many records' worth of information the copies carry, and how far they are from the data."""
+        return self._need().gauge
+
+    def describe_stop(self) -> str:
+        """Why the copies are not worth releasing, and what would help, with figures: confidential."""
+        return self._need().describe_stop()
 
     @property
     def alpha_(self) -> PerRecord:

@@ -26,6 +26,7 @@ from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
+from hedgerow.models.families import on_log_scale
 from hedgerow.models.prior import Prior
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
@@ -33,6 +34,7 @@ from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
+from hedgerow.tables.predictors import hint_at_logs
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
 
@@ -278,6 +280,8 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
         first.formula, table, first.model.columns, first.domain.classes,
         usable=None if None in rules else usable,
     )  # fmt: skip
+    if on_log_scale(first.model):
+        design = replace(design, notes=(*design.notes, *hint_at_logs(first.formula, table)))
     if any(each.noisy is None for each in settings):
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.

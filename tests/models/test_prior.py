@@ -76,3 +76,12 @@ def test_a_target_does_not_turn_rare_categories_into_nonsense():
     assert found["synthetic"]["ecdf_max"] < 0.2
     assert found["synthetic"]["q99"] < 10 * found["original"]["q99"]
     assert synth.power_.sum() > 20
+
+
+@pytest.mark.parametrize(("prior", "told"), [(None, True), (hr.Prior(residual=1e-3), False)])
+def test_a_guess_of_the_residual_in_other_units_is_told(prior, told, recwarn):
+    """Rates of some thousandths, and a guess of 1: σ came out three times too large."""
+    z = np.linspace(0, 1, 200)
+    rates = pd.DataFrame({"x": 0.01 * z + 0.002 * np.random.default_rng(1).normal(size=200), "z": z})
+    hr.Synthesizer("x ~ z", "normal", prior=prior, standard=hr.Unweighted(), draws=100, seed=1).fit(rates)
+    assert any("guess of the residual" in str(each.message) for each in recwarn) == told

@@ -21,7 +21,7 @@ Command = Callable[..., Any]
 _HELP: dict[str | None, dict[str, str]] = {
     None: {
         "plan": "A plan file; flags beside it replace what it says.",
-        "formula": 'Protected column and predictors: "payroll ~ employees".',
+        "formula": 'Protected column and predictors: "payroll ~ log(employees)".',
         "family": 'lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".',
         "standard": "unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
         "epsilon": "Target ε over all copies.",

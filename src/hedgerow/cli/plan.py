@@ -42,7 +42,7 @@ def init(
 
     For instance:
 
-      hedgerow init payroll.csv --formula "payroll ~ employees" --epsilon 5.7 --out plan.yaml
+      hedgerow init payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7 --out plan.yaml
 
       hedgerow init --plan plan.yaml --command
     """
@@ -50,10 +50,13 @@ def init(
 
     from hedgerow.release.plan.commented import commented_text
     from hedgerow.release.plan.flags import command as as_command
+    from hedgerow.release.prepare import hint_of_plan
 
     if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
         flags = _ask(flags)
     plan = plan_from(flags)
+    for hint in hint_of_plan(plan):
+        screen.note(hint)
     if command:
         screen.say(as_command(plan))
         screen.result({"command": as_command(plan)})

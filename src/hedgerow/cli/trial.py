@@ -33,7 +33,7 @@ _SHOWN = (
 def compare(flags: dict[str, Any], screen: Screen) -> None:
     """Compare the standards on one table: price, price with the outcome withheld, what is lost.
 
-    Example: hedgerow compare payroll.csv --formula "payroll ~ employees" --radius 0.4,1.8
+    Example: hedgerow compare payroll.csv --formula "payroll ~ log(employees)" --radius 0.4,1.8
     """
     from hedgerow.release.trial import compare_standards
 
@@ -62,7 +62,7 @@ def calibrate(
 ) -> None:
     """Try targets: the scale each one puts on the weights, and what is left of the data.
 
-    Example: hedgerow calibrate payroll.csv --formula "payroll ~ employees" --at 2 --at 5.7 --at 12
+    Example: hedgerow calibrate payroll.csv --formula "payroll ~ log(employees)" --at 2 --at 5.7 --at 12
     """
     from hedgerow.release.trial import try_targets
 
@@ -97,7 +97,7 @@ def audit(
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
 
-    Example: hedgerow audit payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    Example: hedgerow audit payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7
     """
     from hedgerow.release.trial import audit_plan
 
@@ -126,7 +126,7 @@ def attack(
 ) -> None:
     """Try to tell from copies whether one outcome was used: a lower bound on ε next to the claimed one.
 
-    Example: hedgerow attack payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    Example: hedgerow attack payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7
     """
     from hedgerow.release.trial import attack_plan
 
@@ -141,7 +141,7 @@ def attack(
 def contraction(flags: dict[str, Any], screen: Screen) -> None:
     """Refit on nested subsamples and show each bound against the number of records.
 
-    Example: hedgerow contraction payroll.csv --formula "payroll ~ employees"
+    Example: hedgerow contraction payroll.csv --formula "payroll ~ log(employees)"
     """
     from hedgerow.release.trial import contract
 

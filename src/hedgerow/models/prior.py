@@ -75,12 +75,11 @@ class Prior:
 
     def over(self, default: "Prior", unit: float = 1.0) -> "Prior":
         """The prior, with what it leaves out as `default` has it, in units of `unit`."""
-        left_out = {
-            name: (pair[0] * unit, pair[1] * unit)
-            for name in _VAGUE
-            if getattr(self, name) is None and (pair := getattr(default, name)) is not None
-        }
-        return replace(self, **left_out)
+        level, slope = (
+            pair if pair is None else (pair[0] * unit, pair[1] * unit)
+            for pair in (default.intercept, default.slope)
+        )
+        return replace(self, intercept=self.intercept or level, slope=self.slope or slope)
 
     def pair(self, name: str) -> Pair:
         """The mean and standard deviation of "intercept" or "slope"; vague where nothing is said."""
@@ -120,7 +119,13 @@ class Prior:
         """The numbers in words."""
         pairs = {"level": self.pair("intercept"), "slopes at each column's spread": self.pair("slope")}
         parts = [f"{name} normal({a:g}, {b:g})" for name, (a, b) in {**pairs, **self.coefficients}.items()]
-        return ", ".join([*parts, f"residual {self.residual:g} worth {self.residual_df:g} records"])
+        return ", ".join(
+            [
+                *parts,
+                f"residual {self.residual:g} worth {self.residual_df:g} record"
+                + "s" * (self.residual_df != 1),
+            ]
+        )
 
 
 DEFAULT = Prior(intercept=(0.0, 1000.0), slope=(0.0, 1.0))  # of the exact models, in units of the residual

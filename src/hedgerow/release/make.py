@@ -17,12 +17,13 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.advice.elicit import expected_errors
+from hedgerow.errors import CalibrationError, HedgerowError, HedgerowWarning, LedgerError
 from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
@@ -76,6 +77,7 @@ class Made:
     relation: str
     charged: float | None  # for all rows of one person or firm, where the plan says how many; None: unbounded
     ledger: Path
+    expectation: tuple[str, list[tuple[str, str]]] = field(default=("", []), repr=False)  # for the owner
 
 
 def make_release(
@@ -83,11 +85,14 @@ def make_release(
     out: str | os.PathLike[str],
     *,
     new_dataset: bool = False,
+    anyway: bool = False,
     progress: Progress | None = None,
 ) -> Made:
     """Makes the release that a plan describes, in a folder that does not exist yet.
 
-    `new_dataset` states that the data is no version of another dataset, where the ledger asks.
+    `new_dataset` states that the data is no version of another dataset, where the ledger asks. Where the
+    target is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything
+    is spent, and the look is counted; `anyway` releases all the same.
     """
     tell = progress or (lambda step: None)
     out = Path(out)
@@ -101,6 +106,7 @@ def make_release(
     with _before_spending():
         prepared = prepare(plan)
     plan = prepared.plan
+    asked = plan.settings
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
@@ -116,6 +122,9 @@ def make_release(
             with _noting() as notes:
                 _warn_of_units(prepared)
                 synth = prepared.fit()
+            if asked.noisy is None and synth.gauge_.discards and not anyway:
+                ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
+                raise CalibrationError(synth.describe_stop())
             synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
@@ -148,7 +157,19 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    return Made(out, certificate, plan.relation, entry.epsilon, ledger_path(plan.ledger))
+    place, expectation = ledger_path(plan.ledger), _expect(prepared, synth)
+    return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
+
+
+def _expect(prepared: Prepared, synth: Synthesizer) -> tuple[str, list[tuple[str, str]]]:
+    """What the copies are worth: a title and facts. With noisy statistics from public things alone."""
+    asked = prepared.plan.settings
+    if asked.noisy is None:
+        return "Confidential: what the copies carry of the data", synth.gauge_.facts()
+    errors = expected_errors(asked, prepared.table, factors=(1.0,))
+    ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]
+    words = f"{ecdf:.2g}, without noise {plain:.2g}"
+    return "To expect of copies, from public things alone", [("ECDF maximum of stand-ins", words)]
 
 
 def _write_public(

@@ -7,18 +7,25 @@ from dataclasses import replace
 
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Model
+from hedgerow.models.exact import Lognormal
 from hedgerow.models.families import classes, counts, normal, positive, shares, signed
 from hedgerow.models.families.definition import family_names, find_definition, register
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 
-__all__ = ["FAMILIES", "model_named"]
+__all__ = ["FAMILIES", "model_named", "on_log_scale"]
 
 for _module in (normal, positive, shares, counts, classes, signed):
     for _definition in _module.FAMILIES:
         register(_definition)
 
 FAMILIES = family_names()
+
+
+def on_log_scale(model: Model) -> bool:
+    """Whether the regression of a family is on the scale of logarithms."""
+    model = getattr(model, "base", model)  # of a model on a box
+    return isinstance(model, Lognormal) or bool(getattr(model.domain, "log_scale", False))
 
 
 def model_named(family: str | Model, prior: Prior | None) -> Model:

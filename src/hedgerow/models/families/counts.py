@@ -29,6 +29,7 @@ class WholeNumbers(Numbers):
     words: ClassVar[str] = "whole numbers from 0 up"
     whole: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
+    log_scale: ClassVar[bool] = True
 
     def check_ends(self, low: float, high: float) -> None:
         super().check_ends(low, high)

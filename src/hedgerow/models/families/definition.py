@@ -40,6 +40,7 @@ class Numbers(Domain):
     settings: tuple[tuple[str, Any], ...]  # what was declared, by name
     words: ClassVar[str] = "numbers"
     whole: ClassVar[bool] = False  # whole numbers or classes
+    log_scale: ClassVar[bool] = False  # whether the regression is on the scale of logarithms
     least: ClassVar[float] = -np.inf  # the ends where none is declared
     most: ClassVar[float] = np.inf
 
@@ -149,6 +150,7 @@ class PositiveNumbers(Numbers):
     """Numbers above zero."""
 
     words: ClassVar[str] = "positive numbers"
+    log_scale: ClassVar[bool] = True
 
     def check_ends(self, low: float, high: float) -> None:
         if self.lower is not None and self.lower < 0:

@@ -1,6 +1,6 @@
 """A plan: everything a release is told before it sees the data, in one file that can be read and signed.
 
-    >>> plan = Plan(formula="payroll ~ employees", epsilon=5.7, data="payroll.csv")
+    >>> plan = Plan(formula="payroll ~ log(employees)", epsilon=5.7, data="payroll.csv")
     >>> Plan.loads(plan.text()) == plan
     True
     >>> plan.relation

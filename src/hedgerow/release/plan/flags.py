@@ -65,7 +65,7 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
         )
     if "formula" not in plain:
         raise SettingError(
-            '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
+            '--formula is missing: the protected column and its predictors, "payroll ~ log(employees)".'
         )
     plan = Plan.of(plain)
     if plan.settings.debias and "preset" in flags and "debias" not in flags:

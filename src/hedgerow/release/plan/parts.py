@@ -380,7 +380,7 @@ class PlanKeys(Record):
     missing: Literal["refuse", "drop"] = optional(
         "rows without a value in a column of the formula; dropping them assumes that which they are is public"
     )
-    formula: Text = needed('the protected column and its predictors: "payroll ~ employees".')
+    formula: Text = needed('the protected column and its predictors: "payroll ~ log(employees)".')
     family: Annotated[str, OneOf(FAMILIES)] | _Family = optional(
         "distribution of the protected column: a word, or one with what is public"
     )
