@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hedgerow_studies.noisy import classes, ranges, runs, tables
+from hedgerow_studies.noisy import classes, ranges, runs, tables, zeros
 
 
 def test_errors_fall_with_epsilon_and_the_range_relation_needs_least_noise(tmp_path):
@@ -30,6 +30,17 @@ def test_information_adds_up(count):
     assert (whole <= both).all()
     assert (both <= alone * (1 + 1e-9)).all()
     assert (classes.spreads(100, count, 5.7, 0)[1] <= both).all()
+
+
+def test_zeros_are_simulated_and_measured():
+    """A table has its share of zeros, more of them where z is small, and a copy of itself no errors."""
+    matrix, response = zeros.simulated(20_000, 6, 0.4, 1)
+    zero, high = np.isnan(response), matrix[:, 1] > 2
+    assert 0.35 < zero.mean() < 0.5
+    assert zero[high].mean() < zero[~high].mean() - 0.1
+    assert zeros._errors(matrix, response, np.where(zero, zeros._ZERO, response)) == pytest.approx(0)
+    (*_, row) = zeros.rows(((100, 2, 0.3, 5.0),), seeds=1)
+    assert row.startswith("| 100 | 2 | about 30 % | 5 | 0.")
 
 
 def test_classes_hold_their_values():
