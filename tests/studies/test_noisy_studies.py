@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hedgerow_studies.noisy import classes, ranges, runs, tables, zeros
+from hedgerow_studies.noisy import classes, coverage, ranges, runs, tables, zeros
 
 
 def test_errors_fall_with_epsilon_and_the_range_relation_needs_least_noise(tmp_path):
@@ -65,3 +65,13 @@ def test_the_shipped_tables_fit_their_formulas_and_limits():
         assert (outcome > 0).all(), name
         assert not data.isna().any().any(), name
         assert real.limits[1] / real.limits[0] >= 1e4 * (1 - 1e-9), name
+
+
+def test_coverage_counts_what_lies_inside(monkeypatch):
+    """One small table with a wide cell, and the table of two such rows."""
+    monkeypatch.setattr(coverage, "CELLS", ((60, 6, 20.0),))
+    row = coverage.measured(60, 6, 20.0, 0, 1)
+    assert len(row["inside"]) == len(row["rank"]) == 7
+    assert all(0 <= rank <= 1 for rank in row["rank"])
+    one, other = row | {"inside": [True] * 7}, row | {"inside": [False] * 7}
+    assert "| 60, 6, 20 | 2 | 0.50 | 0.50 | 0.50 | 0.50 |" in list(coverage.table([one, other]))[-1]
