@@ -17,7 +17,7 @@ from hedgerow.errors import SettingError
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
-from hedgerow.models.correctable import StandIn
+from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
@@ -50,7 +50,7 @@ def expected_corrections(settings: Settings) -> dict[str, int]:
     """About how many fits `released_draws` takes, for its phase; none where nothing is corrected."""
     if not settings.debias:
         return {}
-    tables = getattr(settings.model, "tables", StandIn.tables)
+    tables = getattr(settings.model, "tables", Regression.tables)
     each = 1 if settings.target is None else 5  # fits a table: the plain one, then a search from a good guess
     return {_CORRECTING: settings.copies * tables * 2 * each}  # in two steps, as a rule
 
