@@ -7,7 +7,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import NotFittedError, SettingError, is_count
-from hedgerow.evidence.attack import Attack, attack
+from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
@@ -22,6 +22,7 @@ from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATI
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.progress import job, phase
 
 
 class NoWeightsError(SettingError, AttributeError):
@@ -129,22 +130,24 @@ class Results:
         chosen = int(np.argmax(by_record)) if record is None else record
         if not is_count(chosen) or not 0 <= chosen < done.start.design.records:
             raise SettingError(f"record must be a row between 0 and {done.start.design.records - 1}.")
-        if done.start.fit is None:  # each weight depends on its own record: the others stay
-            powers, without = [power], [np.where(np.arange(len(power)) == chosen, 0.0, power)]
-        else:
-            keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
-            without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
-        return attack(
-            settings,
-            done.start,
-            powers=powers,
-            without=without,
-            claimed=claimed_epsilon(settings, done.outcome),
-            delta=settings.delta if settings.bound == RENYI else done.outcome.statement.delta,
-            key=done.key.child("attack"),
-            trials=trials,
-            confidence=confidence,
-        )
+        with job(expected_attack(settings)):
+            if done.start.fit is None:  # each weight depends on its own record: the others stay
+                powers, without = [power], [np.where(np.arange(len(power)) == chosen, 0.0, power)]
+            else:
+                with phase(REFITTING):
+                    keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
+                    without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
+            return attack(
+                settings,
+                done.start,
+                powers=powers,
+                without=without,
+                claimed=claimed_epsilon(settings, done.outcome),
+                delta=settings.delta if settings.bound == RENYI else done.outcome.statement.delta,
+                key=done.key.child("attack"),
+                trials=trials,
+                confidence=confidence,
+            )
 
     def outlook(self) -> Outlook:
         """How the Lipschitz price would move with more draws (`evidence.more_draws`)."""

@@ -437,3 +437,37 @@ def test_a_beta_value_never_rounds_to_an_end(ends):
         values = np.asarray(extreme.quantile(jnp.array([1e-9, 1 - 1e-9])))
     assert (values > ends[0]).all()
     assert (values < ends[1]).all()
+
+
+@pytest.mark.parametrize("largest", [counts._TABLE - 1, counts._TABLE + 40])
+def test_log_probabilities_of_many_counts_come_from_a_table_with_all_their_digits(largest):
+    """With the derivative by the size, on either side of the largest count that the table has."""
+    values = np.random.default_rng(1).integers(0, 40, 300)
+    values[0] = largest
+
+    def total(log_mean, size):
+        return counts.NegativeBinomial(jnp.full(300, log_mean), size).log_prob(jnp.asarray(values)).sum()
+
+    with x64(True):
+        found, slope = jax.jit(jax.value_and_grad(total, argnums=1))(1.2, 1.7)
+    share = 1.7 / (1.7 + np.exp(1.2))
+    np.testing.assert_allclose(float(found), stats.nbinom(1.7, share).logpmf(values).sum(), rtol=1e-13)
+    by_size = special.psi(1.7 + values) - special.psi(1.7) + np.log(share) + 1 - share * (1 + values / 1.7)
+    np.testing.assert_allclose(float(slope), by_size.sum(), rtol=1e-11)
+
+
+def test_a_log_share_has_its_digits_and_derivatives_everywhere():
+    logits = np.array([-745.0, -40.0, -1e-9, 0.0, 1e-9, 3.0, 700.0])
+    with x64(True):
+        found = np.asarray(masses_of.log_sigmoid(jnp.asarray(logits)))
+        slope, bend = (
+            np.asarray(jax.jit(jax.vmap(one))(jnp.asarray(logits)))
+            for one in (jax.grad(masses_of.log_sigmoid), jax.hessian(masses_of.log_sigmoid))
+        )
+        shares = [np.asarray(share) for share in masses_of.split_by_logit(jnp.asarray(logits))]
+    np.testing.assert_allclose(found, special.log_expit(logits), rtol=1e-15)
+    np.testing.assert_allclose(slope, special.expit(-logits), rtol=1e-15)
+    np.testing.assert_allclose(bend, -special.expit(logits) * special.expit(-logits), rtol=1e-15, atol=1e-320)
+    np.testing.assert_allclose(
+        shares, [special.expit(logits), special.expit(-logits)], rtol=1e-15, atol=1e-320
+    )

@@ -19,8 +19,9 @@ from scipy.special import betaincinv, gammaln
 
 from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.evidence.without import Mixture
-from hedgerow.mechanism.copies import predict_copies
+from hedgerow.evidence.without import KEYS, Mixture
+from hedgerow.mechanism.calibrate import expected_fits
+from hedgerow.mechanism.copies import CORRECTING, expected_corrections, predict_copies
 from hedgerow.mechanism.debias import Corrected, correct, public_draw, public_view
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
@@ -33,8 +34,10 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.progress import foresee, phase, report
 from hedgerow.randomness import Key
 
+REFITTING = "refitting"
 _SEARCHES = 12  # draws that are corrected as a release would be; the others follow a line through these
 
 
@@ -116,6 +119,7 @@ def attack(
             response = base.response(predict_copies(settings, start, [released], key=own)[0])
             crosses.append(design.matrix.T @ response)
             squares.append(float(response @ response))
+            report("copies", len(squares), 2 * trials)
     copies = _Copies(design.matrix.T @ design.matrix, np.array(crosses), np.array(squares), design.records)
     ratios = copies.log_density(rivals[0]) - copies.log_density(rivals[1])
     truths = [np.append(draw["beta"], np.log(draw["sigma"])) for draws in sampled for draw in draws]
@@ -128,6 +132,12 @@ def attack(
     made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
     found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
     return replace(found, made=f" ({made})" if made else "")
+
+
+def expected_attack(settings: Settings) -> dict[str, int]:
+    """About how many fits an attack takes by phase, those for powers with and without a record included."""
+    refits = 2 * KEYS * sum(expected_fits(settings).values())
+    return {REFITTING: refits, **expected_corrections(replace(settings, copies=2 * _SEARCHES))}
 
 
 def _sample(
@@ -159,7 +169,11 @@ class _Line(Confidential):
     @classmethod
     def through(cls, settings: Settings, start: Start, draws: Sequence[Parameters], key: Key) -> "_Line":
         """The line through the corrections of these draws."""
-        found = [correct(public_view(settings, start, draw, key.child(k))) for k, draw in enumerate(draws)]
+        found = []
+        with phase(CORRECTING):
+            for k, draw in enumerate(draws):
+                found.append(correct(public_view(settings, start, draw, key.child(k))))
+                foresee(len(found) / len(draws))
         free = require_correctable(settings.model).free
         pairs = [
             (free(start.design, draw), free(start.design, one.parameters))

@@ -25,6 +25,7 @@ from hedgerow.arrays import Array, Confidential, LogLik, PerRecord
 from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
 from hedgerow.evidence.without import KEYS, Mixture, claimed_epsilon, keys_and_powers, powers_without
+from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.exact import Regression
@@ -34,12 +35,14 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.settings import Settings
+from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
+_AUDITING = "auditing"
 _ROUNDING = 1 + 1e-6  # more than two ways to compute one number differ by
 
 
@@ -217,28 +220,29 @@ def audit(
         neighbours = RENYI.neighbours(outcome.pricing.withheld)
         fixed = neighbours.by_record(delta=settings.delta, copies=settings.copies)
     chosen = _choose(start, fixed, first, others, key.child("audit"))
-    again, powers = [key], [outcome.fit.power]
-    if len(chosen) and isinstance(model, Regression):
-        again, powers = keys_and_powers(
-            settings, start, outcome.fit.power, key=key, keys=KEYS if keys is None else keys
-        )
-        audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
-    rows = []
-    for record in chosen.tolist():
-        without: list[PerRecord] = []
-        refused = 0
-        for one in again:
-            try:
-                without.append(powers_without(settings, start, record, key=one))
-            except CalibrationError:
-                refused += 1
-        if refused:  # that no release comes of it tells the two tables apart
-            rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
-        elif isinstance(model, Regression):
-            other = Mixture.of(model, start.design, without)
-            rows.append(audited.against(other, key.child("audit").child(record)))
-        else:
-            rows.append(_estimated_again(outcome, without[0], epsilon))
+    again, powers, rows = [key], [outcome.fit.power], []
+    count = KEYS if keys is None else keys
+    each = sum(expected_fits(settings).values())
+    with job({_AUDITING: each * (1 + len(chosen)) * (count if closed else 1)}), phase(_AUDITING):
+        if len(chosen) and isinstance(model, Regression):
+            again, powers = keys_and_powers(settings, start, outcome.fit.power, key=key, keys=count)
+            audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
+        for done, record in enumerate(chosen.tolist(), 1):
+            without: list[PerRecord] = []
+            refused = 0
+            for one in again:
+                try:
+                    without.append(powers_without(settings, start, record, key=one))
+                except CalibrationError:
+                    refused += 1
+            if refused:  # that no release comes of it tells the two tables apart
+                rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
+            elif isinstance(model, Regression):
+                other = Mixture.of(model, start.design, without)
+                rows.append(audited.against(other, key.child("audit").child(record)))
+            else:
+                rows.append(_estimated_again(outcome, without[0], epsilon))
+            foresee(done / len(chosen))
     losses, deltas, last = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,
