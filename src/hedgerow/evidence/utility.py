@@ -36,6 +36,12 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
     )
 
 
+def _last_places(ordered: PerRecord) -> PerRecord:
+    """For each of the values, in order, how many are at most as large."""
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
+
+
 def statistics(values: PerRecord, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Mean, median and quantiles (type 7, as in R and NumPy)."""
     values = _column(values)
@@ -71,12 +77,6 @@ def compare_copies(
         "original": [truth.get(name, 0.0) for _ in by_copy for name in names],
         "synthetic": [value for row in by_copy.values() for value in row.values()],
     }
-
-
-def _last_places(ordered: PerRecord) -> PerRecord:
-    """For each of the values, in order, how many are at most as large."""
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
 
 
 def _column(values: PerRecord) -> PerRecord:
