@@ -148,7 +148,7 @@ def _write_public(
     earlier: int | None,
 ) -> Certificate:
     """Writes the copies, the plan and the certificate of them."""
-    plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
+    plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
 
     def write(number: int) -> formats.Written:
         tell(f"writing copy {number} of {plan.settings.copies}")
@@ -162,7 +162,8 @@ def _write_public(
     by_arrow = prepared.like.format in (Format.CSV, Format.PARQUET, Format.ARROW)
     worth = by_arrow and prepared.table.num_rows > WORTH_SHARING
     files = share_out(write, range(1, len(sample.tables) + 1), worth=worth)
-    copies = [Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes) for file in files]
+    for file in files:
+        copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
     tell("writing the certificate")
     not_covered = [write_caveat("C28")]
     if prepared.withheld:
