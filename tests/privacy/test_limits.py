@@ -49,7 +49,7 @@ RANGE = {"relation": "range"}
             ),
             "Tail makes none",
         ),
-        (lambda: ask("gamma"), "needs the normal or the lognormal family"),
+        (lambda: ask("gamma"), "needs the family normal, lognormal"),
         (lambda: ask(limits=(0, 10)), "positive limits"),
         (lambda: ask("normal", standard={"range": hr.Radius(0.4, 1.8), **RANGE}), "needs classes"),
         (lambda: ask(epsilon=None), "needs a target: its noise"),
