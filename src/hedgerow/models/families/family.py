@@ -115,15 +115,15 @@ class Family(Sampled):
         return self._domain
 
     @property
-    def closed_form(self) -> Regression | None:
-        """The exact model that it amounts to, unless a setting or a sampler asks for more."""
-        family, given = self._definition, self.settings()
-        closed = self.name == family.name and set(given) <= set(family.exact_options)
-        if family.exact is None or not closed or self.sampler != "independent":
+    def exact_model(self) -> Regression | None:
+        """The closed form of its values apart from a spike; None where these settings have none."""
+        family = self._definition
+        given = {
+            name: float(value) for name, value in self.settings().items() if name in family.exact_options
+        }
+        if family.exact is None or set(self.settings()) - set(given) - {"spike"}:
             return None
-        return family.exact(
-            prior=self.prior or Prior(), **{name: float(value) for name, value in given.items()}
-        )
+        return family.exact(prior=self.prior or Prior(), **given)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
