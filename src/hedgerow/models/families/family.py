@@ -117,13 +117,11 @@ class Family(Sampled):
     @property
     def exact_model(self) -> Regression | None:
         """The closed form of its values apart from a spike; None where these settings have none."""
-        family = self._definition
-        given = {
-            name: float(value) for name, value in self.settings().items() if name in family.exact_options
-        }
-        if family.exact is None or set(self.settings()) - set(given) - {"spike"}:
+        family, given = self._definition, self.settings()
+        if family.exact is None or set(given) - {"spike", *family.exact_options}:
             return None
-        return family.exact(prior=self.prior or Prior(), **given)
+        numbers = {name: float(given[name]) for name in family.exact_options}
+        return family.exact(prior=self.prior or Prior(), **numbers)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
