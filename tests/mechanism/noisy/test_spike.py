@@ -162,6 +162,7 @@ def released():
     return release(X, y, 2), y, beta, gamma
 
 
+@pytest.mark.slow
 def test_draws_hold_the_truth_and_copies_the_share(released):
     found, y, beta, gamma = released
     drawn = draw_posterior(found, draws=500, key=Key.from_seed(3)).parameters
