@@ -17,7 +17,7 @@ def main() -> None:
     built = stan.build(program.read_text(), data=given, random_seed=1)
     compiling = time.perf_counter() - began
     began = time.perf_counter()
-    # A start of Stan's own choice may overflow, and PyStan cannot read the step sizes that follow.
+    # A start of Stan's own choice may overflow.
     classes = given.get("classes", 1)
     start = {"raw": [0.1] * given["k"], "scale": 1.0, "share": [1 / classes] * classes}
     fit = built.sample(num_chains=chains, num_warmup=warmup, num_samples=draws, init=[start] * chains)
