@@ -71,9 +71,13 @@ def stan(name: str, interpreter: str, records: int) -> tuple[float, float]:
         peer = str(Path(__file__).parent / "peer.py")
         done = subprocess.run(
             [interpreter, peer, "program.stan", "data.json", "draws.npy", *counts],
-            capture_output=True, text=True, check=True, cwd=home,
+            capture_output=True, text=True, check=False, cwd=home,
         )  # fmt: skip
-        said = next(line for line in done.stdout.splitlines() if line.startswith("RESULT"))
+        said = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
+        if said is None:
+            raise SystemExit(
+                f"Stan did not finish: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            )
         return json.loads(said.removeprefix("RESULT"))[0], effective(np.load(home / "draws.npy"))
 
 

@@ -13,10 +13,14 @@ def main() -> None:
     program, data, out = (Path(name) for name in sys.argv[1:4])
     chains, warmup, draws = (int(count) for count in sys.argv[4:7])
     began = time.perf_counter()
-    built = stan.build(program.read_text(), data=json.loads(data.read_text()), random_seed=1)
+    given = json.loads(data.read_text())
+    built = stan.build(program.read_text(), data=given, random_seed=1)
     compiling = time.perf_counter() - began
     began = time.perf_counter()
-    fit = built.sample(num_chains=chains, num_warmup=warmup, num_samples=draws)
+    # A start of Stan's own choice may overflow.
+    classes = given.get("classes", 1)
+    start = {"raw": [0.1] * given["k"], "scale": 1.0, "share": [1 / classes] * classes}
+    fit = built.sample(num_chains=chains, num_warmup=warmup, num_samples=draws, init=[start] * chains)
     seconds = time.perf_counter() - began
     rows = np.vstack([fit["beta"], fit["scale" if "scale" in fit else "share"]])
     np.save(out, rows.reshape(len(rows), draws, chains).transpose(2, 1, 0))  # chain, draw, parameter
