@@ -597,9 +597,7 @@ MISFITS = {
     "poisson": ([1.0, 2.5, 3.0, -1.0], "2 values.*whole numbers.*Round"),
     "negative_binomial": ([1e9, 1e9 + 1, 3e14, 0.0], "2 values in 4 rows above 1,000,000,000;.*millions"),
     "bernoulli": ([0, 1, 2, 1], "1 values.*2 declared classes"),
-    "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0.*student, asinh"),
-    "lognormal": ([0.0, 1.0, 3.0, 0.0], 'is zero in 2 of 4 rows.*family="zero_lognormal"'),
-    "lognormal, negative": ([0.0, 1.0, -3.0, 2.0], 'negative in 1 of 4.*family="student" or family="asinh"'),
+    "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0"),
 }
 
 
@@ -608,7 +606,7 @@ def test_values_a_family_has_no_place_for(name):
     values, words = MISFITS[name]
     data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
     with pytest.raises(DataError, match=words):
-        hr.Synthesizer("x ~ z", name.split(",")[0], seed=1).fit(data)
+        hr.Synthesizer("x ~ z", name, seed=1).fit(data)
 
 
 @pytest.mark.parametrize("name", ["gamma", "zero_lognormal", "beta"])

@@ -362,17 +362,11 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
-        negative, zeros = int((design.values < 0).sum()), int((design.values == 0).sum())
-        if negative:
+        below = int((design.values <= 0).sum())
+        if below:
             raise DataError(
-                f"Column '{design.outcome}' is negative in {negative} of {design.records} rows; the "
-                'lognormal family needs positive values. Use family="student" or family="asinh", which are '
-                "for amounts of either sign (zero_student and zero_asinh where zeros recur)."
-            )
-        if zeros:
-            raise DataError(
-                f"Column '{design.outcome}' is zero in {zeros} of {design.records} rows; the lognormal "
-                'family needs positive values. Use family="zero_lognormal", which has a share of zeros.'
+                f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
+                "the lognormal family needs positive values. Use family='normal', or treat those rows apart."
             )
 
     def describes(self, values: PerRecord) -> Mask:

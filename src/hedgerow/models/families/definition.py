@@ -166,9 +166,6 @@ class PositiveNumbers(Numbers):
     def fits(self, values: Array, design: Design) -> Mask:
         return super().fits(values, design) & (values > 0)
 
-    def remedy(self) -> str:
-        return f"{super().remedy()} Amounts of either sign: student, asinh."
-
 
 @dataclass(frozen=True, eq=False)
 class FamilyDefinition:
