@@ -10,6 +10,9 @@ Mask: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 PerRecord: TypeAlias = Float[np.ndarray, "record"]
 PerDraw: TypeAlias = Float[np.ndarray, "draw"]
+PerLink: TypeAlias = Float[
+    np.ndarray, "record *link"
+]  # a column for each model of a chain, none for one model
 Matrix: TypeAlias = Float[np.ndarray, "record column"]
 Coefficients: TypeAlias = Float[np.ndarray, "draw column"]
 LogLik: TypeAlias = Float[np.ndarray, "draw record"]  # f[s,i]: never weighted

@@ -5,7 +5,8 @@
     >>> build("pay ~ hours", Table.of(pd.DataFrame({"pay": [9.0, 11.0, 12.0], "hours": [1, 2, 4]})))
     Design(3 records, columns ['Intercept', 'hours'], outcome confidential)
 
-The matrix is finite, of full rank and made of public columns only; `formula` says what it may be made of.
+The matrix is finite, of full rank and made of public columns only; `formula` says what it may be made of. In
+a chain (`chain`) it may hold columns that are protected themselves, and is then confidential.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
 _MOST_COLUMNS = 10_000
 _MOST_CELLS = 500_000_000  # 4 GB
+_FUNCTIONS = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
 _NO_VALUE = 1.0  # in place of an outcome that is not there: any number that every model describes
 
 
@@ -55,6 +57,13 @@ class Design:
     levels: tuple[Any, ...] | None = None  # labels of the outcome, of which values are the places
     present: Mask | None = None  # outcomes that are there, confidential; the others' values mean nothing
     notes: tuple[str, ...] = ()  # what was decided of the predictors that the owner should know
+    secret: tuple[str, ...] = ()  # predictors that are protected themselves: the matrix is as confidential
+    classes: tuple[str, ...] = ()  # predictors that are categories whatever they hold
+
+    @property
+    def links(self) -> "tuple[Design, ...]":
+        """A design for each protected column, in the order in which they are synthesized: this one alone."""
+        return (self,)
 
     @property
     def records(self) -> int:
@@ -69,9 +78,31 @@ class Design:
 
     @cached_property
     def reach(self) -> NDArray[np.float64]:
-        """How far each column of the matrix goes from its own mean; from 0, if it is constant."""
-        centred = (np.abs(column - column.mean()).max() or np.abs(column).max() for column in self.matrix.T)
-        return np.array(list(centred))
+        """How far each column of the matrix goes from its own mean; from 0, if it is constant.
+
+        1 for a column made of protected values: what is read off it would be read off them.
+        """
+        hidden = self.hidden
+        return np.array(
+            [
+                1.0 if place in hidden else np.abs(column - column.mean()).max() or np.abs(column).max()
+                for place, column in enumerate(self.matrix.T)
+            ]
+        )
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The columns of the matrix that are made of protected values."""
+        names = [self.aliases.get(name, name) for name in self.secret]
+        return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
+
+    def encode(self, table: Table) -> "Design":
+        """The same encoding of another table's predictors, without an outcome."""
+        settled, _ = settle_predictors(table, self.predictors, self.classes)
+        with np.errstate(all="ignore"):
+            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
+        matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+        return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
@@ -93,12 +124,14 @@ def build(
     also: Sequence[str] = (),
     classes: Callable[[Table, str], tuple[Any, ...] | None] | None = None,
     usable: Callable[[PerRecord], Mask] | None = None,
+    secret: Sequence[str] = (),
 ) -> Design:
     """Check the formula, then encode the table.
 
     `also` names public columns that the model reads itself; `classes` says which labels an outcome that is
     not numbers may have, in order: its values are then their places from 0 up. `usable` says which outcomes
-    the model can describe, where the others, missing ones among them, count as withheld.
+    the model can describe, where the others, missing ones among them, count as withheld. `secret` names
+    columns that are protected as well: whether the matrix has full rank is then nobody's to know.
     """
     parsed = parse(formula, table)
     if parsed.outcome in also:
@@ -120,7 +153,9 @@ def build(
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of)
     matrix, columns, spec = _encode(parsed, settled)
-    _check_rank(matrix, columns)
+    hidden = tuple(name for name in parsed.predictors if name in secret)
+    if not hidden:
+        _check_rank(matrix, columns)
     public = {}
     for name in also:
         codes, count = table.codes(name)
@@ -128,7 +163,7 @@ def build(
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
     return Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
-        tuple(notes),
+        tuple(notes), hidden, tuple(classes_of),
     )  # fmt: skip
 
 
@@ -151,11 +186,10 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
             "fewer levels."
         )
     table = table.rename(formula.aliases)
-    context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.native, context=context, output="numpy", na_action="ignore", ensure_full_rank=True
+                table.native, context=_FUNCTIONS, output="numpy", na_action="ignore", ensure_full_rank=True
             )
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
