@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
+from hedgerow.arrays import Confidential, Mask, PerLink, PerRecord, RecordMask, columns_of, join_columns
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
@@ -114,8 +114,8 @@ class Finished(Confidential):
         return None
 
     @abstractmethod
-    def predict(self) -> list[PerRecord]:
-        """The synthetic outcomes, copy by copy, before they take the type of the confidential column."""
+    def predict(self) -> list[PerLink]:
+        """The synthetic columns, copy by copy, before they take the type of the confidential ones."""
 
     @abstractmethod
     def doubts(self) -> list[str]:
@@ -124,22 +124,29 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        design, table = self.design, self.table
-        name, domain = design.outcome, self.settings.domain
-        tables = [
-            table.drop(
-                self.left_out,
-                table.with_column(name, values, design.levels, domain.support, self.settings.written_as),
-            )
-            for values in self.predict()
+        design, table, links = self.design, self.table, self.design.links
+        tables = []
+        for copy in self.predict():
+            made = table
+            for link, values, domain, written in zip(
+                links, columns_of(copy), self.settings.domains, self.settings.written_as, strict=True
+            ):
+                native = made.with_column(link.outcome, values, link.levels, domain.support, written)
+                made = Table.of(native)
+            tables.append(table.drop(self.left_out, native))
+        outcomes = [link.outcome for link in links]
+        declared = [
+            words
+            for link, domain, column in zip(links, self.settings.domains, self.settings.columns, strict=True)
+            for words in (domain.describe(link), str(column.declared or ""))
         ]
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=name,
-            passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
-            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
-            atoms=domain.atoms,
+            protected=design.outcome,
+            passed_through=[other for other in table.columns if other not in (*outcomes, *self.left_out)],
+            declared="; ".join(filter(None, declared)),
+            atoms=any(domain.atoms for domain in self.settings.domains),
             seeded=self.seeded,
             uncertified=_OVERRODE.format(self.failed) if self.failed else "",
             kept=self.keep,
@@ -148,10 +155,11 @@ class Finished(Confidential):
         return Release(tables, guarantee)
 
     @cached_property
-    def copied_outcomes(self) -> list[PerRecord]:
-        """The protected column of every copy as it is released, in numbers or the places of its labels."""
-        design = self.design
-        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.release.tables]
+    def copied_outcomes(self) -> list[PerLink]:
+        """What is protected of every copy as it is released, in numbers or the places of its labels."""
+        copies = [Table.of(copy) for copy in self.release.tables]
+        links = self.design.links
+        return [join_columns([copy.outcome(link.outcome, link.levels) for link in links]) for copy in copies]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -215,7 +223,7 @@ class Fitted(Finished):
             other.__dict__["released"] = self.released
         return other
 
-    def predict(self) -> list[PerRecord]:
+    def predict(self) -> list[PerLink]:
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
 
     @property
@@ -368,7 +376,7 @@ class Noised(Finished):
         """Those of the response."""
         return self.released.recipe.low, self.released.recipe.high
 
-    def predict(self) -> list[PerRecord]:
+    def predict(self) -> list[PerLink]:
         model, key = self.settings.model, self.key.child("release").child("predict")
         copies, number = [], self.settings.copies
         classes, blank = classes_within(self.settings, self.table), self.design.blank()

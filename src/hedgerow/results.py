@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import PerLink, PerRecord, columns_of
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack
 from hedgerow.evidence.audit import Audit, audit
@@ -72,8 +72,15 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         fitted = self._done()
-        values, present = fitted.design.values, fitted.present
-        return compare_copies(values[present] if present.any() else values, fitted.copied_outcomes)
+        copies, found = [columns_of(copy) for copy in fitted.copied_outcomes], {}
+        for place, link in enumerate(fitted.design.links):
+            present = fitted.present if link.present is None else fitted.present & link.present
+            values = link.values[present] if present.any() else link.values
+            part = compare_copies(values, [copy[place] for copy in copies])
+            if len(fitted.design.links) > 1:
+                part = {"column": [link.outcome] * len(part["copy"]), **part}
+            found = {name: [*found.get(name, []), *rows] for name, rows in part.items()}
+        return found
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
@@ -257,12 +264,12 @@ class Results:
         """The protected column."""
         return self._done().design.outcome
 
-    def copied_outcomes(self) -> list[PerRecord]:
-        """The copies of the protected column as numbers, or the places of its labels."""
+    def copied_outcomes(self) -> list[PerLink]:
+        """What is protected of every copy, as numbers or the places of labels."""
         return self._done().copied_outcomes
 
     @property
-    def outcome_(self) -> PerRecord:
+    def outcome_(self) -> PerLink:
         """The confidential outcome itself."""
         return self._done().design.values
 

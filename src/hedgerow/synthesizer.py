@@ -9,7 +9,8 @@ Release(1 copy, ADP, ε = 8)
 
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,12 +26,15 @@ from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.prior import Prior
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
+from hedgerow.tables.chain import ChainDesign, check_links
+from hedgerow.tables.formula import parse
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
 
@@ -41,7 +45,8 @@ class Synthesizer(Results):
     Parameters
     ----------
     formula
-        "outcome ~ terms" in the language of R, with a fixed list of transforms.
+        "outcome ~ terms" in the language of R, with a fixed list of transforms. Several protected columns: a
+        mapping from their names to `Column(formula, family=…)`, in the order in which they are synthesized.
     family
         A name, for instance "lognormal", "gamma" or "poisson" (docs/families.md), or a model object.
     standard
@@ -90,8 +95,8 @@ class Synthesizer(Results):
 
     def __init__(
         self,
-        formula: str,
-        family: str | Model = "lognormal",
+        formula: str | Mapping[str, Column],
+        family: str | Model | None = None,  # lognormal
         *,
         standard: Standard | None = None,
         weights: Any = UNSET,
@@ -161,32 +166,35 @@ class Synthesizer(Results):
         model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
-        shown = [name for name in standard.range.columns if name in (design.outcome, *left_out)]
+        outcomes = [link.outcome for link in design.links]
+        shown = [name for name in standard.range.columns if name in (*outcomes, *left_out)]
         if standard.inside and shown:
             raise SettingError(
                 f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
                 "released as it is. Read the ranges from columns that are, or leave inside out."
             )
-        if design.levels is not None and self.settings.declared is not None:
-            raise SettingError(
-                f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
-                "decimals or limits. Leave declared out."
-            )
+        for link, column in zip(design.links, self.settings.columns, strict=True):
+            if link.levels is not None and column.declared is not None:
+                raise SettingError(
+                    f"declared: the {column.family} family takes '{link.outcome}' as classes, which have no "
+                    "type, decimals or limits. Leave declared out."
+                )
         strict = isinstance(standard, Bounded)
         for note in (
             *design.notes,
             *check_columns(table, design, left_out=left_out, keep=keep, strict=strict),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
-        gaps = 0 if design.present is None else int((~design.present).sum())
-        if gaps:
-            warnings.warn(
-                f"{gaps} of {design.records} values of '{design.outcome}' are missing or none that the "
-                f"{model.name} family describes. They count as withheld, and their rows get synthetic values "
-                "like any other (confidential).",
-                HedgerowWarning,
-                stacklevel=2,
-            )
+        for link, each in zip(design.links, self.settings.models, strict=True):
+            gaps = 0 if link.present is None else int((~link.present).sum())
+            if gaps:
+                warnings.warn(
+                    f"{gaps} of {design.records} values of '{link.outcome}' are missing or none that the "
+                    f"{each.name} family describes. They count as withheld, and their rows get synthetic "
+                    "values like any other (confidential).",
+                    HedgerowWarning,
+                    stacklevel=2,
+                )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         told: dict[str, Any] = {
@@ -233,7 +241,7 @@ class Synthesizer(Results):
 
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
-        return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
+        return f"Synthesizer({asked.described}, {asked.model.name}, {asked.standard.label}, {state})"
 
 
 def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
@@ -242,19 +250,29 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so.
     """
-    first, rules = settings[0], [each.domain.usable for each in settings]
-
-    def usable(values: PerRecord) -> Mask:
-        return np.logical_and.reduce([rule(values) for rule in rules if rule is not None])
-
-    design = designs.build(
-        first.formula, table, first.model.columns, first.domain.classes,
-        usable=None if None in rules else usable,
-    )  # fmt: skip
+    first = settings[0]
+    outcomes = [column.outcome for column in first.columns]
+    check_links([parse(column.formula, table) for column in first.columns])
+    links = []
+    for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
+        rules = [each.domains[place].usable for each in settings]
+        links.append(
+            designs.build(
+                column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
+                usable=None if None in rules else partial(_all_usable, rules),
+            )
+        )  # fmt: skip
+    if len(links) > 1:
+        return ChainDesign.of(links)
+    design = links[0]
     if any(each.noisy is None for each in settings):
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
     return design.replace_values(np.clip(design.values, -designs.LARGEST, designs.LARGEST))
+
+
+def _all_usable(rules: Sequence[Callable[[PerRecord], Mask]], values: PerRecord) -> Mask:
+    return np.logical_and.reduce([rule(values) for rule in rules])
 
 
 def check_columns(
@@ -268,35 +286,38 @@ def check_columns(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
+    outcomes = [link.outcome for link in design.links]
     for names, done in ((left_out, "left out"), (keep, "kept as it is")):
-        if design.outcome in names:
-            raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be {done}.")
+        for name in set(names).intersection(outcomes):
+            raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
-    released = [name for name in table.columns if name not in (design.outcome, *left_out)]
-    findings = [
-        finding
-        for finding in find_giveaways(table, design.values, released)
-        if not finding.columns or not set(finding.columns) <= set(keep)
-    ]
-    telling = [finding for finding in findings if finding.refused]
-    if telling and not strict:
-        raise DataError(_describe(telling, design))
-    notes = [_describe(telling, design)] if telling else []
-    doubtful = [finding for finding in findings if not finding.refused]
-    if doubtful:
-        notes.append(
-            f"Released unchanged, these say much about the outcome '{design.outcome}': "
-            f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
-        )
+    released = [name for name in table.columns if name not in (*outcomes, *left_out)]
+    notes = []
+    for link in design.links:
+        findings = [
+            finding
+            for finding in find_giveaways(table, link.values, released)
+            if not finding.columns or not set(finding.columns) <= set(keep)
+        ]
+        telling = [finding for finding in findings if finding.refused]
+        if telling and not strict:
+            raise DataError(_describe(telling, link))
+        notes += [_describe(telling, link)] if telling else []
+        doubtful = [finding for finding in findings if not finding.refused]
+        if doubtful:
+            notes.append(
+                f"Released unchanged, these say much about the outcome '{link.outcome}': "
+                f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, link)}."
+            )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
         notes.append(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {design.outcome, *design.predictors, *left_out, *keep}
+    named = {*outcomes, *design.predictors, *left_out, *keep}
     unused = [name for name in table.columns if name not in named]
     if unused:
         notes.append(

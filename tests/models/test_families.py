@@ -626,8 +626,11 @@ def test_a_plan_holds_a_family_with_its_public_settings():
     plan = hr.Plan(formula="x ~ z", epsilon=2.0, family=model, prior=hr.Prior(slope=(0, 2)))
     again = hr.Plan.loads(plan.text())
     assert again == plan
-    assert again.settings.family == model
-    assert hr.Plan.loads("version: 1\nformula: x ~ z\nepsilon: 1\nfamily: gamma\n").settings.family == "gamma"
+    assert again.settings.column.family == model
+    assert (
+        hr.Plan.loads("version: 1\nformula: x ~ z\nepsilon: 1\nfamily: gamma\n").settings.column.family
+        == "gamma"
+    )
     with pytest.raises(hr.HedgerowError, match="family"):
         hr.Plan(formula="x ~ z", epsilon=2.0, family=hr.Family("gamma", warmup=900))
     with pytest.raises(hr.HedgerowError, match="family"):

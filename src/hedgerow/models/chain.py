@@ -96,11 +96,11 @@ class Chain(Model):
         )
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        total = 0.0
-        for model, link, own in self.links(design, parameters):
-            score = model.log_lik(link, own, records)
-            total = total + (score if link.present is None else np.where(link.present[records], score, 0.0))
-        return np.asarray(total)
+        scores = (
+            np.where(there(link, np.ones(design.records))[records], model.log_lik(link, own, records), 0.0)
+            for model, link, own in self.links(design, parameters)
+        )
+        return np.asarray(sum(scores), dtype=np.float64)
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
         if not interval[records].whole:

@@ -220,7 +220,7 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> bool:
 def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, outcome = prepared.plan, prepared.outcome
-    standard, family = plan.settings.standard, plan.settings.family
+    standard, family = plan.settings.standard, plan.settings.column.family
     strict = standard if isinstance(standard, Strict) else None
     known = plan.ranged and strict is None  # by statistics a range is a policy, and nobody need know it
     sentences = standard.range.sentences(f"each value of '{outcome}'") if known else ()
@@ -243,9 +243,9 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     who = "who is in the table, in which order, how many records there are"
     pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
     kind = prepared.table.schema.field(outcome).type
-    if plan.settings.declared is not None:
-        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.declared}", _DECLARED)]
-    elif plan.settings.written_as is None:
+    if plan.settings.column.declared is not None:
+        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.column.declared}", _DECLARED)]
+    elif plan.settings.written_as == (None,):
         pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
     if plan.missing == "drop":
         what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"

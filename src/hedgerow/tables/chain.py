@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
 from hedgerow.tables.design import Design
 from hedgerow.tables.formula import LEARNING, Formula, shorten
@@ -35,7 +36,7 @@ class ChainDesign(Design):
             )
         return cls(
             outcome=", ".join(part.outcome for part in parts),
-            values=np.column_stack([part.values for part in parts]),
+            values=join_columns([part.values for part in parts]),
             matrix=np.empty((parts[0].records, 0)),
             columns=tuple(f"{part.outcome}: {name}" for part in parts for name in part.columns),
             predictors=tuple(dict.fromkeys(name for part in parts for name in part.predictors)),
@@ -57,7 +58,7 @@ def _blank(link: Design) -> Design:
     if not link.secret:
         return link.blank()
     hollow = replace(link, values=np.full(link.records, np.nan), matrix=np.empty((0, len(link.columns))))
-    return replace(hollow.blank(), spec=link.spec)
+    return replace(hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes)
 
 
 def check_links(formulas: Sequence[Formula]) -> None:

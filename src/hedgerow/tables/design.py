@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerRecord
+from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.formula import CLASSES, Formula, parse, shorten
@@ -47,7 +47,7 @@ class Design:
     """What a model sees of a table: the confidential outcome and the public design matrix."""
 
     outcome: str
-    values: PerRecord  # x_i, confidential
+    values: PerLink  # x_i, confidential
     matrix: Matrix  # z_i, public
     columns: tuple[str, ...]  # names of the matrix columns
     predictors: tuple[str, ...]  # table columns the formula reads
