@@ -72,7 +72,8 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         fitted = self._done()
-        copies, found = [columns_of(copy) for copy in fitted.copied_outcomes], {}
+        copies = [columns_of(copy) for copy in fitted.copied_outcomes]
+        found: dict[str, list[object]] = {}
         for place, link in enumerate(fitted.design.links):
             present = fitted.present if link.present is None else fitted.present & link.present
             values = link.values[present] if present.any() else link.values

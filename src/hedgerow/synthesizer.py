@@ -255,11 +255,11 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     check_links([parse(column.formula, table) for column in first.columns])
     links = []
     for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
-        rules = [each.domains[place].usable for each in settings]
+        rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
         links.append(
             designs.build(
                 column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
-                usable=None if None in rules else partial(_all_usable, rules),
+                usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
             )
         )  # fmt: skip
     if len(links) > 1:

@@ -91,9 +91,18 @@ class Design:
         )
 
     @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """The mean of each column of the matrix; 0 for one made of protected values."""
+        return np.array(
+            [0.0 if place in self.hidden else column.mean() for place, column in enumerate(self.matrix.T)]
+        )
+
+    @cached_property
     def hidden(self) -> frozenset[int]:
         """The columns of the matrix that are made of protected values."""
         names = [self.aliases.get(name, name) for name in self.secret]
+        if not names:
+            return frozenset()
         return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
 
     def encode(self, table: Table) -> "Design":

@@ -64,7 +64,7 @@ def coefficient_arrays(prior: Prior, design: Design) -> tuple[Array, Array, Matr
     if "Intercept" in design.columns and "Intercept" not in prior.coefficients:
         place = design.columns.index("Intercept")
         if (design.matrix[:, place] == 1).all():  # a predictor of that name is none
-            contrasts[place] = design.matrix.mean(axis=0)
+            contrasts[place] = design.means
     scaled = contrasts / deviation[:, None]
     precision = design.matrix.T @ design.matrix / design.records + scaled.T @ scaled
     centre = np.linalg.solve(contrasts, mean).astype(np.float64)
