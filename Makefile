@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RIVAL := .venv-rival
 LOCK := .venv-lock
+COMPILE = $(LOCK)/bin/pip-compile --quiet --upgrade --generate-hashes --unsafe-package pip --strip-extras --no-header \
+	--no-annotate --no-emit-options
 
-.PHONY: demo test test-all lint types bench bench-rival lock clean
+.PHONY: demo test test-all lint types docs docs-links bench bench-rival lock clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py --out demo
@@ -15,7 +17,7 @@ demo: $(STAMP)
 test: lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-all: lint types
+test-all: lint types docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 lint: $(STAMP)
@@ -25,6 +27,19 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# The documentation site, in site/: open site/index.html. No network; a link inside that leads nowhere is an error.
+docs: $(STAMP) $(VENV)/.docs
+	rm -rf docs/api
+	$(BIN)/python -m sphinx -c docs -b html -d site/.doctrees -W --keep-going -q . site
+
+# Links to other sites as well, which needs a network.
+docs-links: docs
+	$(BIN)/python -m sphinx -c docs -b linkcheck -d site/.doctrees -q . site/.links
+
+$(VENV)/.docs: requirements-docs.lock $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	touch $@
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
@@ -43,6 +58,7 @@ $(RIVAL)/.installed: bench/rival/requirements.txt
 # Everything is installed as requirements.lock has it, which names the hash of every file that may be
 # installed; then hedgerow itself and the studies in place. Its kernels are compiled once, into numba's cache.
 $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hedgerow needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Name another: make PYTHON=python3.11 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies
@@ -50,7 +66,8 @@ $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	touch $@
 
 # Resolve the newest versions pyproject.toml allows, and write them with the hashes of all their files, those
-# for other platforms included. Names, versions and hashes only: where the files come from is pip's to know.
+# for other platforms included; what builds the site goes into a file of its own. Names, versions and hashes only:
+# where the files come from is pip's to know.
 lock:
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" setuptools
@@ -58,8 +75,9 @@ lock:
 	$(PYTHON) -m venv $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet "pip-tools>=7.5"
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude wheel --exclude-editable > $(LOCK)/requirements.in
-	$(LOCK)/bin/pip-compile $(LOCK)/requirements.in --quiet --output-file requirements.lock --upgrade --generate-hashes \
-		--unsafe-package pip --strip-extras --no-header --no-annotate --no-emit-options
+	$(COMPILE) $(LOCK)/requirements.in --output-file requirements.lock
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["docs"], sep="\n")' > $(LOCK)/docs.in
+	$(COMPILE) $(LOCK)/docs.in --constraint $(LOCK)/requirements.in --output-file requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) $(RIVAL) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo
+	rm -rf $(VENV) $(RIVAL) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo site docs/api dist

@@ -25,7 +25,7 @@ class Result:
     unit: str
     peak_mb: float  # resident memory of the process that ran the case, at its highest
     added_mb: float  # above what its data and libraries took before the first full run
-    ratio: float | None = None  # rate over that of the plain NumPy version in the same run
+    ratio: float | None = None  # rate over that of a plain version in the same run: NumPy, or Arrow alone
 
     @property
     def rate(self) -> float:
@@ -47,7 +47,7 @@ def table(results: Sequence[Result]) -> str:
         "rate",
         "per core",
         "unit",
-        "x NumPy",
+        "x plain",
         "peak MB",
         "added MB",
     )
@@ -61,7 +61,7 @@ def table(results: Sequence[Result]) -> str:
             f"{r.rate:.3g}",
             f"{r.rate_per_core:.3g}",
             r.unit,
-            "" if r.ratio is None else f"{r.ratio:.1f}",
+            "" if r.ratio is None else f"{r.ratio:.{1 if r.ratio >= 1 else 2}f}",
             f"{r.peak_mb:.0f}",
             f"{r.added_mb:.0f}",
         )

@@ -44,6 +44,69 @@ def test_copies_follow_from_the_released_statistics_alone():
     assert synth.intervals().equals(other.intervals())
 
 
+@pytest.fixture(scope="module")
+def spiked():
+    """Zeros more often where z is small, and a fit under which whether a value is zero is protected."""
+    data = hr.datasets.lognormal(n=2000, seed=2)
+    zero = np.random.default_rng(1).uniform(size=2000) < 1 / (1 + np.exp(data["z"] - 1))
+    data = data.assign(x=np.where(zero, 0.0, data["x"]))
+    return data, fit(data, family="zero_lognormal", copies=2)
+
+
+def test_zeros_are_kept_as_a_spike(spiked):
+    data, synth = spiked
+    low = data["z"] < 2
+    for copy in synth.sample().tables:
+        for rows in (low, ~low):
+            share = [(table.loc[rows, "x"] == 0).mean() for table in (data, copy)]
+            assert share[0] == pytest.approx(share[1], abs=4.5 * np.sqrt(2 * 0.25 / rows.sum()))
+        assert copy["x"].dtype == np.float64
+        assert (copy["x"][copy["x"] != 0] >= LIMITS[0]).all()
+    found = synth.intervals(level=0.6827).set_index("parameter")
+    assert found.index.tolist() == ["Intercept", "z", "sigma", "spike Intercept", "spike z"]
+    error = (found["upper"] - found["lower"]) / 2
+    assert (np.abs(found["estimate"] - [1.0, 1.0, 1.0, 1.0, -1.0]) < 4.5 * error).all()
+    assert (error < 0.2).all()
+    assert "values lie between 0.01 and 1000, or at 0; others" in synth.sample().guarantee.known
+    audit = synth.audit()
+    assert 0.9 < audit.largest_fixed <= 1.0 + 1e-9
+    assert synth.clipped_ < 0.01  # of which zeros are none
+
+
+def test_which_values_are_zero_enters_by_the_statistics_alone(spiked):
+    """Another outcome, without a zero, and the same statistics: the same copies and intervals."""
+    data, synth = spiked
+    other = fit(data.assign(x=1.0), family="zero_lognormal", copies=2)
+    object.__setattr__(other._fitted, "released", synth._fitted.released)
+    for one, two in zip(synth.sample().tables, other.sample().tables, strict=True):
+        assert one["x"].tolist() == two["x"].tolist()
+    assert synth.intervals().equals(other.intervals())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [0.0, 900.0])
+@pytest.mark.parametrize("relation", ["withheld", "replaced"])
+def test_an_attack_on_a_spike(relation, value):
+    """On a zero, and on the farthest amount, which is taken if no record is named."""
+    data = hr.datasets.lognormal(n=20, seed=2)
+    data.loc[[3, 5, 8], "x"] = [value, 0.0, 0.0]
+    synth = fit(data, epsilon=3.0, relation=relation, family="zero_lognormal")
+    found = synth.attack(None if value else 3, trials=200)
+    assert not found.breach
+    assert found.lower > 0.2
+
+
+def test_what_a_spike_does_not_go_with():
+    for more, message in (
+        ({"relation": "range", "range": hr.Radius(0.4, 1.8)}, "leave open which values"),
+        ({"sampling": "projected"}, "an amount of every record"),
+        ({"family": hr.Family("zero_lognormal", upper=5.0)}, "without lower and upper"),
+        ({"family": "zero_gamma"}, "one of them with a spike"),
+    ):
+        with pytest.raises(hr.HedgerowError, match=message):
+            fit(**{"family": "zero_lognormal"} | more)
+
+
 def test_what_only_weights_have_says_so():
     synth = fit()
     for name in ("risk_", "alpha_", "power_", "records_", "lipschitz_epsilon_", "scale_", "flagged_"):
@@ -125,6 +188,23 @@ def test_ways_of_sampling(sampling):
     said = " ".join(synth.sample().guarantee.processing())
     assert ("stratified" in said, "projected" in said) == (sampling == "stratified", sampling == "projected")
     assert len(copy) == 400
+
+
+def test_draws_go_to_arviz_and_outcomes_do_not():
+    synth = fit()
+    posterior = synth.to_arviz().posterior
+    assert posterior["beta"].shape == (32, 6, 2)  # of 200 draws those that all chains have
+    assert posterior["sigma"].values[:, 0].tolist() == synth._fitted.parameters["sigma"][:32].tolist()
+    with pytest.raises(hr.HedgerowError, match="reads every outcome again"):
+        synth.to_arviz(log_likelihood=True)
+
+
+def test_several_rows_of_a_person_are_protected_together():
+    data, strict = hr.datasets.lognormal(n=400, seed=2), hr.Strict(limits=LIMITS)
+    synth = hr.Synthesizer("x ~ z", standard=strict, epsilon=1.0, seed=1, rows_per_unit=3).fit(data)
+    assert sum(each["row_price"] for each in synth.statistics_["rounds"]) == pytest.approx(1 / 3, rel=1e-4)
+    with pytest.raises(hr.HedgerowError, match="only Strict"):
+        hr.Synthesizer("x ~ z", epsilon=1.0, rows_per_unit=3)
 
 
 def test_a_strict_row_beside_the_others():

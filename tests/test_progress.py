@@ -42,6 +42,25 @@ def test_a_correction_learns_from_the_copies_that_are_done(small):
     assert all(done <= total for done, total in told)
 
 
+def counts_to_the_end(job):
+    """Fits are counted one by one, and the guess at the first of them is of the right size."""
+    told = counts(job)
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert len(told) / 3 < told[0][1] < 3 * len(told)
+
+
+def test_an_audit_is_one_job(small):
+    synth = calibrated().fit(small[["x", "z"]])
+    counts_to_the_end(lambda: synth.audit(riskiest=2, sample=0, keys=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("debias", [False, True])
+def test_an_attack_is_one_job(small, debias):
+    synth = calibrated(debias=debias).fit(small[["x", "z"]])
+    counts_to_the_end(lambda: synth.attack(trials=200))
+
+
 def test_a_release_is_one_job(tmp_path):
     hr.datasets.lognormal(n=80, seed=3).to_csv(tmp_path / "t.csv", index=False)
     settings = {

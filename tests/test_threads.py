@@ -4,12 +4,19 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
+from threading import Barrier
 
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import hedgerow as hr
 from hedgerow.models.exact import Lognormal
+from hedgerow.release.ledger.sketch import sketch
+from hedgerow.threads import share_out
 
 
 def blas_threads() -> set[int]:
@@ -81,3 +88,52 @@ def test_fits_corrections_and_copies_start_no_threads_of_linear_algebra(two_thre
 
     assert seen == {"sample": {1}, "centre": {1}, "chance": {1}, "predict": {1}}
     assert blas_threads() == {2}
+
+
+def test_what_is_shared_out_comes_back_in_order_with_the_callers_settings_and_the_first_error(monkeypatch):
+    monkeypatch.setenv("HEDGEROW_THREADS", "3")
+    began = Barrier(3, timeout=30)
+
+    def divide(item: int) -> tuple[int, float]:
+        if item < 3:
+            began.wait()  # all three at once, or never
+        return item, float(np.float64(1) / np.float64(0))
+
+    with np.errstate(divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert share_out(divide, range(7)) == [(item, np.inf) for item in range(7)]
+
+    done = []
+
+    def fail(item: int) -> None:
+        if item in (1, 3):
+            raise ValueError(item)
+        done.append(item)
+
+    with pytest.raises(ValueError, match="1"):
+        share_out(fail, range(6))
+    assert sorted(done) == [0, 2, 4, 5]  # nothing goes on behind the caller's back
+
+
+@pytest.mark.slow
+def test_a_large_table_has_the_same_release_on_one_thread_and_on_three(monkeypatch, tmp_path):
+    random, n = np.random.default_rng(4), 140_000
+    frame = pd.DataFrame({f"z{k}": random.normal(size=n) for k in range(3)})
+    frame["wage"] = np.exp(5 + 0.3 * frame["z0"] + random.normal(size=n))
+    frame["kind"], frame["near"] = random.integers(0, 7, n), np.round(1.003 * frame["wage"])
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    plan = hr.Plan(
+        formula="wage ~ z0 + z1 + z2", epsilon=1.0, copies=2, draws=100, seed=3, data=tmp_path / "t.parquet",
+        standard=hr.Strict(limits=(1, 1e5)), ledger=tmp_path / "ledger.sqlite",
+    )  # fmt: skip
+    sketches, digests, warned = set(), set(), set()
+    for number in ("1", "3"):
+        monkeypatch.setenv("HEDGEROW_THREADS", number)
+        sketches.add(sketch(frame, "wage", key=b"k" * 32))
+        with pytest.warns(hr.HedgerowWarning) as told:
+            made = hr.make_release(plan, tmp_path / number)
+        warned.add(tuple(str(each.message) for each in told))
+        tables = (pq.read_table(made.folder / f"public/synthetic-copy-{copy}.parquet") for copy in (1, 2))
+        digests.add(tuple(table["wage"].to_numpy().tobytes() for table in tables))
+    assert len(sketches) == len(digests) == len(warned) == 1
+    assert any("'near'" in message for message in warned.pop())

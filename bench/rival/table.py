@@ -103,6 +103,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every way of drawing the rivals' outcomes")
     given = parser.parse_args()
     copies = [copy for maker in ("ours", "rival") for copy in Shelf(given.out, maker).copies]
+    print("# Rivals, the whole table\n")
     print(markdown(collect(copies, given.out, set(cases(given))), everything=given.all))
     print(f"\n{NOTES}")
 

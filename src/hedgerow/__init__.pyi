@@ -8,6 +8,7 @@ from . import weights as weights
 from .comparison import Comparison as Comparison, compare as compare
 from .errors import HedgerowError as HedgerowError, HedgerowWarning as HedgerowWarning
 from .evidence.external import Assessment as Assessment, assess as assess
+from .inference.classes import copies_from_classes as copies_from_classes
 from .models.exact import Lognormal as Lognormal, Normal as Normal
 from .models.families.family import Family as Family
 from .models.prior import Prior as Prior

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from hedgerow import cards
 from hedgerow.drawing import DATA, violins
 from hedgerow.errors import HedgerowWarning, SettingError
+from hedgerow.evidence.utility import bin_shapes, tabulate
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -74,17 +76,48 @@ class Comparison:
             parts.append({"standard": [label] * len(tidy["copy"]), **tidy})
         return self._like({name: [value for part in parts for value in part[name]] for name in parts[0]})
 
-    def plot(self, what: str = "lipschitz", **options: Any) -> "Figure":
-        """The paper's violins: "lipschitz", "alpha", "known", "data" or "utility" (with a `statistic`)."""
-        if what not in _PLOTS:
+    @property
+    def shown_utility(self) -> list[dict[str, Any]]:
+        """A small table: the original, and each standard's copies beside it (`evidence.utility.tabulate`)."""
+        return tabulate({label: synth.utility_columns() for label, synth in self.synthesizers.items()})
+
+    @property
+    def shape_columns(self) -> dict[str, Any]:
+        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
+        copies = {label: synth.copied_outcomes() for label, synth in self.synthesizers.items()}
+        return bin_shapes(next(iter(self.synthesizers.values())).original, copies)
+
+    def plot(self, what: str = "lipschitz", *, statistic: str = "ecdf_max") -> "Figure":
+        """The paper's violins: "lipschitz", "alpha", "known" or "data"; or "utility", of one `statistic`."""
+        if what not in tuple(_PLOTS):
             raise SettingError(f"plot must be one of {', '.join(_PLOTS)}, got {what!r}.")
-        return _PLOTS[what](self.synthesizers if what in ("data", "utility") else self.weighted, **options)
+        if what == "utility":
+            return _draw_utility(self.synthesizers, statistic)
+        drawn = self.synthesizers if what == "data" else self.weighted
+        if not drawn:
+            raise SettingError(
+                f"plot '{what}' shows weights or prices by record, and Strict(limits=…) has none. Plot "
+                "'data' or 'utility'."
+            )
+        return _PLOTS[what](drawn)
 
     def _like(self, columns: Mapping[str, Any]) -> Any:
         return next(iter(self.synthesizers.values())).like(columns)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.synthesizers)}; confidential)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: prices under every bound, and what copies keep; confidential."""
+        table = Table.of(self.table)
+        rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
+        shown = ["epsilon", *(bound.name for bound in LOCAL), "scale", "mean_alpha"]
+        prices = [{"": name} | {row["standard"]: row[name] for row in rows} for name in shown]
+        kept = [cards.table("What copies keep", self.shown_utility), cards.shapes(self.shape_columns)]
+        first = next(iter(self.synthesizers.values())).settings
+        facts = {"formula": first.described, "family": first.model.name}
+        parts = [cards.table("ε of one copy", prices), *kept]
+        return cards.card("hedgerow comparison", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
 def compare(
@@ -173,7 +206,7 @@ def _draw_data(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
     return violins(groups, first.outcome_name, log=positive)
 
 
-def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str = "ecdf_max") -> "Figure":
+def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str) -> "Figure":
     """One statistic of the copies, one dot per copy, with the confidential value as a line."""
     groups, truth = {}, 0.0
     for label, synth in synthesizers.items():

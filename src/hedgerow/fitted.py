@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Confidential, Mask, PerLink, PerRecord, RecordMask, columns_of, join_columns
-from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
+from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
+from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.copies import predict_copies, released_draws, uniforms
 from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.fit import to_inference_data
+from hedgerow.mechanism.noisy.copies import draw_zeros
 from hedgerow.mechanism.noisy.copies import predict as predict_copy
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round
+from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
@@ -34,21 +38,25 @@ from hedgerow.mechanism.noisy.run import (
 )
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
-from hedgerow.models.exact import Regression
+from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.strict.limits import amounts_of, spike_of
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+from hedgerow.threads import WORTH_SHARING, share_out
 
 _OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
 _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
 _AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
+_GUESSED = 0.25  # share of the sum of squares from which the guess of σ counts
+_PLENTY = 20  # records' worth of information by coefficient
 _DELTA = "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
 _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
 
@@ -125,15 +133,16 @@ class Finished(Confidential):
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
         design, table, links = self.design, self.table, self.design.links
-        tables = []
-        for copy in self.predict():
-            made = table
-            for link, values, domain, written in zip(
-                links, columns_of(copy), self.settings.domains, self.settings.written_as, strict=True
-            ):
-                native = made.with_column(link.outcome, values, link.levels, domain.support, written)
-                made = Table.of(native)
-            tables.append(table.drop(self.left_out, native))
+        parts = list(zip(links, self.settings.domains, self.settings.written_as, strict=True))
+
+        def make_copy(copy: PerLink) -> Any:
+            typed: Any = None
+            for (link, domain, written), values in zip(parts, columns_of(copy), strict=True):
+                made = table if typed is None else Table.of(typed)
+                typed = made.with_column(link.outcome, values, link.levels, domain.support, written)
+            return table.drop(self.left_out, typed)
+
+        tables = share_out(make_copy, self.predict(), worth=table.rows > WORTH_SHARING)
         outcomes = [link.outcome for link in links]
         declared = [
             words
@@ -216,6 +225,26 @@ class Fitted(Finished):
         """The draws behind the copies, one each, corrected if the plan said so."""
         return released_draws(self.settings, self.start, self.outcome, key=self.key.child("release"))
 
+    @cached_property
+    def gauge(self) -> Gauge:
+        """What the copies carry of the data."""
+        return measure(self.settings, self.start, self.outcome, key=self.key.child("gauge"))
+
+    def describe_stop(self) -> str:
+        """Why the copies are not worth releasing, and what would help; with figures."""
+        key = self.key.child("gauge")
+        epsilon = price_of_enough(self.settings, self.start, self.outcome, self.gauge, key=key)
+        return describe_stop(self.settings, self.gauge, epsilon)
+
+    @property
+    def _guessed_residual(self) -> float:
+        """Which share of the plain posterior's sum of squares is the prior's; 0 where that is not known."""
+        model, fit = self.settings.model, self.start.fit
+        if fit is None or not isinstance(model, Normal):  # a logarithm has no units
+            return 0.0
+        precision = float(np.mean(fit.parameters["sigma"] ** -2.0))  # (a0 + n/2)/b
+        return model.prior.rate * precision / (model.prior.shape + float(self.present.sum()) / 2)
+
     def variant(self, **changes: Any) -> "Fitted":
         """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
         other = replace(self, settings=replace(self.settings, **changes))
@@ -281,11 +310,17 @@ class Fitted(Finished):
                 "the prior alone speaks there. Their Rényi price is large or infinite, and a target leaves "
                 "little of all records. Merge rare categories, or give a prior that is less vague."
             )
-        left = self.outcome.fit.power.sum() if settings.bound == RENYI and settings.target else np.inf
-        if left < len(self.start.design.columns):
+        if self._guessed_residual > _GUESSED:
             doubts.append(
-                "The target left all records together less weight than there are coefficients: the prior "
-                "decides the copies, not the data. Raise ε, make fewer copies, or shorten the formula."
+                "The prior's guess of the residual, in the outcome's units, is far larger than what the data "
+                "have, and decides much of σ. Give Prior(residual=…) as public knowledge supports it, or "
+                "record the outcome in smaller units."
+            )
+        plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
+        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+            doubts.append(
+                "The target is met only by discarding the data: the prior decides the copies (gauge_, "
+                f"confidential). {remedies(settings, self.gauge)}"
             )
         if self.untrusted.any():
             doubts.append(
@@ -363,7 +398,8 @@ class Noised(Finished):
 
     @property
     def health(self) -> Health:
-        return Health("given noisy statistics", independent=False, effective_draws=self.drawn.effective)
+        drawn = self.drawn
+        return Health("given noisy statistics", False, effective_draws=drawn.effective, chains=drawn.chains)
 
     @property
     def clipped(self) -> float:
@@ -377,13 +413,13 @@ class Noised(Finished):
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerLink]:
-        model, key = self.settings.model, self.key.child("release").child("predict")
-        copies, number = [], self.settings.copies
+        model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
+        copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
         classes, blank = classes_within(self.settings, self.table), self.design.blank()
         places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
         for copy, place in enumerate(places):
             beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
-            if classes is not None and isinstance(model, Regression):
+            if classes is not None and model is not None:
                 draw = {"beta": beta, "sigma": np.asarray(sigma)}
                 numbers = uniforms(self.settings.sampling, model, blank, draw, key=key.child(copy))
                 copies.append(model.predict_inside(blank, draw, classes, numbers))
@@ -392,26 +428,37 @@ class Noised(Finished):
             response = predict_copy(
                 self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
             )
-            copies.append(model.outcome(response) if isinstance(model, Regression) else response)
+            values = response if model is None else model.outcome(response)
+            if spike is not None:
+                chances, own = self.parameters["spike_beta"][place], key.child(copy).child("spike")
+                zeros = draw_zeros(self.released.recipe, chances, sampling=self.settings.sampling, key=own)
+                values = np.where(zeros, spike, values)
+            copies.append(values)
         return copies
 
     def intervals(self, level: float) -> dict[str, Any]:
         """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
-        if not is_real(level) or not 0 < level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
-        draws = np.column_stack([self.parameters["beta"], self.parameters["sigma"]])
-        ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
-        named = dict(zip(("estimate", "lower", "upper"), ends, strict=True))
-        return {"parameter": [*self.design.columns, "sigma"], **named}
+        return summarize(self.parameters, list(self.design.columns), level)
+
+    def to_arviz(self, *, log_likelihood: bool) -> Any:
+        """The draws by chain."""
+        if log_likelihood:
+            raise SettingError(
+                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
+                "have none. Leave it out."
+            )
+        return to_inference_data({"posterior": self.parameters}, self.health.chains)
 
     def statistics(self) -> dict[str, Any]:
         """What was released, in plain numbers: sums with the scales of their noise, round by round."""
-        recipe, counts = self.released.recipe, self.released.counts
+        recipe, counts, spike = self.released.recipe, self.released.counts, self.released.spike
         plain: dict[str, Any] = {"relation": recipe.relation, "epsilon": recipe.epsilon}
         plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
         plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
+        plain |= {"rows_per_unit": recipe.rows_per_unit, "cap": recipe.cap}
         plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
-        return plain | {"counts": None if counts is None else _plain(counts)}
+        plain |= {"counts": None if counts is None else _plain(counts)}
+        return plain if spike is None else plain | {"spike": _plain(spike)}
 
     def audit(self) -> StatisticsAudit:
         """How much of ε the records at hand use."""
@@ -421,7 +468,11 @@ class Noised(Finished):
     def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
         """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
         (response, present), recipe = self.outcomes, self.released.recipe
-        chosen = int(np.argmax(np.abs(response - np.median(response)))) if record is None else record
+        chosen = 0 if record is None else record
+        if record is None:  # the value farthest from the others, of those that are amounts
+            amounts = response[~np.isnan(response)]
+            away = np.abs(response - np.median(amounts)) if amounts.size else response
+            chosen = int(np.argmax(np.nan_to_num(away)))
         if not is_count(chosen) or not 0 <= chosen < len(response):
             raise SettingError(f"record must be a row between 0 and {len(response) - 1}.")
         other = self._neighbour(chosen)
@@ -440,7 +491,8 @@ class Noised(Finished):
         else:
             width = self.released.recipe.width or high - low
             ends = max(low, own - width), min(high, own + width)
-            other[record] = max(ends, key=lambda end: abs(end - own))
+            # From the spike, a value that is far from the others.
+            other[record] = high if np.isnan(own) else max(ends, key=lambda end: abs(end - own))
         return other, there
 
     def doubts(self) -> list[str]:
@@ -463,7 +515,7 @@ def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
     return clip_response(settings, design.values, table), present
 
 
-def _plain(part: Round | Counts) -> dict[str, Any]:
+def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
     }

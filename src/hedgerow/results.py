@@ -7,10 +7,11 @@ import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, columns_of
 from hedgerow.errors import NotFittedError, SettingError, is_count
-from hedgerow.evidence.attack import Attack, attack
+from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
+from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import compare_copies
+from hedgerow.evidence.utility import bin_shapes, compare_copies
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
@@ -21,6 +22,7 @@ from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATI
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.progress import job, phase
 
 
 class NoWeightsError(SettingError, AttributeError):
@@ -38,7 +40,12 @@ class Results:
         return self._done().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
-        """The certified fit's draws as an ArviZ InferenceData; confidential."""
+        """The certified fit's draws as an ArviZ InferenceData; confidential.
+
+        Under `Strict(limits=…)` draws given the released statistics: they are covered by ε, and may leave.
+        """
+        if isinstance(noised := self._fitted, Noised):
+            return noised.to_arviz(log_likelihood=log_likelihood)
         return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
 
     def utility(self) -> Any:
@@ -71,17 +78,37 @@ class Results:
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
-        fitted = self._done()
-        copies = [columns_of(copy) for copy in fitted.copied_outcomes]
         found: dict[str, list[object]] = {}
-        for place, link in enumerate(fitted.design.links):
-            present = fitted.present if link.present is None else fitted.present & link.present
-            values = link.values[present] if present.any() else link.values
-            part = compare_copies(values, [copy[place] for copy in copies])
-            if len(fitted.design.links) > 1:
+        for link, (values, copies) in zip(self._done().design.links, self._by_column(), strict=True):
+            part = compare_copies(values, copies)
+            if self.settings.several:
                 part = {"column": [link.outcome] * len(part["copy"]), **part}
             found = {name: [*found.get(name, []), *rows] for name, rows in part.items()}
         return found
+
+    def _by_column(self) -> list[tuple[PerRecord, list[PerRecord]]]:
+        """Each protected column where it was used, or all of it if nowhere, and its copies."""
+        done, columns = self._done(), zip(*map(columns_of, self.copied_outcomes()), strict=True)
+        found = []
+        for link, copies in zip(done.design.links, columns, strict=True):
+            present = done.present if link.present is None else done.present & link.present
+            found.append((link.values[present] if present.any() else link.values, list(copies)))
+        return found
+
+    def shape_columns(self) -> dict[str, Any]:
+        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
+        return bin_shapes(self.original, {self.copies_label: self.copied_outcomes()})
+
+    @property
+    def original(self) -> PerRecord:
+        """The confidential outcome where it was used; all of it if nowhere."""
+        values, present = self._done().design.values, self._done().present
+        return values[present] if present.any() else values
+
+    @property
+    def copies_label(self) -> str:
+        """What the copies are called in tables."""
+        return "copy" if self.settings.copies == 1 else "copies"
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A dataframe of the kind that was fitted."""
@@ -118,22 +145,24 @@ class Results:
         chosen = int(np.argmax(by_record)) if record is None else record
         if not is_count(chosen) or not 0 <= chosen < done.start.design.records:
             raise SettingError(f"record must be a row between 0 and {done.start.design.records - 1}.")
-        if done.start.fit is None:  # each weight depends on its own record: the others stay
-            powers, without = [power], [np.where(np.arange(len(power)) == chosen, 0.0, power)]
-        else:
-            keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
-            without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
-        return attack(
-            settings,
-            done.start,
-            powers=powers,
-            without=without,
-            claimed=claimed_epsilon(settings, done.outcome),
-            delta=settings.delta if settings.bound == RENYI else done.outcome.statement.delta,
-            key=done.key.child("attack"),
-            trials=trials,
-            confidence=confidence,
-        )
+        with job(expected_attack(settings)):
+            if done.start.fit is None:  # each weight depends on its own record: the others stay
+                powers, without = [power], [np.where(np.arange(len(power)) == chosen, 0.0, power)]
+            else:
+                with phase(REFITTING):
+                    keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
+                    without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
+            return attack(
+                settings,
+                done.start,
+                powers=powers,
+                without=without,
+                claimed=claimed_epsilon(settings, done.outcome),
+                delta=settings.delta if settings.bound == RENYI else done.outcome.statement.delta,
+                key=done.key.child("attack"),
+                trials=trials,
+                confidence=confidence,
+            )
 
     def outlook(self) -> Outlook:
         """How the Lipschitz price would move with more draws (`evidence.more_draws`)."""
@@ -244,6 +273,15 @@ class Results:
     def risk_(self) -> PerRecord:
         """By-record risk under the unweighted fit, of the kind the weights use."""
         return self._need().start.risk.of(getattr(self._need().settings.weights, "risk", "lipschitz"))
+
+    @property
+    def gauge_(self) -> Gauge:
+        """How many records' worth of information the copies carry, and how far they are from the data."""
+        return self._need().gauge
+
+    def describe_stop(self) -> str:
+        """Why the copies are not worth releasing, and what would help, with figures: confidential."""
+        return self._need().describe_stop()
 
     @property
     def alpha_(self) -> PerRecord:

@@ -10,21 +10,24 @@ Release(1 copy, ADP, ε = 8)
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from hedgerow import progress
+from hedgerow import cards, progress
 from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
+from hedgerow.models.families import on_log_scale
 from hedgerow.models.prior import Prior
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
@@ -35,8 +38,11 @@ from hedgerow.results import Results
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import ChainDesign, check_links
 from hedgerow.tables.formula import parse
+from hedgerow.tables.predictors import hint_at_logs
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
+
+_NAMED = 5  # findings that a message names
 
 
 class Synthesizer(Results):
@@ -77,6 +83,8 @@ class Synthesizer(Results):
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
+    rows_per_unit
+        Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
         stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
@@ -110,6 +118,7 @@ class Synthesizer(Results):
         declared: Declared | None = None,
         sampling: Sampling = UNSET,  # independent
         debias: bool = UNSET,  # False
+        rows_per_unit: int = UNSET,  # 1
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -128,6 +137,7 @@ class Synthesizer(Results):
             declared=declared,
             sampling=sampling,
             debias=debias,
+            rows_per_unit=rows_per_unit,
             preset=preset,
         )
         self._check(seed, asked_to_correct=debias is not UNSET)
@@ -241,7 +251,26 @@ class Synthesizer(Results):
 
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
-        return f"Synthesizer({asked.described}, {asked.model.name}, {asked.standard.label}, {state})"
+        return f"Synthesizer({asked.described!r}, {asked.model.name}, {asked.standard.label}, {state})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the settings; once fitted, marked as confidential, what was achieved.
+
+        What copies keep is there once they are made, by `sample()` or `utility()`: showing makes none.
+        """
+        asked = self.settings
+        target = "no target" if asked.epsilon is None else f"{asked.epsilon:g} over all copies"
+        facts: dict[str, object] = {"formula": asked.described, "family": asked.model.name}
+        facts |= {"standard": asked.standard.label, "bound": asked.bound.name, "target ε": target}
+        facts |= {"copies": str(asked.copies), "state": "not fitted" if self._fitted is None else "fitted"}
+        if self._fitted is None:
+            return cards.card("hedgerow synthesizer", facts.items())
+        facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
+        parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
+        if "release" in vars(self._fitted):
+            rows = tabulate({self.copies_label: self.utility_columns()})
+            parts = [cards.table("What copies keep", rows), cards.shapes(self.shape_columns())]
+        return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
 def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
@@ -256,19 +285,19 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     links = []
     for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
         rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
-        links.append(
-            designs.build(
-                column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
-                usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
-            )
+        link = designs.build(
+            column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
+            usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
         )  # fmt: skip
+        hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
+        links.append(replace(link, notes=(*link.notes, *hints)))
     if len(links) > 1:
         return ChainDesign.of(links)
     design = links[0]
     if any(each.noisy is None for each in settings):
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
-    return design.replace_values(np.clip(design.values, -designs.LARGEST, designs.LARGEST))
+    return replace(design, values=np.clip(design.values, -designs.LARGEST, designs.LARGEST))
 
 
 def _all_usable(rules: Sequence[Callable[[PerRecord], Mask]], values: PerRecord) -> Mask:
@@ -308,8 +337,8 @@ def check_columns(
         doubtful = [finding for finding in findings if not finding.refused]
         if doubtful:
             notes.append(
-                f"Released unchanged, these say much about the outcome '{link.outcome}': "
-                f"{list_some(doubtful)}. Unless that is public, {_remedy(doubtful, link)}."
+                f"What is released unchanged says much about the outcome '{link.outcome}': "
+                f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, link)}."
             )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
@@ -320,9 +349,10 @@ def check_columns(
     named = {*outcomes, *design.predictors, *left_out, *keep}
     unused = [name for name in table.columns if name not in named]
     if unused:
+        names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")
         notes.append(
-            f"Columns {list_some(unused, 12)} are not in the formula; they are released unchanged and "
-            "unprotected. Drop them if they say anything about the outcome."
+            f"{names or f'Columns {list_some(unused, 12)} are'} not in the formula: released unchanged and "
+            f"unprotected. If {them} anything about the outcome, leave out: {_flags('--drop', unused)}."
         )
     return notes
 
@@ -330,11 +360,21 @@ def check_columns(
 def _describe(telling: Sequence[Finding], design: designs.Design) -> str:
     """What gives the outcome away, the worst first, and what can be done about it."""
     named = list(dict.fromkeys(name for finding in telling for name in finding.columns))
-    insist = f" Or insist on all of them ({_flags('--keep', named)}, keep=): the certificate will say so."
-    return (
-        f"Released unchanged, these would publish the outcome '{design.outcome}' or nearly so: "
-        f"{list_some(telling)}. To mend that, {_remedy(telling, design)}." + insist * bool(named)
+    insist = (
+        f" To release them all the same, say so ({_flags('--keep', named)}, keep=); so will the certificate."
     )
+    return (
+        f"The copies would publish the outcome '{design.outcome}' or nearly so, by what is released "
+        f"unchanged: {_list_findings(telling)}. To mend that, {_remedy(telling, design)}."
+        + insist
+        * bool(named)
+    )
+
+
+def _list_findings(findings: Sequence[Finding]) -> str:
+    """The worst few, which come first."""
+    more = f"; and {len(findings) - _NAMED} more" if len(findings) > _NAMED else ""
+    return "; ".join(str(finding) for finding in findings[:_NAMED]) + more
 
 
 def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
@@ -343,7 +383,8 @@ def _remedy(findings: Sequence[Finding], design: designs.Design) -> str:
     for finding in findings:
         if finding.columns and not set(finding.columns).intersection(left_out):
             left_out.append(min(finding.columns, key=lambda name: name in design.predictors))
-    remedies = [f"leave columns out ({_flags('--drop', left_out)}, left_out=)"] if left_out else []
+    what = "this column" if len(left_out) == 1 else "these columns"
+    remedies = [f"leave out {what}: {_flags('--drop', left_out)} (left_out= in Python)"] if left_out else []
     remedies += ["reset the index"] if any(finding.what == INDEX for finding in findings) else []
     remedies += ["shuffle the rows"] if any(finding.what == ORDER_OF_ROWS for finding in findings) else []
     return "; ".join(remedies)

@@ -1,19 +1,30 @@
-"""How many threads linear algebra takes: one.
+"""How many threads linear algebra takes: one. How many the rest takes: as many as there are cores.
 
     with one_blas_thread():
         np.linalg.qr(rows)
+    firsts, seconds = share_out(np.sort, columns)
 
 Our matrices are tall and narrow, and factored thousands of times. OpenBLAS's threads wait for each other in a
 loop at each of them: with two cores a factor of 5,571 × 28 takes seven times as long as on one, one of
-65,536 × 100 three times. Scoring shares records out between threads of its own (`numerics.kernels_numba`).
+65,536 × 100 three times. Scoring shares records out between threads of its own (`numerics.kernels_numba`),
+and what is done to each column, copy or block of a large table is shared out here.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
+from hedgerow.errors import SettingError
+
+WORTH_SHARING = 100_000  # rows below which starting threads may cost more than it saves
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 _SET = Lock()  # held by whoever set the number
 
 
@@ -41,3 +52,31 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _SET.release()
+
+
+def threads() -> int:
+    """HEDGEROW_THREADS, or the processors this process may use."""
+    asked = os.environ.get("HEDGEROW_THREADS")
+    if asked:
+        if not asked.isdecimal() or int(asked) == 0:
+            raise SettingError(
+                f"HEDGEROW_THREADS={asked!r} must be a whole number from 1 up. Unset it or use one."
+            )
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: bool = True) -> list[Made]:
+    """What `make` makes of each item, in their order; at once on as many threads as there are cores.
+
+    For work that lets other threads run: NumPy on long arrays, Arrow, hashes. Everything has ended when it
+    returns or raises, and the first error in the items' order is the one that is raised.
+    """
+    items = list(items)
+    workers = min(threads(), len(items)) if worth else 1
+    if workers <= 1:
+        return [make(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        # In a context of its own each: NumPy keeps there how it treats overflow.
+        jobs = [pool.submit(copy_context().run, make, item) for item in items]
+    return [job.result() for job in jobs]

@@ -9,7 +9,7 @@ Reading order: `work` (processes), then any study on its own:
 - `coverage`: how often intervals cover the truth
 - `stands_up`, `breaches`: whether ε stands up to the full audit, and where prices are exceeded
 - `strict_utility`: what strict mode costs
-- `headline`: README's picture
+- `headline`, `first_example`: README's pictures
 - `renyi`: the price without draws beside the others
 - `pages`: the pages of the documentation that are written from all this
 """

@@ -99,15 +99,21 @@ def run(file: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def theme(*, dark: bool) -> Any:
+    """Ink and ground of a picture that has a light and a dark version."""
+    ink, ground = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    grounds = ("axes.facecolor", "figure.facecolor", "savefig.facecolor")
+    return dict.fromkeys(inks, ink) | dict.fromkeys(grounds, ground)
+
+
 def picture(rows: pd.DataFrame, path: Path, *, dark: bool) -> None:
     """Both panels, on a light or a dark ground."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    ink, ground = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
-    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    grounds = ("axes.facecolor", "figure.facecolor", "savefig.facecolor")
-    style: Any = dict.fromkeys(inks, ink) | dict.fromkeys(grounds, ground)
+    style = theme(dark=dark)
+    ground = style["axes.facecolor"]
     with rc_context(style):
         figure = Figure(figsize=(10.5, 4.8), layout="constrained")
         local, strict = figure.subplots(1, 2, sharey=True, width_ratios=[1.6, 1])

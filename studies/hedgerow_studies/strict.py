@@ -1,9 +1,11 @@
 """What strict privacy by noisy statistics costs: `python -m hedgerow_studies.strict`. No table is real.
 
 Simulated, model right, limits −3 … 9 on the log scale: p = 2 is the paper's simulation, p = 6 and 15 add a
-factor of 4 or 10 levels and normal columns. One stratified copy from the plugged-in estimate, next to a copy
-from a draw of the exact posterior without privacy: maximum of the difference of the distribution functions,
-error of the log of the 90 % quantile, of the slope of z and of log σ, each against the table itself.
+factor of 4 or 10 levels and normal columns. Stratified copies from draws of the posterior given the noisy
+statistics, which is what a release has, and from the plugged-in estimate, next to copies from draws of the
+exact posterior without privacy; eight of each, whose errors are averaged. Errors are those of
+`noisy.runs.differences`: maximum of the difference of the distribution functions, log of the 90 % quantile,
+slope of z and σ, of least squares on the copy against least squares on the table.
 """
 
 import argparse
@@ -15,18 +17,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import ks_2samp
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.mechanism.noisy.estimate import estimate
-from hedgerow.mechanism.noisy.recipe import make_recipe
-from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.mechanism.noisy.copies import predict
+from hedgerow.mechanism.noisy.posterior import draw_posterior
+from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
 from hedgerow.randomness import Key
+from hedgerow_studies.noisy.runs import HIGH, LOW, differences, line, release
 from hedgerow_studies.work import each, processors
 
 RECORDS, COLUMNS, EPSILONS = (200, 2000, 20_000), (2, 6, 15), (0.2, 0.5, 1.0, 2.0)
-LOW, HIGH = -3.0, 9.0
+GOAL = {(2000, 2): 0.5, (2000, 15): 1.0}  # n, p and ε: within 1.15 of no privacy in all four figures
 WIDTH = float(np.log(1.8 / 0.4))  # of Radius(0.4, 1.8) on the log scale
 SETTINGS: dict[str, dict[str, Any]] = {
     "withheld": {},
@@ -34,66 +35,91 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "range": {"relation": "range", "width": WIDTH},
     "gaussian": {"noise": "gaussian", "delta": 1e-6},
 }
-FIGURES = ("ecdf", "q90", "slope", "sigma")
+FIGURES, SOURCES, COPIES = ("ecdf", "q90", "slope", "sigma"), ("draw", "estimate"), 8
 
 
-def simulate(n: int, p: int, number: int, seed: int) -> tuple[Array, PerRecord, np.random.Generator]:
-    """Predictors and the log of the outcome; a generator to go on with."""
+def simulate(n: int, p: int, number: int, seed: int) -> tuple[Array, PerRecord, Array, np.random.Generator]:
+    """Predictors, the log of the outcome and true coefficients (σ is 1); a generator to go on with."""
     random = np.random.default_rng([seed, n, p, number])
     z = random.normal(2.0, 1.0, n)
     levels = {2: 1, 6: 4, 15: 10}[p]
     dummies = random.integers(0, levels, n)[:, None] == np.arange(1, levels)
     X = np.column_stack([np.ones(n), z, dummies, random.normal(size=(n, p - 1 - levels))])
     beta = np.concatenate([[1.0, 1.0], random.normal(0.0, 0.3, p - 2)])
-    return X, X @ beta + random.normal(size=n), random
+    return X, X @ beta + random.normal(size=n), beta, random
 
 
 def measured(n: int, p: int, number: int, seed: int, kind: str) -> list[dict[str, Any]]:
     """One table, without privacy and at every ε."""
-    X, y, random = simulate(n, p, number, seed)
-    beta, sigma = fit(X, y)
+    X, y, _, random = simulate(n, p, number, seed)
     row = {"n": n, "p": p, "sample": number, "seed": seed, "kind": kind}
-    spread = sigma * np.sqrt((n - p) / random.chisquare(n - p))
-    draw = beta + spread * np.linalg.solve(np.linalg.cholesky(X.T @ X).T, random.normal(size=p))
-    copy = X @ draw + spread * random.normal(size=n)
-    rows = [row | {"epsilon": None} | compare(X, y, copy, fit(X, copy)[1])]
+    root = Key.from_seed(seed).child(f"{n} {p} {number}")
+
+    def errors(recipe: Recipe, betas: Array, sigmas: Array, key: Key) -> dict[str, float]:
+        found = [
+            differences(X, y, predict(recipe, beta, sigma, None, sampling="stratified", key=key.child(place)))
+            for place, (beta, sigma) in enumerate(zip(betas, sigmas.tolist(), strict=True))
+        ]
+        return dict(zip(FIGURES, np.mean(found, axis=0).tolist(), strict=True))
+
+    rows: list[dict[str, Any]] = []
     for epsilon in EPSILONS:
         recipe = make_recipe(X, low=LOW, high=HIGH, epsilon=epsilon, **SETTINGS[kind])
-        key = Key.from_seed(seed).child(f"{n} {p} {number} {epsilon}")
-        found = estimate(release_statistics(recipe, y, np.ones(n, dtype=bool), key=key))
-        copy = X @ found.beta + found.sigma * ndtri((random.permutation(n) + random.random(n)) / n)
-        rows.append(row | {"epsilon": epsilon} | compare(X, y, copy, found.sigma))
+        if not rows:
+            beta, sigma = line(X, y)
+            sigmas = sigma * np.sqrt((n - p) / random.chisquare(n - p, size=COPIES))
+            away = np.linalg.solve(np.linalg.cholesky(X.T @ X).T, random.normal(size=(p, COPIES)))
+            plain = errors(recipe, beta + (sigmas * away).T, sigmas, root.child("without"))
+            rows.append(row | {"epsilon": None, "without": plain})
+        key = root.child(str(epsilon))
+        run = release(recipe, y, key.child("noise"))
+        drawn = draw_posterior(run.released, draws=COPIES, key=key.child("posterior")).parameters
+        plugged = np.tile(run.found.beta, (COPIES, 1)), np.full(COPIES, run.found.sigma)
+        found = {
+            "draw": errors(recipe, drawn["beta"], drawn["sigma"], key.child("draw")),
+            "estimate": errors(recipe, *plugged, key.child("estimate")),
+        }
+        rows.append(row | {"epsilon": epsilon} | found)
     return rows
 
 
-def fit(X: Array, y: PerRecord) -> tuple[Array, float]:
-    """Least squares: coefficients and σ."""
-    beta = np.linalg.lstsq(X, y, rcond=None)[0]
-    return beta, float(np.sqrt(np.sum((y - X @ beta) ** 2) / (len(y) - X.shape[1])))
-
-
-def compare(X: Array, y: PerRecord, copy: PerRecord, sigma: float) -> dict[str, float]:
-    """The four errors of a copy whose model had this σ."""
-    (beta, truth), (copied, _) = fit(X, y), fit(X, copy)
-    return {
-        "ecdf": float(ks_2samp(y, copy).statistic),
-        "q90": float(abs(np.quantile(copy, 0.9) - np.quantile(y, 0.9))),
-        "slope": float(abs(copied[1] - beta[1])),
-        "sigma": float(abs(np.log(sigma / truth))),
-    }
-
-
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """ECDF maximum, Q90, slope and σ, means over samples, in Markdown."""
-    frame = pd.DataFrame(rows).assign(epsilon=lambda each: each["epsilon"].fillna(np.inf))
+    """ECDF maximum, Q90, slope and σ, means over samples, in Markdown: by relation, n, p and kind of copy."""
+    frame = pd.DataFrame(rows)
     for kind, here in frame.groupby("kind", sort=False):
         yield f"\n{kind}"
-        yield "\n| n, p | without privacy | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |"
-        yield "| --- " * (len(EPSILONS) + 2) + "|"
+        yield "\n| n, p | copies from | no privacy | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |"
+        yield "| --- " * (len(EPSILONS) + 3) + "|"
         for (n, p), part in here.groupby(["n", "p"]):
-            means = part.groupby("epsilon")[list(FIGURES)].mean()
-            cells = [" ".join(f"{value:.2g}" for value in means.loc[e]) for e in (np.inf, *EPSILONS)]
-            yield f"| {n}, {p} ({part['sample'].nunique()} samples) | " + " | ".join(cells) + " |"
+            for source in SOURCES:
+                cells = [_mean(part[part["epsilon"] == e][source]) for e in EPSILONS]
+                samples = part["sample"].nunique()
+                head = f"{n}, {p} ({samples} samples)", source, _mean(part["without"])
+                yield f"| {' | '.join((*(head if source == SOURCES[0] else ('', source, '')), *cells))} |"
+
+
+def _mean(errors: pd.Series) -> str:
+    return " ".join(f"{value:.2g}" for value in pd.DataFrame(errors.dropna().to_list())[list(FIGURES)].mean())
+
+
+def goal(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Errors over those without privacy on the same tables, with the standard errors of these ratios."""
+    frame = pd.DataFrame(rows)
+    yield f"\n| n, p, ε | copies from | {' | '.join(FIGURES)} |"
+    yield "| --- " * (len(FIGURES) + 2) + "|"
+    for (n, p), epsilon in GOAL.items():
+        part = frame[(frame["n"] == n) & (frame["p"] == p) & (frame["kind"] == "withheld")].set_index(
+            "sample"
+        )
+        if not len(part):
+            continue
+        plain = pd.DataFrame(part["without"].dropna().to_dict()).T
+        for source in SOURCES:
+            errors = pd.DataFrame(part[part["epsilon"] == epsilon][source].to_dict()).T
+            ratio = errors.mean() / plain.mean()
+            error = (errors - ratio * plain).std() / np.sqrt(len(plain)) / plain.mean()
+            cells = [f"{ratio[name]:.2f} ± {error[name]:.2f}" for name in FIGURES]
+            yield f"| {n}, {p}, {epsilon:g} | {source} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -116,10 +142,11 @@ def main() -> None:
     done = {tuple(rows[0][name] for name in ("n", "p", "sample", "seed", "kind")) for rows in held}
     tasks = [
         (n, p, number, given.seed, kind)
+        for number in range(given.samples)  # outermost: a run that was stopped has as many of each
         for kind in given.kinds
         for n in given.records
         for p in given.columns
-        for number in range(given.samples if n < 20_000 else given.samples * 3 // 10)
+        if n < 20_000 or number < given.samples * 3 // 10
         if (n, p, number, given.seed, kind) not in done
     ]
     for rows in each(tasks, measured, jobs=processors(given.jobs)):
@@ -127,7 +154,8 @@ def main() -> None:
         if given.out is not None:
             with given.out.open("a") as file:
                 file.write(json.dumps(rows) + "\n")
-    sys.stdout.write("\n".join(table([row for rows in held for row in rows])) + "\n")
+    rows = [row for rows in held for row in rows]
+    sys.stdout.write("\n".join((*table(rows), *goal(rows))) + "\n")
 
 
 if __name__ == "__main__":

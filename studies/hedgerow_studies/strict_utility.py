@@ -105,7 +105,7 @@ def edge(
     rows = []
     for place in places:
         box = BOX if place == "as simulated" else BOX | {"Intercept": (2.5, 4.5)}
-        for name, prior in (("centred on the box", None), ("vague", Prior())):
+        for name, prior in (("centred on the box", None), ("vague", Prior(slope=(0.0, 100.0)))):
             for epsilon in epsilons:
                 synth = Synthesizer("x ~ z", standard=Strict(box), epsilon=epsilon, prior=prior, seed=1)
                 row: dict[str, Any] = {"box": place, "prior": name, "ε": f"{epsilon:g}"}

@@ -36,9 +36,10 @@ def test_log_density_is_the_posteriors_own(small):
     posterior = synth.settings.model.posterior(fit.design, fit.power)
     draws = Draws(fit.parameters["beta"], fit.parameters["sigma"])
     mean, deviation = synth.settings.model.prior.moments(fit.design)
+    contrasts = synth.settings.model.prior.contrasts(fit.design)
     variance = draws.sigma**2
     prior = (
-        -np.sum((draws.beta - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
+        -np.sum((draws.beta @ contrasts.T - mean) ** 2 / deviation**2, axis=1) / (2 * variance)
         - np.log(variance) * len(mean) / 2
         - (synth.settings.model.prior.shape + 1) * np.log(variance)
         - synth.settings.model.prior.rate / variance
@@ -81,7 +82,7 @@ def test_the_reverse_is_over_draws_without_the_record(small):
         assert [loss, reverse] == ratios
     tight = dataclasses.replace(found, epsilon=(found.recomputed.max() + found.reverse.max()) / 2)
     assert (len(tight.reverse_breaches) > 0) == (found.reverse.max() > found.recomputed.max())
-    assert ("no draw-based statement covers" in str(tight)) == (len(tight.reverse_breaches) > 0)
+    assert ("No draw-based statement covers" in str(tight)) == (len(tight.reverse_breaches) > 0)
     assert not set(tight.breaches) & set(tight.reverse_breaches)
 
 

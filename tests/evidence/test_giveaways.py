@@ -11,7 +11,7 @@ from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
 import hedgerow as hr
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.evidence.giveaways import find_giveaways
+from hedgerow.evidence.giveaways import _classes, _Levels, find_giveaways
 from hedgerow.tables.table import Table
 
 
@@ -182,7 +182,10 @@ def test_the_worst_comes_first_and_both_ways_out_are_named(telling):
         fit(telling)
     words = str(refused.value)
     assert words.index("'copy' equals it") < words.index("'employees' × 'per_head' equals it")
-    assert "--drop copy --drop per_head, left_out=" in words, "both, and the predictor stays"
+    assert "leave out these columns: --drop copy --drop per_head (left_out= in Python)" in words
+    assert "--drop employees" not in words, "the predictor stays"
+    assert words.index("'copy' equals it") < words.index("per_head"), "the worst first"
+    assert "--protect" not in words
     assert "--keep copy --keep employees --keep per_head, keep=" in words
     assert not any(str(value) in words for value in telling["payroll"])
     fit(telling, left_out=["copy", "per_head"])
@@ -270,3 +273,17 @@ def test_any_kind_of_column_can_be_looked_at():
             assert find_giveaways(Table.of(table), payroll, Table.of(table).columns) == []
         one = odd.with_columns(list=pl.Series(payroll.reshape(-1, 1).tolist()))
         assert [f.columns for f in find_giveaways(Table.of(one), payroll, one.columns)] == [("list",)]
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
+    cells = np.round(np.random.default_rng(digits).normal(size=5000), digits) + 0.0
+    levels, codes, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    found = _Levels(cells)
+    assert np.array_equal(found.counts, counts)
+    assert np.array_equal(found.codes, codes)
+    assert np.array_equal(found.classes, _classes(counts)[codes])
+    text = _Levels(cells.astype(np.str_))  # whose rare levels are one class
+    assert np.array_equal(text.codes, np.unique(cells.astype(np.str_), return_inverse=True)[1])
+    assert np.array_equal(text.classes == 0, (counts < 5)[codes])
+    assert len(levels) <= 20 or set(np.bincount(found.classes) // 400) <= {0, 1, 2}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.evidence.utility import compare_copies, ecdf_distance, statistics
+from hedgerow.evidence.utility import bin_shapes, compare_copies, ecdf_distance, statistics, tabulate
 
 columns = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20).map(np.array)
 
@@ -40,3 +40,42 @@ def test_bad_columns_are_refused():
         ecdf_distance(np.array([]), np.array([1.0]))
     with pytest.raises(hr.HedgerowError):
         statistics(np.array([1.0, np.nan]))
+
+
+def test_a_table_for_people_has_the_mean_over_copies_and_their_range():
+    original = np.arange(1.0, 12.0)
+    rows = tabulate({"copies": compare_copies(original, [original + 1, original + 3])})
+    assert [row[""] for row in rows] == ["original", "copies", "  lowest", "  highest"]
+    assert [row["median"] for row in rows] == [6.0, 8.0, 7.0, 9.0]
+    assert [row["Q90"] for row in rows] == pytest.approx([10.0, 12.0, 11.0, 13.0])
+    assert [row["mean"] for row in rows] == [6.0, 8.0, 7.0, 9.0]
+    assert [row["ECDF max"] for row in rows] == [None, *(pytest.approx(n / 11) for n in (2, 1, 3))]
+    two = {name: compare_copies(original, [original]) for name in ("adp", "strict")}
+    assert [row[""] for row in tabulate(two)] == ["original", "adp", "strict"]
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=200).map(np.array), columns)
+def test_shapes_count_every_value_once_in_bins_that_rise(original, copy):
+    shapes = bin_shapes(original, {"copies": [copy, copy]})
+    lower, upper = shapes["lower"], shapes["upper"]
+    assert (lower < upper).all()
+    assert (lower[1:] == upper[:-1]).all()
+    assert shapes["original"].sum() == pytest.approx(1)
+    assert shapes["copies"].sum() == pytest.approx(1)
+
+
+def test_bins_follow_the_kind_of_values():
+    random = np.random.default_rng(1)
+    few = bin_shapes(np.array([0.0, 1.0, 1.0, 4.0]), {"copies": [np.array([1.0, 2.0])]})
+    assert few["lower"].tolist() == [0, 1, 2, 4]
+    assert few["original"].tolist() == [0.25, 0.5, 0, 0.25]
+    ages = np.floor(random.uniform(16, 91, 2000))
+    width = np.diff(bin_shapes(ages, {"copies": [ages]})["lower"])
+    assert set(width) == {2.0}  # whole numbers, as many in each bin
+    skewed = np.exp(random.normal(10, 1.5, 2000))
+    ratio = np.diff(np.log(bin_shapes(skewed, {"copies": [skewed]})["lower"]))
+    assert ratio == pytest.approx(ratio[0])
+    signed = np.where(random.uniform(size=2000) < 0.3, -skewed, skewed)
+    lower = bin_shapes(signed, {"copies": [signed]})["lower"]
+    assert (lower < 0).any()
+    assert np.diff(lower).max() > 100 * np.diff(lower).min()

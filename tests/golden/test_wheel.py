@@ -1,8 +1,9 @@
-"""The wheel alone: built from a clean checkout, in an environment with nothing but what it declares.
+"""The wheel alone: made by `python -m build` from a clean checkout, in an environment of its own.
 
-Shown: hedgerow's wheel is complete, the dependencies it declares are enough for README's first ten minutes
-(no extra, no development tool, no studies), and its commands are installed. Not shown: that a package index
-resolves those dependencies, since they are linked from the environment that runs the tests, at its versions.
+Shown: a wheel can be made of the source distribution and is complete, the dependencies it declares are enough
+for README's first ten minutes (no extra, no development tool, no studies), and its commands are installed.
+Not shown: that a package index resolves those dependencies, since they are linked from the environment that
+runs the tests, at its versions.
 """
 
 import os
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -51,14 +53,21 @@ def link_dependencies(requirements: list[str], site: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory) -> dict[str, str]:
-    """Variables under which `hedgerow` and `python` are those of the new environment."""
-    work = tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory) -> Path:
+    """The folder with the source distribution and the wheel that was made of it, not of the checkout."""
+    work = tmp_path_factory.mktemp("built")
     run("git", "-C", ROOT, "archive", "--format=tar", "-o", work / "checkout.tar", "HEAD")
     shutil.unpack_archive(work / "checkout.tar", work / "checkout", filter="data")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", work / "dist", work / "checkout")
+    return work / "dist"
+
+
+@pytest.fixture(scope="module")
+def environment(built, tmp_path_factory) -> dict[str, str]:
+    """Variables under which `hedgerow` and `python` are those of the new environment."""
+    work = tmp_path_factory.mktemp("wheel")
+    (wheel,) = built.glob("*.whl")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", work / "dist", work / "checkout")
-    (wheel,) = (work / "dist").glob("*.whl")
     venv.create(work / "env", symlinks=True)
     python = work / "env" / "bin" / "python"
     run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
@@ -70,6 +79,22 @@ def environment(tmp_path_factory) -> dict[str, str]:
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "XDG_STATE_HOME": str(work / "state"),
     }
+
+
+def test_the_source_distribution_has_what_a_stranger_needs(built):
+    """Package, tests, studies, pages and both lock files; nothing that a build or a release leaves behind."""
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {
+        "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md", "docs/conf.py",
+        "docs/index.md", "pyproject.toml", "requirements.lock", "requirements-docs.lock",
+        "recipe/recipe.yaml", "src/hedgerow/__init__.pyi", "studies/pyproject.toml",
+        "tests/golden/test_wheel.py",
+    } <= names  # fmt: skip
+    assert not [
+        name for name in names if name.endswith((".pyc", ".sqlite", ".key")) or "/confidential/" in name
+    ]
 
 
 def test_the_first_ten_minutes_run_from_the_wheel(environment, tmp_path):

@@ -88,6 +88,8 @@ def all_plans() -> list[Plan]:
         hr.Family("ordinal", levels=("low", "middle", "high")),
         hr.Family("lognormal_mixture", components=3),
         hr.Family("log_student", df=4),
+        hr.Family("zero_student", scale=1e4, df=3, spike=-8),
+        hr.Family("asinh", scale=0.1),
         hr.Family("zero_gamma", spike=0),
     )
     return [

@@ -32,7 +32,7 @@ CASES = {
     "missing": (lambda: fit(with_value(np.nan)), "Column 'x' has 1 missing"),
     "infinite": (lambda: fit(with_value(np.inf)), "Column 'x' has 1 infinite"),
     "missing predictor": (lambda: fit(frame(z=[np.nan] * 2 + [1.0] * 10)), "Column 'z' has 2 missing"),
-    "negative lognormal": (lambda: fit(with_value(-SECRET)), "1 values at or below zero in 12 rows"),
+    "negative lognormal": (lambda: fit(with_value(-SECRET)), "1 negative value in 12 rows"),
     "zero lognormal": (lambda: fit(with_value(0.0)), "positive"),
     "no rows": (lambda: fit(frame().iloc[:0]), "no rows"),
     "few rows": (lambda: fit(frame().iloc[:2], "x ~ poly(z, 3)"), "."),

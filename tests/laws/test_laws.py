@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.models.families import model_named
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -17,9 +18,9 @@ STANDARDS = {
     "truncated": hr.RangeTruncated(RADIUS),
     "truncated-one": hr.RangeTruncated(RADIUS, public_weight="one"),
 }
-FAMILIES = ("lognormal", "normal")
+FAMILIES = {"lognormal": "lognormal", "normal": "normal", "asinh": hr.Family("asinh", scale=3.0)}
 every_standard = pytest.mark.parametrize("standard", STANDARDS.values(), ids=STANDARDS)
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 
 
 def fitted(data, family="lognormal", **settings):
@@ -28,9 +29,8 @@ def fitted(data, family="lognormal", **settings):
 
 
 def posterior(data, power, family="lognormal"):
-    model = {"lognormal": hr.Lognormal, "normal": hr.Normal}[family]()
-    # The prior may use the spread of the public predictors, which deleting a row would move.
-    model = type(model)(prior=hr.Prior(coefficients={"z": (0.0, 50.0)}))
+    # The default prior uses means and spread of the public predictors, which deleting a row would move.
+    model = model_named(family, hr.Prior(coefficients={"Intercept": (0.0, 1000.0), "z": (0.0, 50.0)}))
     table = Table.of(data)
     return model.posterior(designs.build("x ~ z", table), np.asarray(power, dtype=float))
 
@@ -131,8 +131,8 @@ def test_units_move_the_lipschitz_price_and_not_the_oscillation(small):
 
 def test_units_of_the_normal_model(small):
     alpha = np.random.default_rng(2).uniform(0, 1, len(small))
-    one = fitted(small, "normal", weights=alpha, prior=hr.Prior())
-    scaled = hr.Prior(residual=1000.0, intercept=(0.0, 1e6), slope=(0.0, 1e5))
+    one = fitted(small, "normal", weights=alpha)
+    scaled = hr.Prior(residual=1000.0)  # what it leaves out is in its units
     two = fitted(small.assign(x=small["x"] * 1000), "normal", weights=alpha, prior=scaled)
     assert two.oscillation_epsilon_ == pytest.approx(one.oscillation_epsilon_, rel=1e-9)
     assert two.lipschitz_epsilon_ != pytest.approx(one.lipschitz_epsilon_, rel=0.1)

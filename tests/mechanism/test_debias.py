@@ -15,7 +15,7 @@ from helpers.reach import leaks, reachable
 import hedgerow as hr
 from hedgerow.mechanism import copies, debias
 from hedgerow.mechanism.calibrate import largest_scale, scale_near
-from hedgerow.mechanism.debias import Corrected, Search, correct, public_draw, public_view
+from hedgerow.mechanism.debias import Corrected, Search, correct, public_draw, public_view, replay
 from hedgerow.privacy.strict import StrictWeights
 from hedgerow.privacy.weights import FixedWeights
 from hedgerow.randomness import Key
@@ -189,6 +189,38 @@ def test_what_is_taken_off_for_chance_has_mean_zero():
     chance = [synth.settings.model.chance(public.design.replace_values(values), DRAW) for values in drawn]
     flat = np.array(chance)
     assert (np.abs(flat.mean(axis=0)) < 4.5 * flat.std(axis=0) / 20).all()
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    """What a correction of a sampled family may know, and the stand-in that it replays tables with."""
+    data = hr.datasets.family("gamma", n=60, seed=1)
+    synth = hr.Synthesizer("x ~ z", hr.Family("gamma"), draws=400, seed=1, debias=True).fit(data)
+    inner = synth._need()
+    draw = public_draw(inner.outcome.fit.parameters, 0)
+    public = public_view(inner.settings, inner.start, draw, Key.from_seed(8))
+    return public, inner.settings.model.stand_in(public.design, draw)
+
+
+@pytest.mark.slow
+def test_nor_has_it_another_mean_for_sampled_families(sampled):
+    """400 tables; 4.5 standard errors, three figures: a false alarm in 50,000."""
+    public, model = sampled
+    drawn = [debias._simulate(public, public.draw, Key.from_seed(r))[0] for r in range(400)]
+    flat = np.array([model.chance(public.design.replace_values(values), public.draw) for values in drawn])
+    assert (np.abs(flat.mean(axis=0)) < 4.5 * flat.std(axis=0) / 20).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("weight", "tables"), [(1.0, 6), (1e-4, 6 + 20)])
+def test_where_chance_tells_little_a_correction_takes_more_tables(sampled, monkeypatch, weight, tables):
+    """At full weight the estimate follows chance; a weight of next to nothing leaves it to the prior."""
+    public, _ = sampled
+    settings = replace(public.settings, weights=hr.ScalarWeights(weight))
+    taken = []
+    monkeypatch.setattr(debias, "replay", lambda *given, **named: taken.append(1) or replay(*given, **named))
+    correct(replace(public, settings=settings, search=Search(limit=1)))
+    assert len(taken) == tables
 
 
 def test_simulated_values_lie_where_the_public_knows_them_to_lie():

@@ -13,6 +13,7 @@ from hedgerow.models.families.classes import Ordered
 from hedgerow.models.families.normal import LognormalResponse, NormalResponse
 from hedgerow.models.families.positive import GammaResponse, LogStudentResponse, WeibullResponse
 from hedgerow.models.families.shares import BetaResponse
+from hedgerow.models.families.signed import AsinhResponse, InUnits, StudentResponse
 from hedgerow.models.programs import masses as masses_of
 from hedgerow.models.programs.potential import x64
 from hedgerow.models.programs.response import Spiked, Truncated
@@ -34,6 +35,22 @@ class LogOf:
     def sf(self, x):
         with np.errstate(divide="ignore"):
             return self.base.sf(np.log(x))
+
+
+class SinhOf:
+    """Three times the hyperbolic sine of a SciPy distribution."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def logpdf(self, x):
+        return self.base.logpdf(np.arcsinh(x / 3)) - 0.5 * np.log(9 + x**2)
+
+    def cdf(self, x):
+        return self.base.cdf(np.arcsinh(x / 3))
+
+    def sf(self, x):
+        return self.base.sf(np.arcsinh(x / 3))
 
 
 class Mixed:
@@ -69,6 +86,8 @@ CONTINUOUS = {
         LogOf(stats.t(1.5, 0.3, 0.5)),
     ),
     "log_student, df 80": (lambda: LogStudentResponse(0.3, 0.5, 80.0), LogOf(stats.t(80, 0.3, 0.5))),
+    "student": (lambda: InUnits(StudentResponse(0.1, 0.5, 3.0), 3.0), stats.t(3, 0.3, 1.5)),
+    "asinh": (lambda: InUnits(AsinhResponse(0.1, 1.1), 3.0), SinhOf(stats.norm(0.1, 1.1))),
     "beta": (
         lambda: BetaResponse(0.5, 4.0, 0.0, 50.0),
         stats.beta(4 / (1 + np.exp(-0.5)), 4 / (1 + np.exp(0.5)), scale=50),
@@ -78,6 +97,7 @@ CONTINUOUS = {
         Mixed(stats.lognorm(0.4, scale=np.exp(0.2)), stats.lognorm(0.9, scale=np.exp(1.5))),
     ),
 }
+SIGNED = ("student", "asinh")
 INTERVALS = [(0.5, 2.0), (1.9999, 2.0), (1e-9, 1e-3), (30.0, 45.0), (12.0, np.inf), (-np.inf, 3.0)]
 COUNTS = {
     "poisson": (lambda: counts.Poisson(jnp.log(3.7)), stats.poisson(3.7)),
@@ -128,7 +148,7 @@ def test_the_logarithm_of_the_beta_function_keeps_its_digits():
     np.testing.assert_allclose(step, np.log(small / (small + large)), rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", [name for name in CONTINUOUS if name not in SIGNED])
 def test_continuous_densities_and_masses_match_scipy(name):
     make, oracle = CONTINUOUS[name]
     x = np.array([0.01, 0.3, 1.0, 4.0, 30.0])
@@ -137,6 +157,17 @@ def test_continuous_densities_and_masses_match_scipy(name):
     np.testing.assert_allclose(scores, oracle.logpdf(x), rtol=1e-10, atol=1e-10)
     # SciPy's own difference keeps about eight digits for the narrow interval.
     np.testing.assert_allclose(found, [reference(oracle, *ends) for ends in INTERVALS], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_signed_amounts_match_scipy_on_either_side_of_zero(name):
+    make, oracle = CONTINUOUS[name]
+    x = np.array([-1e4, -30.0, -0.2, 0.0, 7.0])
+    ends = [*INTERVALS, (-np.inf, -300.0), (-40.0, -39.9), (-2.0, 5.0), (-1e4, -0.5), (-np.inf, np.inf)]
+    with x64(True):
+        scores, found = run(lambda v: make().log_prob(v), x), masses(make, ends)
+    np.testing.assert_allclose(scores, oracle.logpdf(x), rtol=1e-10)
+    np.testing.assert_allclose(found, [reference(oracle, *each) for each in ends], rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -270,6 +301,8 @@ def test_ordered_classes_sum_to_one_and_match_the_logistic_differences():
 RESPONSES = {name: make for name, (make, _) in CONTINUOUS.items()} | {
     "truncated gamma": lambda: Truncated(GammaResponse(0.5, 1.3), 0.2, 4.0),
     "truncated normal": lambda: Truncated(NormalResponse(0.5, 1.3), 0.0, jnp.inf),
+    "truncated student": lambda: Truncated(InUnits(StudentResponse(0.5, 1.3, 3.0), 7.0), -20.0, 8.0),
+    "truncated asinh": lambda: Truncated(InUnits(AsinhResponse(0.5, 1.3), 7.0), -20.0, jnp.inf),
     "truncated log_student": lambda: Truncated(LogStudentResponse(0.5, 1.3, 3.0), 0.0, 8.0),
 }
 
@@ -288,6 +321,7 @@ SPIKED = {
     "at zero": lambda: Spiked(LognormalResponse(0.5, 1.0), jnp.array(-1.0), 0.0),
     "inside": lambda: Spiked(GammaResponse(0.5, 2.0), jnp.array(-0.5), 1.5),
     "below everything": lambda: Spiked(BetaResponse(0.2, 3.0, 0.0, 1.0), jnp.array(0.3), -9.0),
+    "asinh at zero": lambda: Spiked(InUnits(AsinhResponse(0.5, 2.0), 3.0), jnp.array(-0.5), 0.0),
     "gamma at zero": lambda: Spiked(GammaResponse(0.5, 2.0), jnp.array(-0.5), 0.0),
 }
 WHOLE = {name: make for name, (make, _) in COUNTS.items()} | {
@@ -403,3 +437,37 @@ def test_a_beta_value_never_rounds_to_an_end(ends):
         values = np.asarray(extreme.quantile(jnp.array([1e-9, 1 - 1e-9])))
     assert (values > ends[0]).all()
     assert (values < ends[1]).all()
+
+
+@pytest.mark.parametrize("largest", [counts._TABLE - 1, counts._TABLE + 40])
+def test_log_probabilities_of_many_counts_come_from_a_table_with_all_their_digits(largest):
+    """With the derivative by the size, on either side of the largest count that the table has."""
+    values = np.random.default_rng(1).integers(0, 40, 300)
+    values[0] = largest
+
+    def total(log_mean, size):
+        return counts.NegativeBinomial(jnp.full(300, log_mean), size).log_prob(jnp.asarray(values)).sum()
+
+    with x64(True):
+        found, slope = jax.jit(jax.value_and_grad(total, argnums=1))(1.2, 1.7)
+    share = 1.7 / (1.7 + np.exp(1.2))
+    np.testing.assert_allclose(float(found), stats.nbinom(1.7, share).logpmf(values).sum(), rtol=1e-13)
+    by_size = special.psi(1.7 + values) - special.psi(1.7) + np.log(share) + 1 - share * (1 + values / 1.7)
+    np.testing.assert_allclose(float(slope), by_size.sum(), rtol=1e-11)
+
+
+def test_a_log_share_has_its_digits_and_derivatives_everywhere():
+    logits = np.array([-745.0, -40.0, -1e-9, 0.0, 1e-9, 3.0, 700.0])
+    with x64(True):
+        found = np.asarray(masses_of.log_sigmoid(jnp.asarray(logits)))
+        slope, bend = (
+            np.asarray(jax.jit(jax.vmap(one))(jnp.asarray(logits)))
+            for one in (jax.grad(masses_of.log_sigmoid), jax.hessian(masses_of.log_sigmoid))
+        )
+        shares = [np.asarray(share) for share in masses_of.split_by_logit(jnp.asarray(logits))]
+    np.testing.assert_allclose(found, special.log_expit(logits), rtol=1e-15)
+    np.testing.assert_allclose(slope, special.expit(-logits), rtol=1e-15)
+    np.testing.assert_allclose(bend, -special.expit(logits) * special.expit(-logits), rtol=1e-15, atol=1e-320)
+    np.testing.assert_allclose(
+        shares, [special.expit(logits), special.expit(-logits)], rtol=1e-15, atol=1e-320
+    )

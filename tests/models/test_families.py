@@ -23,12 +23,17 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-RARELY = ("zero_normal", "zero_weibull", "zero_log_student", "zero_lognormal_mixture", "zero_beta")
+RARELY = (
+    "zero_normal", "zero_weibull", "zero_log_student", "zero_lognormal_mixture", "zero_beta", "zero_student",
+)  # fmt: skip
 NUTS = [
     pytest.param(name, marks=pytest.mark.slow) if name in RARELY else name
     for name in FAMILIES
-    if name not in ("normal", "lognormal")
+    if name not in ("normal", "lognormal", "asinh")
 ]
+DECLARED = {"ordinal": {"lower": 1, "upper": 4}} | {
+    name: {"scale": 1.0} for name in ("student", "asinh", "zero_student", "zero_asinh")
+}
 TRUTH = {
     "gamma": {"beta": (0.5, 0.8), "shape": 2.0},
     "weibull": {"beta": (0.5, 0.8), "shape": 1.5},
@@ -39,14 +44,15 @@ TRUTH = {
     "negative_binomial": {"beta": (0.5, 0.4), "size": 2.0},
     "bernoulli": {"beta": (-2.5, 1.0)},
     "ordinal": {"beta": (1.0,)},
+    "student": {"beta": (-1.0, 0.8), "sigma": 0.5, "df_above_one": 2.0},
     "zero_lognormal": {"beta": (0.5, 0.8), "sigma": 1.0, "spike_beta": (-1.6, 0.3)},
+    "zero_asinh": {"beta": (-1.0, 0.8), "sigma": 1.0, "spike_beta": (-1.6, 0.3)},
 }
 
 
 def family(name, **settings):
-    return (
-        hr.Family("ordinal", lower=1, upper=4, **settings) if name == "ordinal" else model_named(name, None)
-    )
+    declared = DECLARED.get(name, {}) | settings
+    return model_named(hr.Family(name, **declared) if declared else name, None)
 
 
 def built(model, data):
@@ -170,7 +176,7 @@ def recovered(name, n, seed):
         "zero_lognormal",
         *(
             pytest.param(k, marks=pytest.mark.slow)
-            for k in ("gamma", "log_student", "lognormal_mixture", "ordinal")
+            for k in ("gamma", "log_student", "lognormal_mixture", "ordinal", "student", "zero_asinh")
         ),
     ],
 )
@@ -273,7 +279,7 @@ def test_predictors_far_from_zero_have_the_prior_and_the_coordinates_of_those_ne
         mean, deviation, contrasts, _, root = model._arrays(design)["beta"]
         assert (np.triu(root, 1) == 0).all()
         np.testing.assert_allclose(mean, 0)
-        np.testing.assert_allclose(deviation, [20, *10 / np.abs(table - table.mean()).max()[["z", "w"]]])
+        np.testing.assert_allclose(deviation, [20, *(1 / design.spread[1:])])
         spread = contrasts @ root  # of the level and the slopes where every coordinate has spread one
         means = design.matrix[:, 1:].mean(axis=0)
         densities = []
@@ -508,7 +514,7 @@ def test_which_models_may_have_ranges_of_a_single_value():
     def program(X, y=None):
         """Never run."""
 
-    having = [name for name in FAMILIES if model_named(name, None).domain.atoms]
+    having = [name for name in FAMILIES if family(name).domain.atoms]
     whole = [name for name in FAMILIES if find_definition(name).domain.whole]
     assert having == [name for name in FAMILIES if name in whole or name.startswith("zero_")]
     assert hr.Program(program).domain.atoms
@@ -521,10 +527,9 @@ def test_a_predictor_of_the_name_intercept_is_none():
     model = hr.Family("ordinal", lower=1, upper=3)
     with pytest.raises(SettingError, match="needs a formula with an intercept"):
         model.check(design)
-    # Its prior is that of a slope: normal(0, 5) where it is farthest from its mean.
+    # Its prior is that of a slope: normal(0, 5) at its spread.
     mean, deviation = hr.Prior(slope=(0.0, 5.0)).moments(design)
-    reach = 7 - data["Intercept"].mean()
-    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / reach])
+    np.testing.assert_allclose([mean[0], deviation[0]], [0.0, 5 / design.spread[0]])
 
 
 REFUSED = {
@@ -546,6 +551,11 @@ REFUSED = {
     "three for bernoulli": (lambda: hr.Family("bernoulli", levels=["a", "b", "c"]), "two different"),
     "numeric order": (lambda: hr.Family("ordinal", levels=[3, 1]), "increase"),
     "both": (lambda: hr.Family("ordinal", levels=[1, 2], lower=1), "not both"),
+    "no scale": (lambda: hr.Synthesizer("x ~ z", "asinh"), r"'asinh' needs a public scale.*scale: 1000"),
+    "no scale, spiked": (lambda: hr.Synthesizer("x ~ z", "zero_student"), "'zero_student' needs a public"),
+    "negative scale": (lambda: hr.Family("student", scale=-1), "scale must be a positive number.*got -1"),
+    "scale of another": (lambda: hr.Family("gamma", scale=2), "no setting scale; it takes lower, upper"),
+    "df of asinh": (lambda: hr.Family("asinh", scale=1, df=3), "no setting df; it takes scale, lower"),
     "prior": (lambda: hr.Family("gamma", 3), "must be a Prior"),
     "chains": (lambda: hr.Family("gamma", chains=1), "chains must be a whole number from 2"),
     "beyond float": (lambda: hr.Family("gamma", upper=10**400), "upper must be a finite number"),
@@ -586,7 +596,9 @@ MISFITS = {
     "poisson": ([1.0, 2.5, 3.0, -1.0], "2 values.*whole numbers.*Round"),
     "negative_binomial": ([1e9, 1e9 + 1, 3e14, 0.0], "2 values in 4 rows above 1,000,000,000;.*millions"),
     "bernoulli": ([0, 1, 2, 1], "1 values.*2 declared classes"),
-    "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0"),
+    "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0.*student, asinh"),
+    "lognormal": ([0.0, 1.0, 3.0, 0.0], "has 2 zeros in 4 rows.*family='zero_lognormal'"),
+    "lognormal, negative": ([0.0, 1.0, -3.0, 2.0], 'negative in 1 of 4.*family="student" or family="asinh"'),
 }
 
 
@@ -595,7 +607,7 @@ def test_values_a_family_has_no_place_for(name):
     values, words = MISFITS[name]
     data = pd.DataFrame({"x": values, "z": [1.0, 2.0, 4.0, 3.0]})
     with pytest.raises(DataError, match=words):
-        hr.Synthesizer("x ~ z", name, seed=1).fit(data)
+        hr.Synthesizer("x ~ z", name.split(",")[0], seed=1).fit(data)
 
 
 @pytest.mark.parametrize("name", ["gamma", "zero_lognormal", "beta"])

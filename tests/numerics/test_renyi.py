@@ -123,16 +123,18 @@ def exact_divergences(design, power, record, orders):
     with mpmath.workdps(60):
         rows = [[mpmath.mpf(float(z)) for z in row] for row in design.matrix]
         y = [mpmath.mpf(float(value)) for value in MODEL.response(design.values)]
-        mean, deviation = PRIOR.moments(design)
-        width = len(mean)
+        level, deviation = PRIOR.moments(design)
+        width = len(level)
+        prior = [  # as rows of its own: contrasts, their means, their precisions
+            ([mpmath.mpf(each) for each in row], mpmath.mpf(float(m)), 1 / mpmath.mpf(float(d)) ** 2)
+            for row, m, d in zip(PRIOR.contrasts(design).tolist(), level, deviation, strict=True)
+        ]
 
         def normaliser(added):
             powers = [mpmath.mpf(float(one)) for one in power]
             powers[record] += added - 1
-            precision = mpmath.diag([1 / mpmath.mpf(float(d)) ** 2 for d in deviation])
-            linear = mpmath.matrix([float(m) * precision[j, j] for j, m in enumerate(mean)])
-            squares = sum(float(m) ** 2 * precision[j, j] for j, m in enumerate(mean))
-            for row, value, one in zip(rows, y, powers, strict=True):
+            precision, linear, squares = mpmath.zeros(width), mpmath.zeros(width, 1), mpmath.mpf(0)
+            for row, value, one in [*prior, *zip(rows, y, powers, strict=True)]:
                 squares += one * value**2
                 for j in range(width):
                     linear[j] += one * value * row[j]

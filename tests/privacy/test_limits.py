@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.exact import Asinh, Lognormal, Normal
 from hedgerow.privacy.strict.limits import response_limits, widest_set
 from hedgerow.tables.table import Table
 
@@ -49,7 +49,7 @@ RANGE = {"relation": "range"}
             ),
             "Tail makes none",
         ),
-        (lambda: ask("gamma"), "needs the normal or the lognormal family"),
+        (lambda: ask("gamma"), "needs the family normal, lognormal or asinh"),
         (lambda: ask(limits=(0, 10)), "positive limits"),
         (lambda: ask("normal", standard={"range": hr.Radius(0.4, 1.8), **RANGE}), "needs classes"),
         (lambda: ask(epsilon=None), "needs a target: its noise"),
@@ -84,6 +84,11 @@ def test_the_widest_set_is_found_within_the_limits():
     table = Table.of(pd.DataFrame({"low": [1.0, 10.0, 0.0], "high": [20.0, 40.0, np.inf]}))
     assert widest_set(hr.Radius(0.4, 1.8), Lognormal(), LIMITS) == pytest.approx(np.log(4.5))
     assert widest_set(hr.Radius(0.4, 1.8), Lognormal(), (1.0, 2.0)) == pytest.approx(np.log(2))
+    # On the asinh scale sets are narrower near zero; wherever they lie, they are no wider than said.
+    signed, x = Asinh(scale=100.0), np.r_[-np.geomspace(1e9, 1e-9, 300), np.geomspace(1e-9, 1e9, 300)]
+    width = widest_set(hr.Radius(0.4, 1.8), signed, (-1e9, 1e9))
+    found = np.abs(signed.response(1.8 * x) - signed.response(0.4 * x))
+    assert 0.999 * width < found.max() <= width == pytest.approx(np.log(4.5))
     # From 1000 up to the limit is the widest; what lies beyond the edges is a set too.
     edges = hr.Brackets([0, 10, 1000, np.inf])
     assert widest_set(edges, Lognormal(), LIMITS) == pytest.approx(np.log(1000))

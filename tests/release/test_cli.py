@@ -1,5 +1,6 @@
 """The command: what it does, what it says, and how it ends."""
 
+import io
 import json
 import os
 import sqlite3
@@ -8,13 +9,18 @@ from datetime import date
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyreadstat
 import pytest
+from rich.console import Console
 
 import hedgerow as hr
-from hedgerow.cli import app
+from hedgerow.cli import app, screen
+from hedgerow.cli.screen import Screen
+from hedgerow.evidence.utility import bin_shapes, compare_copies, tabulate
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.release.ledger import Ledger
 from hedgerow.tables import files as formats
 
@@ -32,8 +38,22 @@ def test_from_a_file_to_a_verified_release(hedgerow, table):
     assert shown.code == 0
     assert "Not covered" in shown.out
     summary = json.loads(Path("release/confidential/summary.json").read_text())
-    assert f"{summary['epsilon']:.4g}" not in done.text + shown.text
-    assert str(summary["epsilon"]) in hedgerow("inspect", "release", "--confidential").out
+    assert f"{summary['epsilon']:.6g}" not in done.text + shown.text  # fewer digits may be in a digest
+    confidential = hedgerow("inspect", "release", "--confidential").out
+    assert str(summary["epsilon"]) in confidential
+    for out in (done.out, confidential):  # what is lost, where one works
+        assert "What copies keep. Computed from the data: confidential" in out
+        rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.split("\n")]
+        named = {row[0]: row[1:] for row in rows if row}
+        median = format_figure(float(pd.read_csv(table)["x"].median()))
+        assert named["original"][1] == median
+        assert {"copies", "lowest", "highest"} <= set(named)
+    assert "What copies keep" not in shown.out
+    Path("release/confidential/shapes.parquet").unlink()  # as in releases made before there was one
+    assert hedgerow("inspect", "release", "--confidential").out == confidential
+    Path("release/confidential/utility.parquet").unlink()
+    lacking = hedgerow("inspect", "release", "--confidential")
+    assert (lacking.code, "utility.parquet is not here" in lacking.text) == (3, True)
     Path("release/public/synthetic-copy-1.csv").write_text("x,z\n1,2\n")
     broken = hedgerow("verify", "release")
     assert (broken.code, "was changed" in broken.text) == (3, True)
@@ -70,6 +90,37 @@ def test_a_price_without_draws_from_cost_to_a_verified_release(hedgerow, table):
     assert (mixed.code, "delta belongs to bound='renyi'" in mixed.text) == (2, True)
 
 
+@pytest.mark.parametrize(("encoding", "tallest"), [("utf-8", "█"), ("ascii", "|")])
+def test_a_terminal_gets_a_sketch_in_signs_it_has(monkeypatch, encoding, tallest):
+    def show(screened: Screen, *, terminal: bool) -> str:
+        file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+        console = Console(file=file, force_terminal=terminal, width=80, color_system=None)
+        monkeypatch.setattr(screen, "_out", lambda: console)
+        screened.utility(rows, shapes)
+        file.flush()
+        return file.buffer.getvalue().decode(encoding)
+
+    values = np.exp(np.random.default_rng(1).normal(10, 1, 500))
+    rows = tabulate({"copy": compare_copies(values, [2 * values])})
+    shapes = bin_shapes(values, {"copy": [2 * values]})
+    lines = show(Screen(), terminal=True).split("\n")
+    assert max(map(len, lines)) <= 80
+    drawn = {
+        name: next(line for line in lines if line.startswith(f"{name} ")) for name in ("original", "copy")
+    }
+    assert all(tallest in line for line in drawn.values())
+    assert len(drawn["copy"].rstrip()) > len(drawn["original"].rstrip())  # it lies further to the right
+    assert "\\u" not in "".join(lines)
+    assert "original " in (logged := show(Screen(), terminal=False))
+    assert tallest + tallest not in logged
+    assert show(Screen(quiet=True), terminal=True) == show(Screen(as_json=True), terminal=True) == ""
+
+
+def test_figures_in_tables_read_well():
+    figures = {-0.0: "0", 276543.21: "276,500", 1e12: "1e+12", 0.03366: "0.03366", None: "", np.nan: ""}
+    assert [format_figure(value) for value in figures] == list(figures.values())
+
+
 def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
     made = json.loads(hedgerow("synthesize", table, *GOOD, "--out", "release", "--json").out)
     assert made["epsilon"] == 40.0
@@ -89,12 +140,16 @@ def test_json_is_json_and_quiet_is_quiet(hedgerow, table):
     }
     rows = json.loads(hedgerow("compare", table, *QUICK, "--radius", "0.4,1.8", "--json").out)["standards"]
     assert [row["standard"] for row in rows] == ["unweighted", "adp", "range-averaged", "range-truncated"]
+    kept = json.loads(hedgerow("inspect", "release", "--confidential", "--json").out)["confidential"]
+    assert [row[""] for row in kept["utility"]] == ["original", "copy"]
     tried = json.loads(hedgerow("calibrate", table, *QUICK, "--at", 5, "--at", 0.001, "--json").out)[
         "targets"
     ]
     assert [row["met"] for row in tried] == ["no", "yes"]
     cost = json.loads(hedgerow("cost", table, *GOOD, "--json").out)
     assert cost["facts"]["spent so far"] == "40"
+    assert [row[""] for row in cost["utility"]] == ["original", "copy"]
+    assert "utility" not in made
     for command in (
         ("ledger", "list"),
         ("ledger", "verify"),

@@ -63,6 +63,8 @@ def confidential_values(release: Path, x: np.ndarray) -> dict[str, list[float]]:
     utility = pq.read_table(inside / "utility.parquet").to_pylist()
     found["utility"] = [row["synthetic"] for row in utility if "ecdf" in row["statistic"]]
     found["utility"] += [row["original"] for row in utility]
+    shapes = pq.read_table(inside / "shapes.parquet")
+    found["shapes"] = shapes["lower"].to_pylist() + shapes["original"].to_pylist()
     draws = pq.read_table(inside / "draws.parquet")
     found["draws"] = [value for column in draws.columns for value in column.to_pylist()]
     found["range ends"] = [float(end) for factor in (0.2, 0.4, 1.8, 2.4) for end in factor * x]

@@ -350,6 +350,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
         {"family": {"kind": "lognormal_mixture", "components": 1}},
         {"family": {"kind": "log_student", "df": 1}}, {"copies": True}, {"debias": 1}, {"formula": " "},
         {"standard": {"kind": "range-averaged", "range": "everywhere"}},
+        {"family": {"kind": "asinh", "scale": 0}},
     ):  # fmt: skip
         assert not checker.is_valid(good | change), change
         with pytest.raises(SettingError):

@@ -71,6 +71,8 @@ def public(folder):
         pytest.param("normal", IN_RANGE, id="range-normal", marks=pytest.mark.slow),
         pytest.param("lognormal", INSIDE, id="inside-lognormal", marks=pytest.mark.slow),
         pytest.param("normal", AUTO, id="auto-normal", marks=pytest.mark.slow),
+        pytest.param("zero_lognormal", LIMITS, id="limits-zero", marks=pytest.mark.slow),
+        pytest.param("zero_normal", AUTO, id="auto-zero", marks=pytest.mark.slow),
     ],
 )
 def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(

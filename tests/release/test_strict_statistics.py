@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.inference.statistics import conclude, read_statistics, write_statistics
+from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.privacy.settings import Settings
 from hedgerow.release.ledger import open_ledger
-from hedgerow.release.plan import Plan
+from hedgerow.release.plan import Outputs, Plan
 from hedgerow.release.plan.flags import from_flags, to_flags
 
 ASKED = ("--formula", "x ~ z", "--standard", "strict", "--limits", "10,1e6", "--epsilon", "0.5")
@@ -83,6 +85,54 @@ def test_a_certificate_that_says_another_relation_or_bound_is_found_out(hedgerow
         assert old in whole
         path.write_text(whole.replace(old, new))
         assert hedgerow("verify", "release").code == 3, new
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("zero_lognormal", ()),
+        pytest.param("lognormal", ("--margin", "0.5"), marks=pytest.mark.slow),
+        pytest.param("lognormal", ("--noise", "gaussian"), marks=pytest.mark.slow),
+    ],
+)
+def test_a_receiver_concludes_from_published_statistics_what_the_owner_does(
+    hedgerow, table, monkeypatch, family, more
+):
+    done = []
+    monkeypatch.setattr(
+        "hedgerow.release.make.write_statistics",
+        lambda *given: done.append(given) or write_statistics(*given),
+    )
+    asked = (table, *ASKED[:-1], "2", "--family", family, *more, "--statistics", "--draws", "100")
+    made = hedgerow("synthesize", *asked, "--out", "release")
+    assert made.code == 0, made.err
+    assert hedgerow("verify", "release").code == 0
+    path, copy = Path("release/public/statistics.json"), pd.read_csv("release/public/synthetic-copy-1.csv")
+    document = json.loads(path.read_text())
+    assert document == json.loads(write_statistics("x ~ z", family, done[0][2]))
+    assert (document["epsilon"], document["records"]) == (2.0, len(copy))
+    found, (released, _) = conclude(path, copy, draws=100), read_statistics(document, copy)
+    assert found["parameter"][:3] == ["Intercept", "z", "sigma"]
+    plugged = np.append(estimate(released).beta, estimate(released).sigma)
+    width = (found["upper"] - found["lower"])[:3]
+    assert (np.abs(found["estimate"][:3] - plugged) < 0.5 * width).all()
+    with pytest.raises(hr.HedgerowError, match="Pass a copy of the same release"):
+        conclude(path, copy[1:])
+    assert "statistics.json | | " in Path("release/public/certificate.md").read_text()
+    whole = path.read_text()
+    path.write_text(whole.replace('"squares": ', '"squares": 1'))
+    assert "statistics.json was changed" in hedgerow("verify", "release").text
+    path.unlink()
+    assert "missing: statistics.json" in hedgerow("verify", "release").text
+    path.write_text(whole)
+    plan = Path("release/public/plan.yaml")
+    plan.write_text(plan.read_text().replace("statistics: true", "statistics: false"))
+    assert "whether statistics are published" in hedgerow("verify", "release").text
+
+
+def test_statistics_are_published_where_there_are_some():
+    with pytest.raises(hr.HedgerowError, match="only Strict"):
+        Plan(formula="x ~ z", epsilon=1.0, outputs=Outputs(statistics=True))
 
 
 def test_plans_and_flags_say_the_same(hedgerow, table):

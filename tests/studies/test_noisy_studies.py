@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hedgerow_studies.noisy import classes, ranges, runs, tables
+from hedgerow_studies.noisy import classes, coverage, ranges, runs, tables, zeros
 
 
 def test_errors_fall_with_epsilon_and_the_range_relation_needs_least_noise(tmp_path):
@@ -32,6 +32,17 @@ def test_information_adds_up(count):
     assert (classes.spreads(100, count, 5.7, 0)[1] <= both).all()
 
 
+def test_zeros_are_simulated_and_measured():
+    """A table has its share of zeros, more of them where z is small, and a copy of itself no errors."""
+    matrix, response = zeros.simulated(20_000, 6, 0.4, 1)
+    zero, high = np.isnan(response), matrix[:, 1] > 2
+    assert 0.35 < zero.mean() < 0.5
+    assert zero[high].mean() < zero[~high].mean() - 0.1
+    assert zeros._errors(matrix, response, np.where(zero, zeros._ZERO, response)) == pytest.approx(0)
+    (*_, row) = zeros.rows(((100, 2, 0.3, 5.0),), seeds=1)
+    assert row.startswith("| 100 | 2 | about 30 % | 5 | 0.")
+
+
 def test_classes_hold_their_values():
     response = np.random.default_rng(1).normal(3, np.sqrt(2), 4000)
     lower, upper = classes.classified(response, 8)
@@ -54,3 +65,13 @@ def test_the_shipped_tables_fit_their_formulas_and_limits():
         assert (outcome > 0).all(), name
         assert not data.isna().any().any(), name
         assert real.limits[1] / real.limits[0] >= 1e4 * (1 - 1e-9), name
+
+
+def test_coverage_counts_what_lies_inside(monkeypatch):
+    """One small table with a wide cell, and the table of two such rows."""
+    monkeypatch.setattr(coverage, "CELLS", ((60, 6, 20.0),))
+    row = coverage.measured(60, 6, 20.0, 0, 1)
+    assert len(row["inside"]) == len(row["rank"]) == 7
+    assert all(0 <= rank <= 1 for rank in row["rank"])
+    one, other = row | {"inside": [True] * 7}, row | {"inside": [False] * 7}
+    assert "| 60, 6, 20 | 2 | 0.50 | 0.50 | 0.50 | 0.50 |" in list(coverage.table([one, other]))[-1]

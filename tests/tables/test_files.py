@@ -444,6 +444,19 @@ def test_pandas_index_and_metadata_do_not_leave(tmp_path: Path) -> None:
     assert formats.read(tmp_path / "t.parquet").frame["x"].to_pylist() == [1, None]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_what_lies_outside_a_slice_does_not_leave(tmp_path: Path, kind: str) -> None:
+    secret = 7_777_777_777
+    whole = pa.table(
+        {"n": [secret, 1, 2, secret], "x": [1.5, 2.5, 3.5, 4.5], "t": ["hush", "a", "b", "hush"]}
+    )
+    part, alone = whole.slice(1, 2), pa.table({"n": [1, 2], "x": [2.5, 3.5], "t": ["a", "b"]})
+    written = formats.write(part, tmp_path / "part", kind)
+    assert written.sha256 == formats.write(alone, tmp_path / "alone", kind).sha256
+    for hidden in (secret.to_bytes(8, "little"), np.float64(4.5).tobytes(), b"hush"):
+        assert hidden not in (tmp_path / "part").read_bytes()
+
+
 def test_what_lies_under_a_null_does_not_leave(tmp_path: Path) -> None:
     secret = pa.array(np.array([7_777_777_777, 1, 2], dtype=np.int64))
     hidden = pa.Array.from_buffers(secret.type, 3, [pa.py_buffer(bytes([0b110])), secret.buffers()[1]])

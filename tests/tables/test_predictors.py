@@ -9,9 +9,10 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import FormulaError, HedgerowWarning
+from hedgerow.models.families import on_log_scale
 from hedgerow.tables import files
 from hedgerow.tables.design import build
-from hedgerow.tables.predictors import spell_categories
+from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
 
 FRAMES = [
@@ -119,3 +120,46 @@ def test_two_outcomes_are_told_how(left):
         FormulaError, match=r"names 2 columns, and a release protects one\. Protect them in turn"
     ):
         build(f"{left} ~ region", Table.of(TABLE))
+
+
+def test_a_predictor_that_spans_decades_hints_at_its_logarithm():
+    random = np.random.default_rng(1)
+    size = np.exp(random.normal(3, 1.5, 200))
+    data = pd.DataFrame({"pay": size, "size of firm": size, "age": random.uniform(18, 80, 200)})
+    data = data.assign(zero=np.where(data["age"] < 20, 0, size), code=np.repeat([1, 1000], 100))
+    table = Table.of(data)
+    (hint,) = hint_at_logs("pay ~ `size of firm` + age + zero + C(code)", table)
+    assert hint == (
+        "'size of firm' spans 4 decades and enters a family on the log scale as it is: try "
+        "log(`size of firm`)."
+    )
+    assert hint_at_logs("pay ~ log(`size of firm`) + age", table) == []
+
+
+@pytest.mark.parametrize(("family", "told"), [("lognormal", True), ("normal", False)])
+def test_the_hint_is_for_families_on_the_log_scale(family, told, recwarn):
+    hr.Synthesizer("payroll ~ employees", family, draws=100, seed=1).fit(hr.datasets.payroll(100, seed=1))
+    assert any("try log(employees)" in str(each.message) for each in recwarn) == told
+
+
+@pytest.mark.parametrize("name", ["gamma", "zero_weibull", "poisson"])
+def test_which_sampled_families_are_on_the_log_scale(name):
+    assert on_log_scale(hr.Family(name))
+    assert not on_log_scale(hr.Family("beta"))
+
+
+@pytest.mark.parametrize("convert", FRAMES)
+def test_a_column_of_one_word_is_told(convert):
+    design = build("pay ~ age + word", Table.of(convert(TABLE.assign(word="a"))))
+    assert design.columns == ("Intercept", "age")
+    assert design.notes == ("Column 'word' has one value in all rows: it adds nothing to the formula.",)
+
+
+@pytest.mark.parametrize("formula", ["pay ~ size", "pay ~ C(size)"])
+def test_the_first_level_of_a_category_is_the_reference_in_arrow_and_polars_too(formula):
+    sizes = pd.Categorical(["small", "large", "tiny", "large"] * 2, ["tiny", "small", "large", "none"])
+    frame = TABLE.assign(size=sizes)
+    enum = pl.from_pandas(frame).with_columns(pl.col("size").cast(pl.Enum(list(sizes.categories))))
+    for table in (frame, pa.Table.from_pandas(frame), enum):
+        columns = build(formula, Table.of(table)).columns
+        assert [name.split("[")[1] for name in columns[1:]] == ["T.small]", "T.large]"]

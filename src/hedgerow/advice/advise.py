@@ -126,7 +126,7 @@ def advise(
     Parameters
     ----------
     formula, family
-        As the release will use them; the exact families, normal and lognormal.
+        As the release will use them; the exact families, normal, lognormal and asinh.
     public
         Predictors, with or without an outcome column.
     epsilon
@@ -166,8 +166,8 @@ def advise(
     model = model_named(family, prior)
     if not isinstance(model, Regression):
         raise SettingError(
-            f"advise simulates the exact families, normal and lognormal, not {model.name}. Try the one that "
-            "comes closest, or compare on made-up data with hr.compare."
+            f"advise simulates the exact families, normal, lognormal, asinh, not {model.name}. Try the one "
+            "that comes closest, or compare on made-up data with hr.compare."
         )
     chosen = _chosen(candidates, epsilon, box)
     key = Key.from_seed(seed).child("advise")
@@ -266,8 +266,10 @@ def _parameters(
             "default prior is too vague. Give parameters={...} as public guesses, a prior that says "
             "something, or a public stand-in with an outcome."
         )
+    prior = model.prior
     _, deviation = prior.moments(design)
-    widest = float(np.sqrt(np.square(design.matrix * deviation * prior.residual).sum(axis=1)).max())
+    about = design.matrix @ np.linalg.inv(prior.contrasts(design))
+    widest = float(np.sqrt(np.square(about * deviation * prior.residual).sum(axis=1)).max())
     if widest > _WIDEST * prior.residual or prior.residual_df < _FEWEST:
         raise SettingError(
             f"prior is too vague to simulate from: fitted values would scatter by {widest:.3g} with residual "

@@ -6,8 +6,8 @@ calibrate, compare, audit, attack, contraction), `plan` (init, box, schema, data
 is imported when it runs, so that --help is quick.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
-or a release that cannot be used as it is; 4 not converged: the target cannot be met or a sampler failed its
-checks; 5 the budget does not cover it.
+or a release that cannot be used as it is; 4 not converged: the target cannot be met, or only by discarding
+the data, or a sampler failed its checks; 5 the budget does not cover it.
 """
 
 import gc

@@ -21,7 +21,7 @@ Command = Callable[..., Any]
 _HELP: dict[str | None, dict[str, str]] = {
     None: {
         "plan": "A plan file; flags beside it replace what it says.",
-        "formula": 'Protected column and predictors: "payroll ~ employees".',
+        "formula": 'Protected column and predictors: "payroll ~ log(employees)".',
         "family": 'lognormal (default), gamma, poisson, …, or "{kind: beta, upper: 100}".',
         "standard": "unweighted, adp (default), range-averaged, range-truncated, strict or censored.",
         "epsilon": "Target ε over all copies.",
@@ -35,7 +35,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "debias": "Correct released draws for the weights' bias (no); decide beforehand.",
         "sampling": "independent (default), or stratified: smoother copies; with --limits also projected.",
         "preset": "paper, or recommended: one weight planned beforehand, bound renyi, stratified.",
-        "prior": '"{residual: 1, slope: [0, 100]}".',
+        "prior": '"{residual: 1, slope: [0, 2]}".',
         "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",
@@ -78,6 +78,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "formulas": "Cells a spreadsheet would run: refuse (default), escape or allow.",
         "dictionary": 'What Stata and SPSS copies say of the protected column: "{label: Pay}".',
         "keep_levels": "A public column that keeps levels and labels which do not occur.",
+        "statistics": "With --limits: publish the noisy statistics too, as statistics.json.",
     },
 }
 _KINDS: dict[str, Any] = {
@@ -86,7 +87,8 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("missing_word", "text", "drop", "keep", "keep_levels"), list[str]),
     **{"epsilon": float, "delta": float, "margin": float, "debias": bool},
 }
-_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header"}
+_SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header",
+             "statistics": "--statistics"}  # fmt: skip
 PLAN_FLAGS: dict[str, Any] = {
     "data": Annotated[Path | None, typer.Argument(help="The confidential file.", show_default=False)]
 } | {

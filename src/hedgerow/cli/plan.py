@@ -42,7 +42,7 @@ def init(
 
     For instance:
 
-      hedgerow init payroll.csv --formula "payroll ~ employees" --epsilon 5.7 --out plan.yaml
+      hedgerow init payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7 --out plan.yaml
 
       hedgerow init --plan plan.yaml --command
     """
@@ -50,10 +50,13 @@ def init(
 
     from hedgerow.release.plan.commented import commented_text
     from hedgerow.release.plan.flags import command as as_command
+    from hedgerow.release.prepare import hint_of_plan
 
     if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
         flags = _ask(flags)
     plan = plan_from(flags)
+    for hint in hint_of_plan(plan):
+        screen.note(hint)
     if command:
         screen.say(as_command(plan))
         screen.result({"command": as_command(plan)})
@@ -127,7 +130,7 @@ def box(
     limits: Annotated[
         str | None, typer.Option(help="No box, but limits of the outcome: which errors to expect. 1000,1e9.")
     ] = None,
-    family: Annotated[str, typer.Option(help="lognormal or normal.")] = "lognormal",
+    family: Annotated[str, typer.Option(help="lognormal or normal; with limits also zero_.")] = "lognormal",
 ) -> None:
     """See beforehand what a strict release will lose: which errors limits make, or what a box costs.
 
@@ -195,6 +198,7 @@ def box(
 def _show_errors(formula: str, table: Any, limits: str, epsilon: float, family: str, screen: Screen) -> None:
     """The errors that limits make at several ε."""
     from hedgerow.advice.elicit import expected_errors
+    from hedgerow.mechanism.noisy.run import advise_margin
     from hedgerow.privacy.settings import Settings
     from hedgerow.privacy.strict import Strict
     from hedgerow.release import text
@@ -205,6 +209,7 @@ def _show_errors(formula: str, table: Any, limits: str, epsilon: float, family: 
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     screen.say(f"--standard strict --limits {limits}")
     screen.table(f"{EXPECTED}: the protected column was not read", rows)
+    screen.say(advise_margin(asked, len(table)))
     screen.result({"limits": list(ends), "expected_errors": rows})
 
 

@@ -22,26 +22,33 @@ def synthesize(
     screen: Screen,
     out: Annotated[Path, typer.Option(help="The release folder to make.", show_default=False)],
     new_dataset: NewDataset = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Release even if the target is met by discarding the data.")
+    ] = False,
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
 
     For instance:
 
-      hedgerow synthesize payroll.csv --formula "payroll ~ employees" --family lognormal
+      hedgerow synthesize payroll.csv --formula "payroll ~ log(employees)" --family lognormal
       --standard range-truncated --radius 0.4,1.8 --epsilon 5.7 --copies 3 --out release
 
       hedgerow synthesize --plan plan.yaml --out release
     """
+    from hedgerow.release.confidential import read_utility
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
     with screen.progress(5 + plan.settings.copies) as tell:
-        made = make_release(plan, out, new_dataset=new_dataset, progress=tell)
+        made = make_release(plan, out, new_dataset=new_dataset, anyway=anyway, progress=tell)
     certificate = made.certificate
     for change in certificate.copies[0].changes:
         screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
+    title, facts = made.expectation
+    screen.say(f"{title}:")
+    screen.facts(facts)
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
@@ -59,6 +66,7 @@ def synthesize(
             "certificate_sha256": certificate.digest,
         }
     )
+    screen.utility(*read_utility(made.folder))
 
 
 @with_screen
@@ -197,6 +205,7 @@ def inspect(
     Example: hedgerow inspect release
     """
     from hedgerow.release.certificate import LARGEST
+    from hedgerow.release.confidential import read_utility
     from hedgerow.release.folder import CONFIDENTIAL
     from hedgerow.release.verify import verify_release
     from hedgerow.release.verify.files import read_file
@@ -237,7 +246,9 @@ def inspect(
             )
         screen.say("", "Confidential: what was achieved on the data at hand")
         screen.facts(summary.items())
-        result["confidential"] = summary
+        rows, shapes = read_utility(folder)
+        screen.utility(rows, shapes)
+        result["confidential"] = summary | {"utility": rows}
     screen.result(result)
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))

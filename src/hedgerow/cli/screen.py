@@ -21,7 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.progress import shown, watch
+
+CONFIDENTIAL = "Computed from the data: confidential, not for publication."
+_UTILITY = f"What copies keep. {CONFIDENTIAL}"
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,30 @@ class Screen:
         """Rows of figures under their names."""
         if self.quiet or self.as_json or not rows:
             return
-        table = Table(title=_line(title), title_justify="left", header_style="")
+        self.say(title)  # above it, where it is not broken to the table's width
+        table = Table(header_style="")
         for name in rows[0]:
-            table.add_column(_line(name), justify="left" if isinstance(rows[0][name], str) else "right")
+            is_text = isinstance(rows[0][name], str)
+            table.add_column(_line(name), justify="left" if is_text else "right", overflow="fold")  # not cut
         for row in rows:
             table.add_row(*(_line(format_figure(value)) for value in row.values()))
         _out().print(table)
+
+    def utility(self, rows: Sequence[Mapping[str, Any]], shapes: Mapping[str, Any]) -> None:
+        """What copies keep: figures and, on a terminal, a sketch; logs are kept, and do not need one."""
+        self.table(_UTILITY, rows)
+        out = _out()
+        if self.quiet or self.as_json or not shapes or not out.is_terminal:
+            return
+        from hedgerow.report.sketch import BLOCKS, draw_shapes
+
+        try:
+            BLOCKS.encode(out.encoding)
+            blocks = True
+        except (LookupError, UnicodeError):
+            blocks = False
+        for line in draw_shapes(shapes, width=out.width, blocks=blocks):
+            out.print(_line(line), soft_wrap=True)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result for machines."""
@@ -112,13 +134,6 @@ def open_streams() -> None:
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             with suppress(OSError):  # a file that somebody turned into a pipe meanwhile
                 stream.reconfigure(errors="backslashreplace")
-
-
-def format_figure(value: Any) -> str:
-    """A value in a table: numbers to four digits, nothing where there is none, and no minus before zero."""
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    return f"{value:z.4g}" if isinstance(value, float) else str(value)
 
 
 def _line(text: str, *, style: str = "") -> Text:

@@ -13,12 +13,11 @@ import typer
 
 from hedgerow.cli.options import NewDataset, with_plan
 from hedgerow.cli.plan import EXPECTED, plan_from, write_new
-from hedgerow.cli.screen import Screen
+from hedgerow.cli.screen import CONFIDENTIAL, Screen
 from hedgerow.errors import CalibrationError, SettingError
-from hedgerow.numerics.rounding import format_copies
+from hedgerow.numerics.rounding import format_count
 
 _SHOWN = (
-    "standard",
     "epsilon",
     "lipschitz",
     "oscillation",
@@ -27,16 +26,14 @@ _SHOWN = (
     "withheld",
     "scale",
     "mean_alpha",
-    "ecdf_max",
 )
-_CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 
 
 @with_plan
 def compare(flags: dict[str, Any], screen: Screen) -> None:
     """Compare the standards on one table: price, price with the outcome withheld, what is lost.
 
-    Example: hedgerow compare payroll.csv --formula "payroll ~ employees" --radius 0.4,1.8
+    Example: hedgerow compare payroll.csv --formula "payroll ~ log(employees)" --radius 0.4,1.8
     """
     from hedgerow.release.trial import compare_standards
 
@@ -47,9 +44,12 @@ def compare(flags: dict[str, Any], screen: Screen) -> None:
         flags = flags | {"standard": "range-truncated"}
     plan = plan_from(flags, target_needed=False)
     with screen.progress(3) as tell:
-        rows = compare_standards(plan, progress=tell)
-    screen.table(f"ε of one copy. {_CONFIDENTIAL}", [{k: row[k] for k in _SHOWN} for row in rows])
-    screen.result({"confidential": True, "standards": rows})
+        compared = compare_standards(plan, progress=tell)
+    # Standards beside each other: as rows, their many columns do not fit into a terminal.
+    prices = [{"": name} | {row["standard"]: row[name] for row in compared.rows} for name in _SHOWN]
+    screen.table(f"ε of one copy. {CONFIDENTIAL}", prices)
+    screen.utility(compared.utility, compared.shapes)
+    screen.result({"confidential": True, "standards": compared.rows, "utility": compared.utility})
 
 
 @with_plan
@@ -62,7 +62,7 @@ def calibrate(
 ) -> None:
     """Try targets: the scale each one puts on the weights, and what is left of the data.
 
-    Example: hedgerow calibrate payroll.csv --formula "payroll ~ employees" --at 2 --at 5.7 --at 12
+    Example: hedgerow calibrate payroll.csv --formula "payroll ~ log(employees)" --at 2 --at 5.7 --at 12
     """
     from hedgerow.release.trial import try_targets
 
@@ -72,7 +72,7 @@ def calibrate(
         raise SettingError("calibrate needs a target: --at 2 --at 5.7, or --epsilon.")
     with screen.progress(1 + len(targets)) as tell:
         rows = try_targets(plan, targets, progress=tell)
-    screen.table(f"Targets over {format_copies(plan.settings.copies)}. {_CONFIDENTIAL}", rows)
+    screen.table(f"Targets over {format_count(plan.settings.copies, 'copy')}. {CONFIDENTIAL}", rows)
     screen.result({"confidential": True, "targets": rows})
     if not any(row["met"] == "yes" for row in rows):
         raise CalibrationError(
@@ -97,7 +97,7 @@ def audit(
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.
 
-    Example: hedgerow audit payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    Example: hedgerow audit payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7
     """
     from hedgerow.release.trial import audit_plan
 
@@ -109,7 +109,7 @@ def audit(
         drawn = io.BytesIO()
         losses.plot().savefig(drawn, format="png", dpi=110)
         write_new(picture, drawn.getvalue())
-        screen.say(f"Drawn in {picture}. {_CONFIDENTIAL}")
+        screen.say(f"Drawn in {picture}. {CONFIDENTIAL}")
     figures = {n: getattr(losses, n) for n in ("kind", "epsilon", "largest_fixed", "largest_recomputed")}
     breaches = {n: getattr(losses, n).tolist() for n in ("breaches", "reverse_breaches")}
     screen.result({"confidential": True, **figures, **breaches})
@@ -126,7 +126,7 @@ def attack(
 ) -> None:
     """Try to tell from copies whether one outcome was used: a lower bound on ε next to the claimed one.
 
-    Example: hedgerow attack payroll.csv --formula "payroll ~ employees" --epsilon 5.7
+    Example: hedgerow attack payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7
     """
     from hedgerow.release.trial import attack_plan
 
@@ -141,14 +141,14 @@ def attack(
 def contraction(flags: dict[str, Any], screen: Screen) -> None:
     """Refit on nested subsamples and show each bound against the number of records.
 
-    Example: hedgerow contraction payroll.csv --formula "payroll ~ employees"
+    Example: hedgerow contraction payroll.csv --formula "payroll ~ log(employees)"
     """
     from hedgerow.release.trial import contract
 
     plan = plan_from(flags, target_needed=False)
     with screen.progress(2) as tell:
         rows = contract(plan, progress=tell)
-    screen.table(f"ε of one copy by number of records. {_CONFIDENTIAL}", rows)
+    screen.table(f"ε of one copy by number of records. {CONFIDENTIAL}", rows)
     screen.result({"confidential": True, "sizes": rows})
 
 
@@ -161,26 +161,28 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
     from hedgerow.release.trial import cost_of
 
     plan = plan_from(flags, target_needed=False)
-    with screen.progress(2) as tell:
+    with screen.progress(3) as tell:
         estimate = cost_of(plan, new_dataset=new_dataset, progress=tell)
-    copies = format_copies(plan.settings.copies)
+    copies = format_count(plan.settings.copies, "copy")
     rows = "" if (plan.rows or 1) == 1 else f" and {plan.rows} rows of one person or firm"
     facts: dict[str, str] = {"account": estimate.account}
     for number, (relation, price, balance) in enumerate(estimate.accounts):
         also, unbounded = ("also, ", "without bound") if number else ("", "no ε is claimed")
         spend = unbounded if price is None else f"{price:g} for {copies}{rows}"
         facts |= {f"{also}relation": relation, f"{also}would spend": spend}
-        facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:g}"
+        facts[f"{also}spent so far"] = "nothing yet" if balance is None else f"{balance.spent:zg}"
         if balance is None or balance.remaining is None:
             facts[f"{also}budget"] = "none is set for this account"
         else:
             facts[f"{also}remaining"] = f"{balance.remaining:zg} of {balance.budget:g}"
     screen.facts(list(facts.items()))
-    title = f"ε of one copy as fitted. {_CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
+    title = f"ε of one copy as fitted. {CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
     screen.table(title, estimate.prices)
     screen.say(*estimate.advice.split("\n"))
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
     screen.table(EXPECTED, estimate.expected)
+    screen.utility(estimate.utility, estimate.shapes)
     result = {"confidential": True, "facts": facts, "prices": estimate.prices, "advice": estimate.advice}
+    result |= {"utility": estimate.utility} if estimate.utility else {}
     result |= {"wider_boxes": estimate.wider} if estimate.wider else {}
     screen.result(result | ({"expected_errors": estimate.expected} if estimate.expected else {}))

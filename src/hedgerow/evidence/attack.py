@@ -19,8 +19,9 @@ from scipy.special import betaincinv, gammaln
 
 from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.evidence.without import Mixture
-from hedgerow.mechanism.copies import predict_copies
+from hedgerow.evidence.without import KEYS, Mixture
+from hedgerow.mechanism.calibrate import expected_fits
+from hedgerow.mechanism.copies import CORRECTING, expected_corrections, predict_copies
 from hedgerow.mechanism.debias import Corrected, correct, public_draw, public_view
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
@@ -29,11 +30,14 @@ from hedgerow.mechanism.steps import Start
 from hedgerow.models.base import Parameters
 from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
+from hedgerow.progress import foresee, phase, report
 from hedgerow.randomness import Key
 
+REFITTING = "refitting"
 _SEARCHES = 12  # draws that are corrected as a release would be; the others follow a line through these
 
 
@@ -60,15 +64,16 @@ class Attack:
 
     def __str__(self) -> str:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
+        copies = format_count(self.trials, "copy")
         return (
-            f"Membership attack (confidential): {self.trials} copies from each table{self.made}; empirical ε "
-            f"{self.estimate:.3f}, at least {self.lower:.3f} with {self.confidence:.0%} confidence (this "
-            f"test's own ratio at most {self.upper:.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
+            f"Membership attack (confidential): {copies} from each table{self.made}; empirical ε "
+            f"{self.estimate:z.3f}, at least {self.lower:z.3f} with {self.confidence:.0%} confidence (this "
+            f"test's own ratio at most {self.upper:z.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
             "attack bounds ε from below."
         )
 
     def __repr__(self) -> str:
-        return f"Attack({self.trials} copies from each table, confidential)"
+        return f"Attack({format_count(self.trials, 'copy')} from each table, confidential)"
 
 
 def attack(
@@ -114,6 +119,7 @@ def attack(
             response = base.response(predict_copies(settings, start, [released], key=own)[0])
             crosses.append(design.matrix.T @ response)
             squares.append(float(response @ response))
+            report("copies", len(squares), 2 * trials)
     copies = _Copies(design.matrix.T @ design.matrix, np.array(crosses), np.array(squares), design.records)
     ratios = copies.log_density(rivals[0]) - copies.log_density(rivals[1])
     truths = [np.append(draw["beta"], np.log(draw["sigma"])) for draws in sampled for draw in draws]
@@ -126,6 +132,12 @@ def attack(
     made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
     found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
     return replace(found, made=f" ({made})" if made else "")
+
+
+def expected_attack(settings: Settings) -> dict[str, int]:
+    """About how many fits an attack takes by phase, those for powers with and without a record included."""
+    refits = 2 * KEYS * sum(expected_fits(settings).values())
+    return {REFITTING: refits, **expected_corrections(replace(settings, copies=2 * _SEARCHES))}
 
 
 def _sample(
@@ -157,7 +169,11 @@ class _Line(Confidential):
     @classmethod
     def through(cls, settings: Settings, start: Start, draws: Sequence[Parameters], key: Key) -> "_Line":
         """The line through the corrections of these draws."""
-        found = [correct(public_view(settings, start, draw, key.child(k))) for k, draw in enumerate(draws)]
+        found = []
+        with phase(CORRECTING):
+            for k, draw in enumerate(draws):
+                found.append(correct(public_view(settings, start, draw, key.child(k))))
+                foresee(len(found) / len(draws))
         free = require_correctable(settings.model).free
         pairs = [
             (free(start.design, draw), free(start.design, one.parameters))

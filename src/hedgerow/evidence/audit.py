@@ -25,20 +25,24 @@ from hedgerow.arrays import Array, Confidential, LogLik, PerRecord
 from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
 from hedgerow.evidence.without import KEYS, Mixture, claimed_epsilon, keys_and_powers, powers_without
+from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.settings import Settings
+from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RISKIEST, _SAMPLE = 20, 10  # records to recompute weights for, where a refit takes no time
+_AUDITING = "auditing"
 _ROUNDING = 1 + 1e-6  # more than two ways to compute one number differ by
 
 
@@ -123,15 +127,22 @@ class Audit:
 
     def _lines(self) -> Iterator[str]:
         records, found, more = len(self.fixed), len(self.breaches), len(self.reverse_breaches)
-        yield f"hedgerow audit (confidential): {self.kind}\n"
+        # The first line has the verdict: whoever reads no further must not take a finding for a pass.
+        verdict = (
+            "a loss above the stated ε was found" if found or more else "no loss above the stated ε found"
+        )
+        yield f"hedgerow audit (confidential), {self.kind}: {verdict}\n"
         whose, beside = "of one copy:", ""
         if self.renyi_delta is not None:
             whose, beside = "of all copies:", f"  (and losses, at δ = {self.renyi_delta:g})"
         yield f"  stated ε {whose:27}{self.epsilon:.3f}{beside}"
-        yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({records} records)"
+        count = format_count(records, "record")
+        yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({count})"
         if self.largest_recomputed is not None:
-            loss = f"{self.largest_recomputed:.3f}  ({len(self.chosen)} records)"
-            yield f"  largest loss, weights recomputed:   {loss}"
+            count = format_count(len(self.chosen), "record")
+            yield f"  largest loss, weights recomputed:   {self.largest_recomputed:.3f}  ({count})"
+            if self.renyi_delta is None and not np.isnan(self.reverse).all():
+                yield f"  the same, at draws without them:    {np.nanmax(self.reverse):.3f}"
             if self.keys > 1:
                 yield f"  randomness of the calibration:      mixed, estimated from {self.keys} sets of it"
             yield ""
@@ -143,13 +154,12 @@ class Audit:
                 why += ": each takes a fit by Markov chain; ask for some with riskiest= or sample="
             yield f"  weights recomputed:                 {why}\n"
         if found:
-            yield f"Finding: the loss about {found} records exceeds the stated ε."
-        else:
-            yield "No loss above the stated ε was found."
+            yield f"Finding: the loss about {format_count(found, 'record')} exceeds the stated ε."
         if more:
             yield (
-                f"At draws of the posterior without the record the loss about {more} more exceeds it: a "
-                "direction that no draw-based statement covers."
+                f"Finding: at draws of the posterior without the record, the loss about "
+                f"{format_count(more, 'record')} {'more ' * bool(found)}exceeds the stated ε. No draw-based "
+                "statement covers that direction."
             )
         yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
         if self.importance is None or self.recomputed_k is None:
@@ -210,28 +220,29 @@ def audit(
         neighbours = RENYI.neighbours(outcome.pricing.withheld)
         fixed = neighbours.by_record(delta=settings.delta, copies=settings.copies)
     chosen = _choose(start, fixed, first, others, key.child("audit"))
-    again, powers = [key], [outcome.fit.power]
-    if len(chosen) and isinstance(model, Regression):
-        again, powers = keys_and_powers(
-            settings, start, outcome.fit.power, key=key, keys=KEYS if keys is None else keys
-        )
-        audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
-    rows = []
-    for record in chosen.tolist():
-        without: list[PerRecord] = []
-        refused = 0
-        for one in again:
-            try:
-                without.append(powers_without(settings, start, record, key=one))
-            except CalibrationError:
-                refused += 1
-        if refused:  # that no release comes of it tells the two tables apart
-            rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
-        elif isinstance(model, Regression):
-            other = Mixture.of(model, start.design, without)
-            rows.append(audited.against(other, key.child("audit").child(record)))
-        else:
-            rows.append(_estimated_again(outcome, without[0], epsilon))
+    again, powers, rows = [key], [outcome.fit.power], []
+    count = KEYS if keys is None else keys
+    each = sum(expected_fits(settings).values())
+    with job({_AUDITING: each * (1 + len(chosen)) * (count if closed else 1)}), phase(_AUDITING):
+        if len(chosen) and isinstance(model, Regression):
+            again, powers = keys_and_powers(settings, start, outcome.fit.power, key=key, keys=count)
+            audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
+        for done, record in enumerate(chosen.tolist(), 1):
+            without: list[PerRecord] = []
+            refused = 0
+            for one in again:
+                try:
+                    without.append(powers_without(settings, start, record, key=one))
+                except CalibrationError:
+                    refused += 1
+            if refused:  # that no release comes of it tells the two tables apart
+                rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
+            elif isinstance(model, Regression):
+                other = Mixture.of(model, start.design, without)
+                rows.append(audited.against(other, key.child("audit").child(record)))
+            else:
+                rows.append(_estimated_again(outcome, without[0], epsilon))
+            foresee(done / len(chosen))
     losses, deltas, last = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return Audit(
         epsilon,
@@ -335,12 +346,13 @@ class StatisticsAudit(Audit):
         return "exact, of noisy statistics"
 
     def _lines(self) -> Iterator[str]:
-        found = len(self.breaches)
-        yield f"hedgerow audit (confidential): {self.kind}\n"
+        found = format_count(len(self.breaches), "record")
+        verdict = "a loss above ε was found" if len(self.breaches) else "no loss above ε"
+        yield f"hedgerow audit (confidential), {self.kind}: {verdict}\n"
         yield f"  ε of the statistics, for any number of copies:  {self.epsilon:.3f}"
         yield f"  largest loss about a record at hand:            {self.largest_fixed:.3f}"
         yield f"  median loss:                                    {np.median(self.fixed):.3f}\n"
-        if found:
-            yield f"Finding: the loss about {found} records exceeds ε, which is a fault of hedgerow."
+        if len(self.breaches):
+            yield f"Finding: the loss about {found} exceeds ε, which is a fault of hedgerow."
         else:
             yield "Nothing to find: the noise keeps every loss at or below ε, whatever the table."

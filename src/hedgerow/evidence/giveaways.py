@@ -28,6 +28,7 @@ from scipy.special import gammaln
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
 from hedgerow.tables.table import Table
 from hedgerow.tables.text_numbers import read_numbers
+from hedgerow.threads import WORTH_SHARING, share_out
 
 ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
 COMBINED = 400  # number columns that are combined with each other; more would take minutes
@@ -43,6 +44,7 @@ _ALL, _MANY = 0.95, 0.8  # the same of common outcomes, of which a good predicto
 _ORDER, _STEPS = 0.9, 0.98  # share of records in order: of many outcomes, of a few classes
 _CLASSES = 20.0  # a column of fewer classes than this may be in the outcome's order
 _RANKS, _SHARED = 0.98, 0.75  # rank correlation and share of information to warn from
+_SEARCHED = 1000  # levels among which a record's own is looked up
 _GROUP = 20  # records per level from which a level is a class, no household
 
 
@@ -100,6 +102,11 @@ class _Outcome:
     def ranks(self) -> PerRecord:
         """Its ranks, from their mean."""
         return _ranks(self.codes, self.counts)
+
+    @cached_property
+    def classes(self) -> NDArray[np.int64]:
+        """Its values as about ten classes of equal size, or as they are if they are few."""
+        return _classes(self.counts)[self.codes]
 
     @cached_property
     def variety(self) -> float:
@@ -179,9 +186,19 @@ class _Outcome:
             return _Verdict("puts the records in much the same order", False, abs(ranks))
         return None
 
-    def judge_levels(self, codes: NDArray[np.int64]) -> _Verdict | None:
+    def judge_levels(self, levels: "_Levels") -> _Verdict | None:
         """Whether records of one level of a column have one outcome, where levels repeat."""
-        size = np.bincount(codes)
+        size, repeated = levels.counts, levels.counts > 1
+        records = int(size[repeated].sum())
+        # No level has one outcome more often than the commonest outcome is there at all.
+        if records < max(10, 0.1 * len(self.codes)) or (
+            np.minimum(size, self.counts.max()).sum() < _ALL * records
+        ):
+            return None
+        codes = levels.codes
+        base = np.bincount(self.codes[repeated[codes]], minlength=1).max() / records
+        if base == 1:
+            return None
         pairs, count = np.unique(codes * len(self.levels) + self.codes, return_counts=True)
         level = pairs // len(self.levels)
         first, second = np.zeros((2, len(size)), dtype=np.int64)
@@ -191,11 +208,6 @@ class _Outcome:
         by_count = np.lexsort((count, level))
         top[by_count[np.append(np.diff(level[by_count]) > 0, True)]] = True
         np.maximum.at(second, level[~top], count[~top])
-        repeated = size > 1
-        records = int(size[repeated].sum())
-        base = np.bincount(self.codes[repeated[codes]], minlength=1).max() / max(records, 1)
-        if records < max(10, 0.1 * len(codes)) or base == 1:
-            return None
         # From the other records of the level: the most common outcome without the record's own.
         given = int(first[first - 1 > second].sum())
         share = (given / records - base) / (1 - base)
@@ -209,8 +221,8 @@ class _Outcome:
 
     def judge_information(self, codes: NDArray[np.int64]) -> _Verdict | None:
         """Whether a column's classes say most of the outcome's class, one in ten."""
-        own = _classes(self.codes, self.counts)
-        both = np.unique(codes * (own.max() + 1) + own, return_counts=True)[1]
+        own = self.classes
+        both = np.bincount(codes * (own.max() + 1) + own)
         parts = [np.bincount(codes), np.bincount(own)]
         excess = np.prod([np.count_nonzero(part) - 1 for part in parts]) / (2 * len(codes))
         entropy = np.log(_variety(parts[1]))
@@ -218,6 +230,38 @@ class _Outcome:
         if shared < _SHARED * entropy:
             return None
         return _Verdict("shares most of its information, in classes", False, float(shared / entropy) - 0.1)
+
+
+class _Levels:
+    """The values of a column: how often each occurs, and for each record which one it has, in which class.
+
+    Most columns of numbers in a long table need neither: sorting them is enough to see that, and cheap.
+    """
+
+    def __init__(self, cells: PerRecord | NDArray[np.str_]) -> None:
+        self._cells = cells
+        ordered = np.sort(cells)
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        self._levels, self.counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The place of each record's value among the levels."""
+        if len(self._levels) > _SEARCHED:  # sorting once more is quicker
+            return np.unique(self._cells, return_inverse=True)[1]
+        return np.searchsorted(self._levels, self._cells)
+
+    @cached_property
+    def classes(self) -> NDArray[np.int64]:
+        """A few classes of numbers; text has no order to make them by: its rare levels are one."""
+        if self._cells.dtype.kind == "U":
+            often = self.counts >= 5
+            if not often.any():
+                return np.zeros(len(self._cells), dtype=np.int64)
+            return np.where(often, np.cumsum(often), 0)[self.codes]
+        classes = _classes(self.counts)
+        starts = np.flatnonzero(np.append(True, np.diff(classes) > 0))
+        return classes[starts][np.searchsorted(self._levels[starts[1:]], self._cells, side="right")]
 
 
 @np.errstate(all="ignore")  # columns hold anything: what overflows or is no number agrees with nothing
@@ -238,13 +282,18 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
     findings: list[Finding] = []
     numbers: dict[str, PerRecord] = {}
     of_numbers = set(table.number_columns())
-    for name in released:
+
+    def judge(name: str) -> tuple[_Verdict | None, PerRecord | None]:
         cells = table.cells(name)
-        verdict = _judge_column(cells, whole, outcome, rows)
+        few = cells[rows].astype(np.float64) if name in of_numbers else None
+        return _judge_column(cells, whole, outcome, rows), few
+
+    judged = share_out(judge, released, worth=table.rows > WORTH_SHARING)
+    for name, (verdict, few) in zip(released, judged, strict=True):
         if verdict is not None:
             findings.append(Finding((name,), f"'{name}'", verdict.says, verdict.refused, verdict.degree))
-        if name in of_numbers and (verdict is None or not verdict.refused) and len(numbers) < COMBINED:
-            numbers[name] = cells[rows].astype(np.float64)
+        if few is not None and (verdict is None or not verdict.refused) and len(numbers) < COMBINED:
+            numbers[name] = few
     alone = {name: finding.degree for finding in findings for name in finding.columns}
     # A noted column makes a pair with any that hardly varies: told once, unless the pair says more.
     findings += [
@@ -272,13 +321,10 @@ def _judge_column(
     present = cells != "" if text else np.isfinite(cells)
     if present.any():
         here = whole if present.all() else whole.at(present)
-        levels, codes, counts = np.unique(cells[present], return_inverse=True, return_counts=True)
-        if 1 < len(levels) < len(codes) and len(here.levels) > 1:
-            verdicts += [here.judge_levels(codes)]
-        if len(codes) >= 50 and len(levels) > 1 and len(here.levels) > 1:
-            # Text has no order to make classes by: its levels of a few records are one.
-            often = np.where(counts < 5, 0, np.cumsum(counts >= 5))
-            verdicts += [here.judge_information(often[codes] if text else _classes(codes, counts))]
+        levels = _Levels(cells if present.all() else cells[present])
+        if len(levels.counts) > 1 and len(here.levels) > 1:
+            verdicts += [here.judge_levels(levels)]
+            verdicts += [here.judge_information(levels.classes)] if len(here.codes) >= 50 else []
     return max((verdict for verdict in verdicts if verdict), key=lambda v: v.degree, default=None)
 
 
@@ -370,14 +416,15 @@ def _find_places(
 
 def _ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> PerRecord:
     """Ranks from their mean, of numbers given as the places of their values."""
-    return (np.cumsum(counts) - (counts + len(codes)) / 2)[codes]
+    return (np.cumsum(counts) - (counts + counts.sum()) / 2)[codes]
 
 
-def _classes(codes: NDArray[np.int64], counts: NDArray[np.int64], most: int = 10) -> NDArray[np.int64]:
-    """Values as classes: their own if they are few, else about ten of equal size."""
+def _classes(counts: NDArray[np.int64], most: int = 10) -> NDArray[np.int64]:
+    """A class for each value: its own if they are few, else one of about ten that are equally common."""
+    places = np.arange(len(counts))
     if len(counts) <= 2 * most:
-        return codes
-    share = (_ranks(codes, counts) / len(codes)) + 0.5
+        return places
+    share = _ranks(places, counts) / counts.sum() + 0.5
     return np.minimum(share * most, most - 1).astype(np.int64)
 
 

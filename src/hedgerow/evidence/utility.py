@@ -1,14 +1,27 @@
-"""What is lost: distances between the confidential outcome and its copies. Confidential."""
+"""What is lost: the confidential outcome beside its copies, in distances, a few statistics and shapes.
 
-from collections.abc import Sequence
+    >>> original, copy = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 5.0])
+    >>> [row["median"] for row in tabulate({"copy": compare_copies(original, [copy])})]
+    [2.0, 3.0]
+
+Confidential: everything here is computed from the outcome and covered by no price.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.threads import WORTH_SHARING, share_out
 
 QUANTILES = (0.1, 0.25, 0.75, 0.9, 0.99)
+SHOWN = {"ecdf_max": "ECDF max", "median": "median", "q90": "Q90", "mean": "mean"}
+_BINS = 60  # what fits beside a label in a terminal of 80 columns
+_LOOKED_AT = 100_000  # records are enough for a shape
+_WIDE = 30.0  # largest over smallest, or over typical, from which a linear axis shows nothing
 
 
 @dataclass(frozen=True)
@@ -26,9 +39,8 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
     The paper's "average record-level difference" is, in its authors' code, the mean squared one.
     """
     first, second = np.sort(_column(original)), np.sort(_column(copy))
-    points = np.concatenate([first, second])
-    gap = np.searchsorted(first, points, side="right") / len(first)
-    gap -= np.searchsorted(second, points, side="right") / len(second)
+    gap = np.concatenate([_last_places(first), np.searchsorted(first, second, side="right")]) / len(first)
+    gap -= np.concatenate([np.searchsorted(second, first, side="right"), _last_places(second)]) / len(second)
     return EcdfDistance(
         maximum=float(np.abs(gap).max()),
         mean_absolute=float(np.abs(gap).mean()),
@@ -39,7 +51,8 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
 def statistics(values: PerRecord, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Mean, median and quantiles (type 7, as in R and NumPy)."""
     values = _column(values)
-    named = {f"q{round(100 * q, 6):g}": float(np.quantile(values, q)) for q in quantiles}
+    found = np.quantile(values, quantiles).tolist()
+    named = {f"q{round(100 * q, 6):g}": value for q, value in zip(quantiles, found, strict=True)}
     return {"mean": float(values.mean()), "median": float(np.median(values)), **named}
 
 
@@ -50,15 +63,18 @@ def compare_copies(
 
     The ECDF rows compare distributions, so their "original" is 0, the distance of the data to itself.
     """
-    truth, by_copy = statistics(original, quantiles), {}
-    for number, copy in enumerate(copies, 1):
+
+    def describe(copy: PerRecord) -> dict[str, float]:
         distance = ecdf_distance(original, copy)
-        by_copy[str(number)] = {
+        return {
             "ecdf_max": distance.maximum,
             "ecdf_mean_absolute": distance.mean_absolute,
             "ecdf_mean_squared": distance.mean_squared,
             **statistics(copy, quantiles),
         }
+
+    described = share_out(describe, copies, worth=len(original) > WORTH_SHARING)
+    truth, by_copy = statistics(original, quantiles), {str(k): row for k, row in enumerate(described, 1)}
     names = by_copy["1"]
     by_copy["pooled"] = {name: float(np.mean([row[name] for row in by_copy.values()])) for name in names}
     return {
@@ -67,6 +83,77 @@ def compare_copies(
         "original": [truth.get(name, 0.0) for _ in by_copy for name in names],
         "synthetic": [value for row in by_copy.values() for value in row.values()],
     }
+
+
+def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+    """What `compare_copies` found, by label, as a small table for people.
+
+    First the original, then for each label the mean over its copies and, of several, the lowest and the
+    highest.
+    """
+    rows: list[dict[str, Any]] = []
+    for label, columns in utility.items():
+        values: dict[str, dict[str, list[float]]] = {}
+        cells = zip(*(columns[name] for name in ("copy", "statistic", "original", "synthetic")), strict=True)
+        for copy, statistic, truth, synthetic in cells:
+            one = values.setdefault(statistic, {"original": [truth], "pooled": [], "copies": []})
+            one["pooled" if copy == "pooled" else "copies"].append(synthetic)
+        shown = [(name, values[statistic]) for statistic, name in SHOWN.items()]
+        if not rows:
+            rows.append({"": "original"} | {name: one["original"][0] for name, one in shown})
+            rows[0][SHOWN["ecdf_max"]] = None  # the distance of the data to itself says nothing
+        rows.append({"": label} | {name: one["pooled"][0] for name, one in shown})
+        if len(shown[0][1]["copies"]) > 1:
+            rows.append({"": "  lowest"} | {name: min(one["copies"]) for name, one in shown})
+            rows.append({"": "  highest"} | {name: max(one["copies"]) for name, one in shown})
+    return rows
+
+
+def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -> dict[str, Any]:
+    """Columns lower, upper, original and one per label: the share of values in each bin, copies together.
+
+    A few different values have a bin each. The bins of positive values that span decades are equally wide on
+    a logarithmic scale, those of others with long tails on one that is linear about zero. What lies beyond
+    the outermost half percent of every group counts in the last bins.
+    """
+    groups = {"original": [original], **copies}
+    some = {label: np.concatenate([_some(each) for each in parts]) for label, parts in groups.items()}
+    edges = _find_edges(some)
+    shares = {}
+    for label, values in some.items():
+        places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        shares[label] = np.bincount(places, minlength=len(edges) - 1) / len(values)
+    return {"lower": edges[:-1], "upper": edges[1:], **shares}
+
+
+def _some(values: PerRecord) -> PerRecord:
+    return _column(values)[:: 1 + (len(values) - 1) // _LOOKED_AT]
+
+
+def _find_edges(groups: Mapping[str, PerRecord]) -> PerRecord:
+    """Where bins begin, and where the last ends."""
+    every = np.concatenate(list(groups.values()))
+    distinct = np.unique(every)
+    if len(distinct) <= _BINS // 2:
+        return np.append(distinct, np.nextafter(distinct[-1], np.inf))
+    low = min(float(np.quantile(values, 0.005, method="lower")) for values in groups.values())
+    high = max(float(np.quantile(values, 0.995, method="higher")) for values in groups.values())
+    typical = float(np.median(np.abs(every[every != 0])))
+    if distinct[0] > 0 and high > _WIDE * low:
+        return np.geomspace(low, high, _BINS + 1)
+    if max(-low, high) > _WIDE * typical:
+        near = typical / _WIDE
+        return near * np.sinh(np.linspace(np.arcsinh(low / near), np.arcsinh(high / near), _BINS + 1))
+    if (distinct == np.floor(distinct)).all():  # bins that hold equally many whole numbers
+        step = np.ceil((high - low + 1) / _BINS)
+        return np.arange(low, high + step + 1, step)
+    return np.linspace(low, high, _BINS + 1)
+
+
+def _last_places(ordered: PerRecord) -> PerRecord:
+    """For each of the values, in order, how many are at most as large."""
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
 
 
 def _column(values: PerRecord) -> PerRecord:

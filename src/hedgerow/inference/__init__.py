@@ -1,1 +1,3 @@
-"""What a receiver may conclude from released draws and copies: `intervals`. Post-processing, all of it."""
+"""What a receiver may conclude: `intervals` from released draws, `statistics` from noisy statistics that were
+published with copies, `classes` from public classes alone. Post-processing, all of it.
+"""

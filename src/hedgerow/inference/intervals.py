@@ -44,8 +44,8 @@ def check(model: Model, *, debias: bool, level: float, tables: int) -> None:
         raise SettingError("intervals: they rest on corrected draws. Plan the release with debias=True.")
     if not isinstance(model, Regression | Boxed):
         raise SettingError(
-            f"intervals: the {model.name} model is replayed only approximately. Use the normal or lognormal "
-            "family, with Strict or without."
+            f"intervals: the {model.name} model is replayed only approximately. Use the normal, lognormal or "
+            "asinh family, with Strict or without."
         )
     if not is_real(level) or not 0 < level < 1:
         raise SettingError(f"level must be a number between 0 and 1, got {level!r}; 0.95 is usual.")

@@ -18,7 +18,7 @@ from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_dr
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
 from hedgerow.models.chain import Chain
-from hedgerow.models.correctable import StandIn
+from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
@@ -28,7 +28,7 @@ from hedgerow.tables.table import Table
 from hedgerow.threads import one_blas_thread
 
 _BELOW_ONE = 1 - 2.0**-53
-_CORRECTING = "correcting"
+CORRECTING = "correcting"
 
 
 def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> tuple[Corrected, ...]:
@@ -40,7 +40,7 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
         return tuple(Corrected(draw, False, 0) for draw in draws)
     keys = (key.child("correct").child(number) for number in range(len(draws)))
     corrected: list[Corrected] = []
-    with job(expected_corrections(settings)), phase(_CORRECTING):
+    with job(expected_corrections(settings)), phase(CORRECTING):
         for draw, one in zip(draws, keys, strict=True):
             corrected.append(correct(public_view(settings, start, draw, one)))
             foresee(len(corrected) / len(draws))
@@ -51,9 +51,9 @@ def expected_corrections(settings: Settings) -> dict[str, int]:
     """About how many fits `released_draws` takes, for its phase; none where nothing is corrected."""
     if not settings.debias:
         return {}
-    tables = getattr(settings.model, "tables", StandIn.tables)
+    tables = getattr(settings.model, "tables", Regression.tables)
     each = 1 if settings.target is None else 5  # fits a table: the plain one, then a search from a good guess
-    return {_CORRECTING: settings.copies * tables * 2 * each}  # in two steps, as a rule
+    return {CORRECTING: settings.copies * tables * 2 * each}  # in two steps, as a rule
 
 
 @one_blas_thread()

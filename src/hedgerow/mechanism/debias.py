@@ -6,7 +6,7 @@ whatever it does with them is post-processing of the draw, and ε stays what it 
 λ and the ranges of the confidential table are not in it; they are computed anew on each simulated table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -32,6 +32,7 @@ from hedgerow.threads import one_blas_thread
 T = TypeVar("T")
 
 _SPARE = 3  # times as many tables are tried as are needed, for those that lead to no release
+_TELLING = 0.5  # share of an estimate's variance that may be left when chance is taken off
 _REDRAWS = 50  # times a simulated value that no range has a place for is drawn again
 
 
@@ -158,14 +159,20 @@ def correct(public: Public) -> Corrected:
     here, step, smallest = wanted, 1.0, np.inf
     tables = model.tables if search.tables is None else search.tables
     scales: dict[int, float] = {}
+    told = True
     for steps in range(1, search.limit + 1):
         truth = model.natural(design, here)
         found = attempt(partial(replay, public, truth, scales=scales), tables)
+        if found is not None and steps == 1 and search.tables is None and model.doubted_tables:
+            told = _chance_tells(found)
+            if not told:
+                tables = model.doubted_tables
+                found = attempt(partial(replay, public, truth, scales=scales), tables)
         if found is None:
             break
-        centre = np.mean([estimate - chance for estimate, chance, _ in found], axis=0)
-        spread = np.std([estimate for estimate, *_ in found], axis=0, ddof=1)
-        gap = wanted - centre
+        estimates = [estimate for estimate, *_ in found]
+        gap = wanted - np.mean([one - chance for one, chance, _ in found] if told else estimates, axis=0)
+        spread = np.std(estimates, axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             size = float(np.max(np.where(gap == 0, 0.0, np.abs(gap) / spread)))
         if not np.isfinite(size):
@@ -180,6 +187,15 @@ def correct(public: Public) -> Corrected:
         if np.array_equal(before, here):
             break
     return Corrected(public.draw, False, steps)
+
+
+def _chance_tells(found: Sequence[tuple[Array, Array, Array]]) -> bool:
+    """Whether a table's estimate follows chance, so that taking it off makes up for few tables.
+
+    It does not where the prior, or weights that leave little of the data, hold the estimate in its place.
+    """
+    estimates, chances = (np.array([one[place] for one in found]) for place in (0, 1))
+    return bool((np.var(estimates - chances, axis=0) <= _TELLING * np.var(estimates, axis=0)).all())
 
 
 def attempt(one_table: Callable[[int], T], tables: int) -> list[T] | None:

@@ -1,6 +1,7 @@
 """A fit: draws of a weighted posterior, their health, and scores on demand."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,20 +69,10 @@ class Fit:
 
         With `log_likelihood` the draws × records matrix goes with them: unweighted, and held in memory.
         """
-        try:
-            import arviz
-        except ModuleNotFoundError:
-            raise SettingError("to_arviz needs ArviZ. Install hedgerow[programs].") from None
-        chains = self.health.chains
-        kept = self.draws // chains * chains  # the draws of the chains alternate
-
-        def by_chain(values: Array) -> Array:
-            return np.moveaxis(values[:kept].reshape(-1, chains, *values.shape[1:]), 1, 0)
-
-        groups = {"posterior": {name: by_chain(value) for name, value in self.parameters.items()}}
+        groups: dict[str, Mapping[str, Array]] = {"posterior": self.parameters}
         if log_likelihood:
-            groups["log_likelihood"] = {self.design.outcome: by_chain(self.log_lik())}
-        return arviz.from_dict(**groups)
+            groups["log_likelihood"] = {self.design.outcome: self.log_lik()}
+        return to_inference_data(groups, self.health.chains)
 
     def part(self, draws: slice) -> "Fit":
         """The same fit with some of its draws."""
@@ -90,6 +81,25 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, confidential)"
+
+
+def to_inference_data(groups: Mapping[str, Mapping[str, Array]], chains: int) -> Any:
+    """Draws of several chains in turn as an ArviZ InferenceData."""
+    try:
+        import arviz
+    except ModuleNotFoundError:
+        raise SettingError("to_arviz needs ArviZ. Install hedgerow[programs].") from None
+
+    def by_chain(values: Array) -> Array:
+        kept = len(values) // chains * chains
+        return np.moveaxis(values[:kept].reshape(-1, chains, *values.shape[1:]), 1, 0)
+
+    by_name = {
+        group: {name: by_chain(value) for name, value in each.items()} for group, each in groups.items()
+    }
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "More chains", UserWarning)  # as there may well be
+        return arviz.from_dict(**by_name)
 
 
 def _check_finite(finite: Mask) -> None:

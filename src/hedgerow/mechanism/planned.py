@@ -17,6 +17,7 @@ from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.design import Design
@@ -37,9 +38,10 @@ def planned_weight(settings: Settings, design: Design, refused: float) -> float:
         if weight < least:
             raise CalibrationError(
                 f"PlannedWeights: with {design.records} records and these predictors no useful weight meets "
-                f"ε = {settings.epsilon:g} at δ = {settings.delta:g} for {settings.copies} copies in all but "
-                f"{refused:.0%} of tables (found without the outcome). Raise ε or δ, make fewer copies, "
-                "shorten the formula, or allow for more refusals."
+                f"ε = {settings.epsilon:g} at δ = {settings.delta:g} for "
+                f"{format_count(settings.copies, 'copy')} in all but {refused:.0%} of tables (found without "
+                "the outcome). Raise ε or δ, make fewer copies, shorten the formula, or allow for more "
+                "refusals."
             )
     for _ in range(_HALVINGS if weight < above else 0):
         middle = (weight * above) ** 0.5

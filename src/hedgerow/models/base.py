@@ -26,12 +26,14 @@ class Domain:
 
     `support` is where copies are kept, in whatever type they are written. `atoms` says whether single values
     may have a probability of their own, so that a range may hold just one. `usable` is for models that may
-    refuse no outcome: it says which ones they describe, and the others count as withheld.
+    refuse no outcome: it says which ones they describe, and the others count as withheld. `declared` is what
+    the owner said of the outcome, in words.
     """
 
     support: Support = ANYWHERE
     atoms: bool = False
     usable: Callable[[PerRecord], Mask] | None = field(default=None, kw_only=True)
+    declared: str = field(default="", kw_only=True)
 
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
@@ -39,7 +41,7 @@ class Domain:
 
     def describe(self, design: Design) -> str:
         """What was declared of the outcome, in words for the guarantee; empty for nothing."""
-        return ""
+        return self.declared
 
 
 @dataclass(frozen=True, repr=False)

@@ -46,6 +46,7 @@ class StandIn(Correctable):
     """A model quick enough to go through the recipe on simulated tables itself."""
 
     tables: ClassVar[int] = 20  # simulated tables a correction takes; `chance` spares some
+    doubted_tables: ClassVar[int] = 0  # as many instead where it turns out to tell little; 0: it always tells
 
     def stand_in(self, design: Design, near: Parameters) -> "StandIn":
         return self

@@ -1,4 +1,4 @@
-"""Exact normal and lognormal regression (docs/maths.md, "Exact models").
+"""Exact normal, lognormal and asinh regression (docs/maths.md, "Exact models").
 
 The conjugate pseudo posterior with one power per record has a closed form; its draws are independent and
 exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
@@ -18,12 +18,13 @@ from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample
 from hedgerow.models.correctable import StandIn
-from hedgerow.models.prior import Prior
+from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.numerics.triangular import leverages, weighted_factor
 from hedgerow.randomness import Key
@@ -149,6 +150,9 @@ class Regression(StandIn):
     prior: Prior = field(default_factory=Prior)
     tables: ClassVar[int] = 6
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", self.prior.over(DEFAULT, self.prior.residual))
+
     def response(self, values: PerRecord) -> PerRecord:
         """The scale on which errors are normal: the table's own, unless a subclass has another."""
         return values
@@ -157,6 +161,15 @@ class Regression(StandIn):
         """Which outcomes the model can describe."""
         return np.abs(values) <= LARGEST
 
+    def check(self, design: Design) -> None:
+        self.prior.moments(design)
+        huge = int((~self.describes(design.values)).sum())
+        if huge:
+            raise DataError(
+                f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
+                "Record it in larger units."
+            )
+
     def jacobian(self, design: Design) -> PerRecord:
         """What the change of scale adds to the log density, record by record."""
         return np.zeros(design.records)
@@ -164,6 +177,10 @@ class Regression(StandIn):
     def outcome(self, response: PerRecord) -> PerRecord:
         """Back to the scale of the table."""
         return response
+
+    def apart(self, ratio: float) -> float:
+        """How far apart responses can be whose outcomes are at most so many times each other."""
+        return np.inf
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
@@ -174,7 +191,7 @@ class Regression(StandIn):
         width = len(mean)
         # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
-        start[np.arange(width), np.arange(width)] = 1 / deviation
+        start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
         return weighted_factor(design.matrix, self.response(design.values), power, start=start)
 
@@ -336,15 +353,6 @@ class Normal(Regression):
 
     name: str = "normal"
 
-    def check(self, design: Design) -> None:
-        self.prior.moments(design)
-        huge = int((~self.describes(design.values)).sum())
-        if huge:
-            raise DataError(
-                f"Column '{design.outcome}' has {huge} values beyond ±{LARGEST:g} in {design.records} rows. "
-                "Record it in larger units."
-            )
-
 
 @dataclass(frozen=True)
 class Lognormal(Regression):
@@ -358,11 +366,16 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
-        below = int((design.values <= 0).sum())
-        if below:
+        zeros, negative = int((design.values == 0).sum()), int((design.values < 0).sum())
+        if zeros or negative:
+            found = [format_count(zeros, "zero")] if zeros else []
+            found += [format_count(negative, "negative value")] if negative else []
+            remedy = "family='student' or family='asinh', for amounts of either sign"
+            if not negative:
+                remedy = "family='zero_lognormal', which has a spike at zero"
             raise DataError(
-                f"Column '{design.outcome}' has {below} values at or below zero in {design.records} rows; "
-                "the lognormal family needs positive values. Use family='normal', or treat those rows apart."
+                f"Column '{design.outcome}' has {' and '.join(found)} in {design.records} rows; the "
+                f"lognormal family needs positive values. Use {remedy}."
             )
 
     def describes(self, values: PerRecord) -> Mask:
@@ -377,10 +390,37 @@ class Lognormal(Regression):
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(np.exp(response), dtype=np.float64)
 
+    def apart(self, ratio: float) -> float:
+        return float(np.log(ratio))
+
     def _end(self, values: PerRecord) -> PerRecord:
         return np.asarray(
             np.log(np.maximum(values, 0.0), where=values > 0, out=np.full_like(values, -np.inf))
         )
+
+
+@dataclass(frozen=True)
+class Asinh(Regression):
+    """asinh(x / scale) = z'β + σ e: x itself where it is small beside a public scale, ± its log beyond."""
+
+    name: str = "asinh"
+    scale: float = field(kw_only=True)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(declared=f"scale {self.scale:.17g}")
+
+    def response(self, values: PerRecord) -> PerRecord:
+        return np.asarray(np.arcsinh(values / self.scale), dtype=np.float64)
+
+    def jacobian(self, design: Design) -> PerRecord:
+        return -np.log(np.hypot(self.scale, design.values))
+
+    def outcome(self, response: PerRecord) -> PerRecord:
+        return np.asarray(self.scale * np.sinh(response), dtype=np.float64)
+
+    def apart(self, ratio: float) -> float:
+        return float(np.log(ratio))  # asinh grows more slowly than the logarithm of |x|
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

@@ -1,14 +1,22 @@
-"""The conjugate prior of the exact models, in natural units, proper, and blind to the outcome."""
+"""The conjugate prior of the exact models, in natural units, proper, and blind to the outcome.
+
+What is left out follows a rule that reads the public predictors alone (docs/families.md, "Priors"). It was
+chosen by measurement: slopes as vague as their units once were let a target be met by weights near zero, so
+that copies showed the prior.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, Matrix
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.tables.design import Design
+
+Pair = tuple[float, float]
+_VAGUE = {"intercept": 1000.0, "slope": 100.0}  # residuals, where neither a prior nor its family says more
 
 
 @dataclass(frozen=True)
@@ -20,22 +28,21 @@ class Prior:
 
     - `residual`: a guess at the residual standard deviation σ;
     - `residual_df`: how many records that guess is worth;
-    - `intercept`: mean and standard deviation of the intercept;
-    - `slope`: mean and standard deviation of what a predictor adds to the outcome where it is farthest
-      from its own mean, for every coefficient not named below;
+    - `intercept`: mean and standard deviation of the regression at the predictors' means;
+    - `slope`: mean and standard deviation of what a predictor adds to the outcome where it has its spread
+      (`Design.spread`), for every coefficient not named below;
     - `coefficients`: mean and standard deviation by design column, for instance {"z": (1.0, 0.5)}.
 
-    Standard deviations of coefficients hold at σ = `residual` and grow with σ.
-
-    Families that are sampled read the same words on the scale of their own regression, a log mean or a logit;
-    `intercept` is then meant at the predictors' means (docs/families.md, "Priors").
+    Standard deviations of coefficients hold at σ = `residual` and grow with σ. What is None is the family's
+    own. A coefficient named "Intercept" is the intercept at zero. Families that are sampled read the same
+    words on the scale of their own regression, a log mean or a logit (docs/families.md, "Priors").
     """
 
     residual: float = 1.0
     residual_df: float = 1.0
-    intercept: tuple[float, float] = (0.0, 1000.0)
-    slope: tuple[float, float] = (0.0, 100.0)
-    coefficients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    intercept: Pair | None = None
+    slope: Pair | None = None
+    coefficients: Mapping[str, Pair] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (("residual", self.residual), ("residual_df", self.residual_df)):
@@ -46,8 +53,8 @@ class Prior:
                 "Prior: coefficients must be a mapping from design columns to pairs, for instance "
                 f'{{"z": (0.0, 1.0)}}, got {type(self.coefficients).__name__}.'
             )
-        named = {"intercept": self.intercept, "slope": self.slope, **self.coefficients}
-        for name, pair in named.items():
+        own = {name: pair for name in _VAGUE if (pair := getattr(self, name)) is not None}
+        for name, pair in {**own, **self.coefficients}.items():
             two = isinstance(pair, tuple | list) and len(pair) == 2 and all(is_finite(one) for one in pair)
             if not two or pair[1] <= 0:
                 raise SettingError(
@@ -66,8 +73,21 @@ class Prior:
         """b0."""
         return self.residual_df * self.residual**2 / 2
 
+    def over(self, default: "Prior", unit: float = 1.0) -> "Prior":
+        """The prior, with what it leaves out as `default` has it, in units of `unit`."""
+        level, slope = (
+            pair if pair is None else (pair[0] * unit, pair[1] * unit)
+            for pair in (default.intercept, default.slope)
+        )
+        return replace(self, intercept=self.intercept or level, slope=self.slope or slope)
+
+    def pair(self, name: str) -> Pair:
+        """The mean and standard deviation of "intercept" or "slope"; vague where nothing is said."""
+        said: Pair | None = getattr(self, name)
+        return (0.0, _VAGUE[name] * self.residual) if said is None else said
+
     def moments(self, design: Design) -> tuple[Array, Array]:
-        """m0 and the square roots of the diagonal of V0, by design column."""
+        """m0 and the square roots of the diagonal of V0, of the `contrasts` of a design."""
         unknown = [name for name in self.coefficients if name not in design.columns]
         if unknown:
             raise SettingError(
@@ -79,10 +99,36 @@ class Prior:
             if name in self.coefficients:
                 mean[j], deviation[j] = self.coefficients[name]
             elif is_intercept(design, j):
-                mean[j], deviation[j] = self.intercept
+                mean[j], deviation[j] = self.pair("intercept")
             else:
-                mean[j], deviation[j] = self.slope[0] / design.reach[j], self.slope[1] / design.reach[j]
+                mean[j], deviation[j] = (part / design.spread[j] for part in self.pair("slope"))
         return mean, deviation / self.residual
+
+    def contrasts(self, design: Design) -> Matrix:
+        """The combinations of coefficients that the prior speaks of: themselves, and the level at the means.
+
+        Far from the predictors' means the intercept is nothing an owner could know about. Determinant one.
+        """
+        contrasts = np.eye(len(design.columns))
+        for j in range(len(design.columns)):
+            if is_intercept(design, j) and design.columns[j] not in self.coefficients:
+                contrasts[j] = design.means
+        return contrasts
+
+    def describe(self) -> str:
+        """The numbers in words."""
+        pairs = {"level": self.pair("intercept"), "slopes at each column's spread": self.pair("slope")}
+        parts = [f"{name} normal({a:g}, {b:g})" for name, (a, b) in {**pairs, **self.coefficients}.items()]
+        return ", ".join(
+            [
+                *parts,
+                f"residual {self.residual:g} worth {self.residual_df:g} record"
+                + "s" * (self.residual_df != 1),
+            ]
+        )
+
+
+DEFAULT = Prior(intercept=(0.0, 1000.0), slope=(0.0, 1.0))  # of the exact models, in units of the residual
 
 
 def is_intercept(design: Design, column: int) -> bool:

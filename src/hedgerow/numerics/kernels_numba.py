@@ -22,8 +22,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from hedgerow.arrays import Array
-from hedgerow.errors import SettingError
 from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
+from hedgerow.threads import threads
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
 _TASK = 64 * BLOCK  # the most records a thread takes at a time
@@ -553,18 +553,6 @@ def _renyi_at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: 
             backward[i] += _divergence(
                 orders[1], 1, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
             )
-
-
-def threads() -> int:
-    """HEDGEROW_THREADS, or the processors this process may use."""
-    asked = os.environ.get("HEDGEROW_THREADS")
-    if asked:
-        if not asked.isdecimal() or int(asked) == 0:
-            raise SettingError(
-                f"HEDGEROW_THREADS={asked!r} must be a whole number from 1 up. Unset it or use one."
-            )
-        return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fixed(array: Array) -> Array:

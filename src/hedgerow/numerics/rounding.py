@@ -13,6 +13,17 @@ def format_rounded_up(value: float, digits: int) -> str:
     return f"{exact.quantize(step, rounding=ROUND_CEILING).normalize():f}"
 
 
-def format_copies(number: int) -> str:
-    """1 copy, 3 copies."""
-    return "1 copy" if number == 1 else f"{number} copies"
+def format_count(number: int, word: str) -> str:
+    """1 copy, 3 copies; 1 row, 3 rows."""
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"
+
+
+def format_figure(value: object, digits: int = 4) -> str:
+    """A value in a table: 276,500 or 0.03366, nothing where there is none, and no minus before zero."""
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.0f}" if 10**digits <= abs(rounded) < 1e9 else f"{rounded:z.{digits}g}"

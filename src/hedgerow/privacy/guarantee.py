@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.numerics.rounding import format_copies
+from hedgerow.cards import card, fold, paragraph
+from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, write_plain, write_refusal
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
+from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import caveat_if_recomputed
 
 
@@ -68,7 +71,9 @@ class Guarantee:
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),
-            known=standard.assumption(),
+            known=standard.assumption(spike_of(settings.model))
+            if isinstance(standard, Strict)
+            else standard.assumption(),
             averaged=standard.uses_known,
             follows_outcome=standard.range.follows_outcome,
             outside_public=standard.range.outside == "public",
@@ -187,8 +192,9 @@ class Guarantee:
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
 
-    def __str__(self) -> str:
-        facts = {
+    def facts(self) -> dict[str, str]:
+        """Standard, bound, model, columns: what the claim is about."""
+        return {
             "standard": self.standard,
             "bound": self.terms.bound.name,
             "model": self.family,
@@ -198,7 +204,9 @@ class Guarantee:
             "assumed public": self.known,
             "declared": self.declared,
         }
-        lines = [f"  {name + ':':16}{value}" for name, value in facts.items() if value]
+
+    def __str__(self) -> str:
+        lines = [f"  {name + ':':16}{value}" for name, value in self.facts().items() if value]
         claimed = [
             textwrap.fill(text, 100) for text in (self.plain(), f"Claim. {self.claim()}", *self.processing())
         ]
@@ -207,6 +215,15 @@ class Guarantee:
         ]
         parts = ["hedgerow guarantee", "\n".join(lines), *claimed, "\n".join(["Not covered:", *caveats])]
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: public, as everything here."""
+        return card("hedgerow guarantee", self.facts().items(), *self.paragraphs())
+
+    def paragraphs(self) -> list[str]:
+        """The claim and what it leaves open, for a card."""
+        claimed = [self.plain(), f"Claim. {self.claim()}", *self.processing()]
+        return [*map(paragraph, claimed), fold("Not covered", self.caveats())]
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,4 +236,12 @@ class Release:
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
-        return f"Release({format_copies(len(self.tables))}, {self.guarantee.standard}, {target})"
+        return f"Release({format_count(len(self.tables), 'copy')}, {self.guarantee.standard}, {target})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the guarantee, and how large the copies are; none of their values."""
+        copies, epsilon = format_count(len(self.tables), "copy"), self.guarantee.terms.epsilon
+        of = f" of {self.tables[0].shape[0]:,} rows" if self.tables else ""
+        target = "none: no ε is claimed" if epsilon is None else f"{epsilon:g} over all copies"
+        facts = self.guarantee.facts() | {"copies": f"{copies}{of}", "target ε": target}
+        return card("hedgerow release", facts.items(), *self.guarantee.paragraphs(), mark="may leave")

@@ -21,7 +21,7 @@ from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.families import model_named
-from hedgerow.models.prior import Prior
+from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.columns import Column, read_columns
@@ -29,6 +29,7 @@ from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
@@ -129,6 +130,11 @@ class Settings(Terms):
         standard = self.standard
         if isinstance(standard, Bounded):
             object.__setattr__(self, "bound", standard.bound)
+            if standard.inside and self.epsilon == 0:
+                raise SettingError(
+                    "epsilon = 0 leaves nothing for the outcome: hr.copies_from_classes makes copies from "
+                    "public classes alone, without reading it. Or give a positive epsilon."
+                )
         super().__post_init__()
         if not isinstance(standard, Standard):
             raise SettingError(
@@ -146,7 +152,7 @@ class Settings(Terms):
                 else "its weights are min(1, ε/oscillation)"
             )
             raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
-        if len(self.columns) > 1:
+        if self.several:
             self._check_chain()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
             raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
@@ -190,9 +196,14 @@ class Settings(Terms):
                 )
 
     @property
+    def several(self) -> bool:
+        """Whether more than one column is protected."""
+        return len(self.columns) > 1
+
+    @property
     def column(self) -> Column:
         """The only protected column."""
-        if len(self.columns) > 1:
+        if self.several:
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
@@ -218,9 +229,20 @@ class Settings(Terms):
                 "sampling='projected' would move copies out of their classes, and inside=True keeps them "
                 "there. Use 'independent' or 'stratified'."
             )
+        if spike_of(model) is not None and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' needs an amount of every record, and copies of the "
+                f"{model.name} family have some at its spike. Use 'independent' or 'stratified'."
+            )
         unused = {
             "debias": (self.debias, "there are no weights whose bias could be corrected"),
-            "prior": (getattr(model, "prior", None) != Prior(), "its prior follows from the limits"),
+            "prior": (
+                any(
+                    one not in (None, Prior(), DEFAULT)
+                    for one in (self.column.prior, getattr(self.column.family, "prior", None))
+                ),
+                "its prior follows from the limits",
+            ),
             "known": (self.known != "exact", "no λ is computed"),
         }
         for name, (given, why) in unused.items():
@@ -303,12 +325,12 @@ class Settings(Terms):
         return settings
 
     def __repr__(self) -> str:
-        return f"Settings({self.described}, {self.model.name}, {self.standard.label}, {self.bound})"
+        return f"Settings({self.described!r}, {self.model.name}, {self.standard.label}, {self.bound})"
 
     @property
     def described(self) -> str:
-        """The formulas, for a repr."""
-        return ", ".join(repr(column.formula) for column in self.columns)
+        """The formulas, to be shown."""
+        return ", ".join(column.formula for column in self.columns)
 
 
 def _is_number(values: PerRecord) -> Mask:

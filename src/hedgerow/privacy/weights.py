@@ -14,6 +14,11 @@ from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
+NOT_OF_A_SURVEY = (
+    "They say how the mechanism weighs records by their risk. Survey weights are a column of the table: it "
+    "is released unchanged, and enters the fit only where the formula names it."
+)
+
 
 def _no_plan(refused: float) -> float:
     raise SettingError("PlannedWeights plan with predictors and a target, and here are none.")
@@ -295,7 +300,7 @@ def as_weights(given: object) -> Weights:
     if values.ndim != 1 or len(values) == 0:
         raise SettingError(
             f"weights must be a weights object such as LinearWeights(), a function from risks to weights, or "
-            f"one number per record; got {type(given).__name__}."
+            f"one number per record; got {type(given).__name__}. {NOT_OF_A_SURVEY}"
         )
     return FixedWeights(values)
 

@@ -1,11 +1,16 @@
 """The confidential part of a release folder: what was achieved, in all and by record. None may leave."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from hedgerow.errors import ReleaseError
+from hedgerow.evidence.utility import tabulate
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
 from hedgerow.release.folder import CONFIDENTIAL, Draft
@@ -20,7 +25,8 @@ target does not cover. Keep it with the data, under the same rules.
 
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
-    frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
+    frames = {"utility": synth.utility(), "shapes": pa.table(synth.shape_columns())}
+    frames["draws"] = _draws_table(synth)
     if synth.settings.noisy is None:
         frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
     for name, frame in frames.items():
@@ -30,6 +36,25 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
     texts = {"summary.json": summary, "plan.yaml": prepared.plan.text(), "README.txt": _README}
     for name, content in texts.items():
         draft.write(CONFIDENTIAL, name, content)
+
+
+def read_utility(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What the copies of a release keep, as `evidence.utility.tabulate` and `bin_shapes` have it.
+
+    A release made before shapes were kept has none.
+    """
+    inside, found = folder / CONFIDENTIAL, {}
+    try:
+        for name in ("utility", "shapes"):
+            if name == "utility" or (inside / "shapes.parquet").exists():
+                content = (inside / f"{name}.parquet").read_bytes()  # Arrow cannot open every path
+                found[name] = pq.read_table(pa.BufferReader(content)).to_pydict()
+        label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"  # one of them is all together
+        return tabulate({label: found["utility"]}), found.get("shapes", {})
+    except (OSError, pa.ArrowException, KeyError, IndexError, TypeError):
+        raise ReleaseError(
+            "The confidential utility.parquet is not here, or was changed. Pass the whole release folder."
+        ) from None
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
@@ -58,6 +83,7 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
     return {
         "certified_epsilon": synth.certified_epsilon_,
+        "gauge": vars(synth.gauge_),
         "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
         "withheld_epsilon": synth.withheld_epsilon_,
         "sensitivity": synth.sensitivity_,
@@ -69,12 +95,18 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
 
 
 def _draws_table(synth: Synthesizer) -> pa.Table:
-    """The parameter draws, one column per coefficient."""
+    """The parameter draws, one column per coefficient: beta[Intercept], beta[log(employees)], sigma."""
     columns: dict[str, Any] = {}
+    named = synth._done().design.columns
     for name, values in synth._done().parameters.items():
         if np.ndim(values) == 1:
             columns[name] = np.asarray(values)
         else:
             flat = np.asarray(values).reshape(len(values), -1)
-            columns |= {f"{name}[{place}]": column for place, column in enumerate(flat.T)}
+            places: Sequence[object] = named
+            if flat.shape[1] < len(named):  # classes have levels instead
+                places = [one for one in named if one != "Intercept"]
+            if not name.endswith("beta") or len(places) != flat.shape[1]:
+                places = range(flat.shape[1])
+            columns |= {f"{name}[{place}]": column for place, column in zip(places, flat.T, strict=True)}
     return pa.table(columns)

@@ -17,30 +17,46 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.advice.elicit import expected_errors
+from hedgerow.errors import CalibrationError, HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
 from hedgerow.models.families.family import Family
+from hedgerow.models.prior import Prior
+from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
-from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.progress import job
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
 from hedgerow.release.confidential import write_confidential
-from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, PUBLIC, Draft, check_place, drafts
+from hedgerow.release.folder import (
+    CERTIFICATE,
+    CERTIFICATE_TEXT,
+    PLAN,
+    PUBLIC,
+    STATISTICS,
+    Draft,
+    check_place,
+    drafts,
+)
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
 from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
+from hedgerow.tables.files import Format
+from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
 
@@ -48,6 +64,7 @@ _BY_DEFINITION = "The method passes them through, and its neighbours share them.
 _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
 _NOTHING_DONE = "Nothing was written or spent."
+_DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
@@ -60,6 +77,7 @@ class Made:
     relation: str
     charged: float | None  # for all rows of one person or firm, where the plan says how many; None: unbounded
     ledger: Path
+    expectation: tuple[str, list[tuple[str, str]]] = field(default=("", []), repr=False)  # for the owner
 
 
 def make_release(
@@ -67,11 +85,14 @@ def make_release(
     out: str | os.PathLike[str],
     *,
     new_dataset: bool = False,
+    anyway: bool = False,
     progress: Progress | None = None,
 ) -> Made:
     """Makes the release that a plan describes, in a folder that does not exist yet.
 
-    `new_dataset` states that the data is no version of another dataset, where the ledger asks.
+    `new_dataset` states that the data is no version of another dataset, where the ledger asks. Where the
+    target is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything
+    is spent, and the look is counted; `anyway` releases all the same.
     """
     tell = progress or (lambda step: None)
     out = Path(out)
@@ -85,6 +106,7 @@ def make_release(
     with _before_spending():
         prepared = prepare(plan)
     plan = prepared.plan
+    asked = plan.settings
     with open_ledger(plan.ledger) as ledger:
         fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
@@ -100,7 +122,10 @@ def make_release(
             with _noting() as notes:
                 _warn_of_units(prepared)
                 synth = prepared.fit()
-            sample = synth.sample()
+            if asked.noisy is None and synth.gauge_.discards and not anyway:
+                ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
+                raise CalibrationError(synth.describe_stop())
+            synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
@@ -112,7 +137,7 @@ def make_release(
                 draft.begin()
                 earlier = _count_released(ledger, account) if plan.about.earlier else None
                 certificate = _write_public(
-                    draft, prepared, sample, release, tell, looks=looks, earlier=earlier
+                    draft, prepared, synth, release, tell, looks=looks, earlier=earlier
                 )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
@@ -132,34 +157,58 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    return Made(out, certificate, plan.relation, entry.epsilon, ledger_path(plan.ledger))
+    place, expectation = ledger_path(plan.ledger), _expect(prepared, synth)
+    return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
+
+
+def _expect(prepared: Prepared, synth: Synthesizer) -> tuple[str, list[tuple[str, str]]]:
+    """What the copies are worth: a title and facts. With noisy statistics from public things alone."""
+    asked = prepared.plan.settings
+    if asked.noisy is None:
+        return "Confidential: what the copies carry of the data", synth.gauge_.facts()
+    errors = expected_errors(asked, prepared.table, factors=(1.0,))
+    ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]
+    words = f"{ecdf:.2g}, without noise {plain:.2g}"
+    return "To expect of copies, from public things alone", [("ECDF maximum of stand-ins", words)]
 
 
 def _write_public(
     draft: Draft,
     prepared: Prepared,
-    sample: Release,
+    synth: Synthesizer,
     release: str,
     tell: Progress,
     *,
     looks: int,
     earlier: int | None,
 ) -> Certificate:
-    """Writes the copies, the plan and the certificate of them."""
-    plan, copies, ending = prepared.plan, [], prepared.like.format.suffix.removeprefix(".")
-    for number, table in enumerate(sample.tables, 1):
+    """Writes the copies, the plan and the certificate of them, and statistics where the plan says so."""
+    sample = synth.sample()
+    plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
+
+    def write(number: int) -> formats.Written:
         tell(f"writing copy {number} of {plan.settings.copies}")
-        file = formats.write(
-            prepared.copy_to_write(table), draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
+        return formats.write(
+            prepared.copy_to_write(sample.tables[number - 1]),
+            draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
             prepared.like, formulas=plan.outputs.formulas, label=_LABEL.format(release),
         )  # fmt: skip
-        copies.append(Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes))
+
+    # The writers of other formats are Python, one line at a time.
+    by_arrow = prepared.like.format in (Format.CSV, Format.PARQUET, Format.ARROW)
+    worth = by_arrow and prepared.table.num_rows > WORTH_SHARING
+    files = share_out(write, range(1, len(sample.tables) + 1), worth=worth)
+    copies = [Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes) for file in files]
     tell("writing the certificate")
     not_covered = [write_caveat("C28")]
     if prepared.withheld:
         not_covered.append(write_caveat("C29", ", ".join(prepared.withheld)))
     not_covered.append(write_looks(looks))
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
+    statistics = None
+    if plan.outputs.statistics:
+        document = write_statistics(plan.settings.column.formula, plan.settings.model.name, synth.statistics_)
+        statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
         release=release,
@@ -176,6 +225,7 @@ def _write_public(
         about={name: text for name in ABOUT if (text := getattr(plan.about, name)) is not None},
         earlier_releases=earlier,
         looks=looks,
+        statistics=statistics,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
@@ -229,12 +279,18 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
         for place, words in sentences
     ]
     if strict is not None:
-        pairs += [(strict.described(), strict.reason or _NO_REASON)]
+        pairs += [(strict.described(spike_of(plan.settings.model)), strict.reason or _NO_REASON)]
     if strict is not None and strict.policy():
         pairs += [(strict.policy(), plan.because or _NO_REASON)]
     if isinstance(standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
         pairs += [(what, standard.reason or _NO_REASON)]
+    model = plan.settings.model
+    prior = model.full_prior if isinstance(model, Family) else getattr(model, "prior", None)
+    if isinstance(prior, Prior) and plan.settings.noisy is None:
+        pairs += [
+            (f"the prior: {prior.describe()}", _DECLARED if plan.settings.column.prior else _DEFAULT_PRIOR)
+        ]
     if isinstance(family, Family) and family.settings():
         declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
         pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]
@@ -269,8 +325,8 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         _warn(f"Writing the copies: {note}")
     if prepared.dropped_rows:
         _warn(
-            f"{prepared.dropped_rows} rows without a value in a column of the formula were dropped. The "
-            "certificate says that which they are is assumed to be public."
+            f"Dropped: {format_count(prepared.dropped_rows, 'row')} without a value in a column of the "
+            "formula. The certificate says that which they are is assumed to be public."
         )
     if plan.seed is not None:
         _warn(

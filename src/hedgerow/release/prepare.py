@@ -1,19 +1,21 @@
 """From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hedgerow.errors import DataError, SettingError, list_some
+from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
+from hedgerow.models.families import on_log_scale
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Source
 from hedgerow.tables.formula import parse, split
-from hedgerow.tables.predictors import spell_categories
+from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
 
 
@@ -113,6 +115,17 @@ def prepare(plan: Plan) -> Prepared:
         dropped_rows=dropped,
         most_rows=None if plan.unit is None else _count_rows(source.frame.column(plan.unit)),
     )
+
+
+def hint_of_plan(plan: Plan) -> list[str]:
+    """What the public predictors suggest of the formula, where the plan's data is there and can be read."""
+    if plan.data is None or not Path(plan.data).is_file() or not on_log_scale(plan.settings.model):
+        return []
+    try:
+        read = formats.read(plan.data, **vars(plan.read))
+        return hint_at_logs(plan.settings.column.formula, Table.of(read.frame))
+    except HedgerowError:  # which whoever runs the plan will be told
+        return []
 
 
 def _count_rows(units: pa.ChunkedArray) -> int:

@@ -19,7 +19,8 @@ from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.mechanism.noisy.run import margin_left_out, recipe_of, settle_noise, withheld_epsilon
+from hedgerow.evidence.utility import tabulate
+from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
@@ -47,6 +48,17 @@ class Cost:
     advice: str  # whether more draws would raise the price, or how well a box fits
     wider: list[Row]  # what wider boxes would cost, for a strict plan
     expected: list[Row] = field(default_factory=list)  # errors of noisy statistics, at several ε; public
+    utility: list[Row] = field(default_factory=list)  # what copies of this fit keep
+    shapes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Standards side by side: prices, and what their copies keep; confidential."""
+
+    rows: list[Row]
+    utility: list[Row]
+    shapes: dict[str, Any]
 
 
 def _local_bound(plan: Plan) -> str:
@@ -55,7 +67,7 @@ def _local_bound(plan: Plan) -> str:
     return bound.name if bound.local else LIPSCHITZ.name
 
 
-def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
+def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     """The standards side by side; those with a range if the plan has one."""
     prepared = _look(plan, "compare", progress)
     # Unweighted has no weights to scale down, so that it meets no target.
@@ -89,10 +101,11 @@ def compare_standards(plan: Plan, *, progress: Progress) -> list[Row]:
         comparison = run(standards={"strict": asked.noisy})
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
-    return [
+    rows = [
         row | {"withheld": row[f"withheld_{_local_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
         for row, synth in zip(rows, comparison.synthesizers.values(), strict=True)
     ]
+    return Compared(rows, comparison.shown_utility, comparison.shape_columns)
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
@@ -171,6 +184,9 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     accounts = [(plan.relation, charge["epsilon"], found.get(plan.relation))]
     if plan.relation != WITHHELD:
         accounts.append((WITHHELD, charge["withheld"], found.get(WITHHELD)))
+    progress("making copies")
+    kept: dict[str, Any] = {"utility": tabulate({synth.copies_label: synth.utility_columns()})}
+    kept["shapes"] = synth.shape_columns()
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound
     pricing = synth._need().outcome.pricing
     prices = [
@@ -187,7 +203,8 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         prices.insert(0, {"bound": bound.name, **own})
     if not isinstance(synth.settings.model, Boxed):
         sure = "The price does not depend on draws."
-        return Cost(account, accounts, prices, synth.outlook().advice() if bound.over_draws else sure, [])
+        advice = synth.outlook().advice() if bound.over_draws else sure
+        return Cost(account, accounts, prices, advice, [], **kept)
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
     standard, family, target = asked.standard, asked.column.family, asked.epsilon
@@ -197,7 +214,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         epsilon = target / asked.copies
         costs = box_cost(asked.column.formula, prepared.table, box, epsilon=epsilon, family=family)
         wider = _rows(costs)
-    return Cost(account, accounts, prices, advice, wider)
+    return Cost(account, accounts, prices, advice, wider, **kept)
 
 
 def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) -> Cost:
@@ -212,7 +229,7 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
         accounts.append((WITHHELD, withheld, found.get(WITHHELD)))
     own = {"bound": bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
     sure = "The price is set beforehand, for any number of copies. Nothing of the protected column was shown."
-    told = "\n".join(filter(None, [sure, margin_left_out(asked, table.rows)]))
+    told = "\n".join(filter(None, [sure, advise_margin(asked, table.rows)]))
     return Cost(account, accounts, [own], told, [], _rows(expected_errors(asked, prepared.table)))
 
 

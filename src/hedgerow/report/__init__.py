@@ -1,1 +1,1 @@
-"""What an owner looks at before deciding: `plots`, the pictures of a fit. Confidential."""
+"""What an owner looks at: `plots`, pictures of a fit; `sketch`, one for a terminal. Confidential."""

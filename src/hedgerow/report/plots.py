@@ -8,10 +8,11 @@ A source is a synthesizer, a `Comparison`, or synthesizers by label.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hedgerow.comparison import Comparison
 from hedgerow.drawing import price_by_records
+from hedgerow.errors import SettingError
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_draws import Outlook
 from hedgerow.synthesizer import Synthesizer
@@ -19,6 +20,7 @@ from hedgerow.synthesizer import Synthesizer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Kind = TypeVar("Kind", Audit, Outlook)
 Source = Synthesizer | Comparison | Mapping[str, Synthesizer]
 
 
@@ -49,20 +51,43 @@ def utility(source: Source, statistic: str = "ecdf_max") -> "Figure":
 
 def audit(found: Audit) -> "Figure":
     """Losses with weights fixed and recomputed, the largest first, against the stated price."""
-    return found.plot()
+    return _made(found, Audit, "audit").plot()
 
 
 def outlook(found: Outlook) -> "Figure":
     """The price as draws were added, and what its tail foretells beyond them."""
-    return found.plot()
+    return _made(found, Outlook, "outlook").plot()
 
 
 def contraction(columns: Mapping[str, Sequence[float]]) -> "Figure":
     """Each bound against the number of records, from `evidence.more_records.contraction`."""
+    if not isinstance(columns, Mapping) or "n" not in columns:
+        raise SettingError(
+            "A picture of contraction needs its columns, n and one for each bound, got "
+            f"{type(columns).__name__}. Pass what contraction(…) returns."
+        )
     return price_by_records(columns)
 
 
 def _comparison(source: Source) -> Comparison:
+    if isinstance(source, Comparison):
+        return source
     if isinstance(source, Synthesizer):
         source = {source.settings.standard.label: source}
-    return source if isinstance(source, Comparison) else Comparison(source)
+    if not isinstance(source, Mapping) or not all(isinstance(each, Synthesizer) for each in source.values()):
+        raise SettingError(
+            f"A picture is drawn of a fitted synthesizer, a Comparison or a dict of synthesizers, got "
+            f"{type(source).__name__}. Pass the synthesizer itself, not its release or its table."
+        )
+    if not source:
+        raise SettingError("A picture needs at least one synthesizer, and the dict is empty.")
+    return Comparison(source)
+
+
+def _made(found: Any, kind: type[Kind], method: str) -> Kind:
+    """What a synthesizer's method returned; the synthesizer itself is a likely slip."""
+    if not isinstance(found, kind):
+        raise SettingError(
+            f"A picture of it needs what synth.{method}() returns, got {type(found).__name__}."
+        )
+    return found

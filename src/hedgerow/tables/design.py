@@ -73,22 +73,20 @@ class Design:
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
         other = replace(self, values=values)
-        vars(other)["reach"] = self.reach
+        vars(other)["spread"] = self.spread
         return other
 
     @cached_property
-    def reach(self) -> NDArray[np.float64]:
-        """How far each column of the matrix goes from its own mean; from 0, if it is constant.
+    def spread(self) -> NDArray[np.float64]:
+        """How far from its mean each column of the matrix has the variance that few records carry.
 
-        1 for a column made of protected values: what is read off it would be read off them.
+        √(m₄/m₂ − 3m₂), with m₂ and m₄ the central moments, and at least √(m₂/2): about 1 for a rare dummy,
+        0.4 for an even one, 0.7 standard deviations for a normal column, nearly all of its reach for a long
+        tail. Its size, if a column is constant. 1 for a column made of protected values: what is read off it
+        would be read off them.
         """
-        hidden = self.hidden
-        return np.array(
-            [
-                1.0 if place in hidden else np.abs(column - column.mean()).max() or np.abs(column).max()
-                for place, column in enumerate(self.matrix.T)
-            ]
-        )
+        columns = enumerate(self.matrix.T)
+        return np.array([1.0 if place in self.hidden else _find_spread(column) for place, column in columns])
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
@@ -163,8 +161,7 @@ def build(
         settled, notes = settle_predictors(table, parsed.predictors, classes_of)
     matrix, columns, spec = _encode(parsed, settled)
     hidden = tuple(name for name in parsed.predictors if name in secret)
-    if not hidden:
-        _check_rank(matrix, columns)
+    _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:
         codes, count = table.codes(name)
@@ -174,6 +171,16 @@ def build(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of),
     )  # fmt: skip
+
+
+def _find_spread(column: PerRecord) -> float:
+    away = column - column.mean()
+    reach = float(np.abs(away).max())
+    if reach == 0:
+        return float(np.abs(column).max())
+    square = (away / reach) ** 2  # of numbers up to 1, so that nothing overflows
+    second, fourth = float(np.mean(square)), float(np.mean(square**2))
+    return reach * float(np.sqrt(max(fourth / second - 3 * second, second / 2)))
 
 
 def check_sigma(design: Design, where: str) -> None:
@@ -213,32 +220,36 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' has no terms. Use at least an intercept: x ~ 1."
         )
-    finite = np.isfinite(matrix)
-    bad = [name for place, name in enumerate(columns) if not finite[:, place].all()]
+    return matrix, columns, spec
+
+
+def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> None:
+    """Refuse columns that are not finite or too large; where `rank` matters, constant or made of others."""
+    records, width = matrix.shape
+    with np.errstate(invalid="ignore"):
+        low, high = matrix.min(axis=0), matrix.max(axis=0)  # NaN where a column has one
+    size = np.maximum(np.abs(low), np.abs(high))
+    bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
             "that is not positive. Correct the predictor or choose another transform."
         )
-    huge = [name for name, top in zip(columns, np.abs(matrix).max(axis=0), strict=True) if top > LARGEST]
+    huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
-    return matrix, columns, spec
-
-
-def _check_rank(matrix: Matrix, columns: tuple[str, ...]) -> None:
-    records, width = matrix.shape
+    if not rank:
+        return
     if records < width:
         raise DataError(
             f"{records} rows are fewer than the {width} coefficients of the formula. "
             "Give more rows or a shorter formula."
         )
-    size = np.abs(matrix).max(axis=0)
     intercept = {"Intercept", "1"} & set(columns)
-    for name, largest, span in zip(columns, size, np.ptp(matrix, axis=0), strict=True):
+    for name, largest, span in zip(columns, size, high - low, strict=True):
         if largest == 0 or (intercept and name not in intercept and span == 0):
             raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
-    factor = weighted_factor(matrix / size, np.zeros(records), np.ones(records))[:-1, :-1]
+    factor = weighted_factor(matrix / size, np.zeros(records))[:-1, :-1]
     independent = np.abs(np.diag(factor)) / np.linalg.norm(factor, axis=0)
     dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
     if dependent:

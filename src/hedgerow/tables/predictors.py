@@ -11,6 +11,7 @@ file and by what the formula says. Copies keep codes, dates and types as they ar
 """
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -18,12 +19,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hedgerow.errors import DataError
 from hedgerow.tables.detach import detach
 from hedgerow.tables.files.source import Source
 from hedgerow.tables.formula import BARE, parse, quote, split
 from hedgerow.tables.table import Table
 
 _DAY = 86_400_000_000  # microseconds
+_WIDE = 50  # times as large at the 99 % quantile as at the 1 %
 _SCALE = "scale"  # SPSS: the dictionary itself says that codes are numbers
 
 
@@ -66,9 +69,20 @@ def settle_predictors(
     Dates, times of a date and durations become days, counted from 1970-01-01, unless they are `classes`.
     """
     frame = nw.from_native(detach(table.select(names).native, ""), eager_only=True)
+    if any(_has_order(frame, name) for name in names):  # which pandas keeps: the first level is the reference
+        frame = nw.from_native(frame.to_pandas(), eager_only=True)
     settled, notes = Table(frame), []
     for name in names:
+        if name not in classes and isinstance(settled.frame[name].dtype, nw.Unknown):
+            cells = settled.frame[name].to_native()
+            kind = getattr(cells, "dtype", None) or cells.type
+            raise DataError(
+                f"Column '{name}' has the type {kind}, which is neither numbers, text nor dates. Convert it "
+                f"to one of these, or write C({quote(name)}), which makes each of its values a category."
+            )
         days = None if name in classes else _count_days(settled, name)
+        if days is None and (name in classes or not settled.is_numeric(name)) and settled.levels(name) == 1:
+            notes.append(f"Column '{name}' has one value in all rows: it adds nothing to the formula.")
         if days is not None:
             fresh = nw.new_series(name, days, nw.Float64, backend=frame.implementation)
             settled = Table(settled.frame.with_columns(fresh))
@@ -77,6 +91,28 @@ def settle_predictors(
                 f"C({quote(name)}) makes each of its values a category."
             )
     return settled, notes
+
+
+def hint_at_logs(formula: str, table: Table, protected: Collection[str] = ()) -> list[str]:
+    """Which positive public predictors span decades and enter the formula as they are, for a log-scale family."""
+    parsed, hints = parse(formula, table), []
+    for name in parsed.predictors:
+        if name in protected or parsed.uses[name] != {BARE} or not table.is_numeric(name):
+            continue
+        low, first, last, high = np.quantile(table.numbers(name), (0, 0.01, 0.99, 1))
+        if low > 0 and last >= _WIDE * first:
+            hints.append(
+                f"'{name}' spans {np.log10(high / low):.0f} decades and enters a family on the log scale as "
+                f"it is: try log({quote(name)})."
+            )
+    return hints
+
+
+def _has_order(frame: "nw.DataFrame[Any]", name: str) -> bool:
+    """Whether a column lists its levels in an order that its library's frames do not keep in a design."""
+    kind = frame[name].dtype
+    arrow = frame.implementation.is_pyarrow() and isinstance(kind, nw.Categorical)
+    return arrow or (frame.implementation.is_polars() and isinstance(kind, nw.Enum))
 
 
 def _count_days(table: Table, name: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":

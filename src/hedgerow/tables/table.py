@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
 from hedgerow.errors import DataError, list_some
+from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
 
@@ -99,8 +100,9 @@ class Table:
             missing = int(np.isnan(values).sum()) or int(series.null_count())
             if missing:
                 raise DataError(
-                    f"Column '{name}' has {missing} missing values in {self.rows} rows; none is allowed. "
-                    "Drop those rows if it is public knowledge which they are, or fill them in first."
+                    f"Column '{name}' has {format_count(missing, 'missing value')} in {self.rows} rows; none "
+                    "is allowed. Drop those rows if it is public knowledge which they are, or fill them in "
+                    "first."
                 )
             if np.isinf(values).any():
                 raise DataError(

@@ -1,3 +1,3 @@
 """Strict privacy by noisy statistics, measured: `runs` (what they share), `ranges`, `classes`,
-`rivals`, `tables`.
+`rivals`, `tables`, `zeros`.
 """

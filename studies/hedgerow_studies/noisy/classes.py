@@ -14,8 +14,8 @@ import pandas as pd
 from scipy import stats
 
 from hedgerow.arrays import Array, PerRecord
+from hedgerow.mechanism.classes import draw_from_classes, predict_inside
 from hedgerow.mechanism.copies import stratify
-from hedgerow.mechanism.noisy.classes import draw_from_classes, predict_inside
 from hedgerow.mechanism.noisy.recipe import make_recipe
 from hedgerow.numerics.normal_mass import normal_inside
 from hedgerow.randomness import Key

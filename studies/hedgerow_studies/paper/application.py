@@ -1,4 +1,4 @@
-"""The application: the fatigue data under hedgerow's default prior and under the authors' prior.
+"""The application: the fatigue data under a vague prior and under the authors' prior.
 
 The data are fixed, so replicates repeat the fits: their spread is the Monte Carlo error of a single run.
 """
@@ -18,10 +18,10 @@ AUTHORS, DEFAULT = "authors", "default"
 PRIORS = (AUTHORS, DEFAULT)
 
 
-def family(prior: str) -> str | Model:
+def family(prior: str) -> Model:
     """The lognormal model under one of the two priors. The one place that chooses the authors' sampler."""
     if prior == DEFAULT:
-        return "lognormal"
+        return setup.VAGUE
     from hedgerow_studies.paper.authors_prior import AuthorsLognormal
 
     return AuthorsLognormal()

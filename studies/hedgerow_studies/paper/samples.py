@@ -41,7 +41,13 @@ def story1(seed: int, replicate: int, records: int) -> Replicate:
     data, key = sample(seed, replicate, records)
     with silence_advice():
         fitted = compare(
-            setup.FORMULA, data, standards=standards, preset="paper", copies=setup.COPIES, seed=key.integer()
+            setup.FORMULA,
+            data,
+            family=setup.VAGUE,
+            standards=standards,
+            preset="paper",
+            copies=setup.COPIES,
+            seed=key.integer(),
         ).synthesizers
         found = {"prices": prices({k: v for k, v in fitted.items() if k not in setup.NARROWER})}
         if main:
@@ -100,6 +106,7 @@ def story3(seed: int, replicate: int) -> Replicate:
         fitted = compare(
             setup.FORMULA,
             data,
+            family=setup.VAGUE,
             standards=setup.TAILS,
             preset="paper",
             copies=setup.COPIES,
@@ -163,6 +170,7 @@ def _scaled(label: str, scale: float, key: Key, copies: int) -> Synthesizer:
     # The same seed at every scale: common random numbers make the price a smooth function of it.
     return Synthesizer(
         setup.FORMULA,
+        setup.VAGUE,
         standard={**setup.SIX, **setup.PRINTED}[label],
         weights=LinearWeights(scale=scale),
         preset="paper",

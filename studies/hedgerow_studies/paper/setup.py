@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from hedgerow.models.exact import Lognormal
+from hedgerow.models.prior import Prior
 from hedgerow.privacy.ranges import Radius, Tail
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 
+# Vague, as the paper's priors of the simulation are; hedgerow's default says more of the slopes.
+VAGUE = Lognormal(Prior(slope=(0.0, 20.0)))
 WIDE, NARROW, WIDER = Radius(0.4, 1.8), Radius(0.6, 1.2), Radius(0.2, 2.4)
 
 UNWEIGHTED, WEIGHTED = "Unweighted", "(-Inf, Inf)"

@@ -11,7 +11,7 @@ import hedgerow as hr
 from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.noisy.run import log_ratio
 
-pytestmark = pytest.mark.filterwarnings("ignore:Columns .* not in the formula:hedgerow.HedgerowWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Columns? .* not in the formula:hedgerow.HedgerowWarning")
 EDGES = (0.0, 1.0, 4.0, 20.0, np.inf)
 LIMITS = (0.01, 1000.0)
 CLASSES = hr.Brackets(EDGES, column="low")

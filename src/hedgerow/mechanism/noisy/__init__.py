@@ -3,7 +3,7 @@
 The second mechanism beside the pseudo posterior (docs/maths.md, "Strict by noisy statistics"). Read in this
 order: `recipe` (what is settled beforehand, from public things), `prices` (ε of a round), `rounds` (the only
 place that reads the outcome: integer sums and discrete noise), `estimate` (line and σ from a round),
-`posterior` (draws given the noisy statistics), `margin` (noisy counts for wrong models), `copies`, `expect`
-(errors beforehand), `run` (from settings to a recipe, and what one outcome changes in what is released).
-Beside them `classes`: where every record's class is public, draws that cost nothing, and copies inside them.
+`spike` (which outcomes lie at a family's spike), `posterior` (draws given the noisy statistics), `margin`
+(noisy counts for wrong models), `copies`, `expect` (errors beforehand), `run` (from settings to a recipe, and
+what one outcome changes in what is released).
 """

@@ -16,9 +16,9 @@ clipped there too. A value at a limit moves a projected copy's regression a litt
 """
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
-from hedgerow.arrays import Array, PerRecord
+from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.mechanism.copies import stratify
 from hedgerow.mechanism.noisy.margin import Tilt, bin_chances
 from hedgerow.mechanism.noisy.recipe import Recipe
@@ -42,6 +42,16 @@ def predict(
     if sampling == "projected":
         residual = _project(recipe, residual, None if tilt else sigma)
     return np.asarray(np.clip(fitted + residual, recipe.low, recipe.high), dtype=np.float64)
+
+
+def draw_zeros(recipe: Recipe, coefficients: Array, *, sampling: Sampling, key: Key) -> RecordMask:
+    """Which values of one copy lie at the spike, by a draw of its logistic regression."""
+    logits = recipe.matrix @ coefficients
+    numbers = key.stream().uniform(len(logits))
+    if sampling != "independent":
+        ties, order = key.child("strata").stream().uniform((2, len(logits)))
+        numbers = stratify(logits, numbers, ties=ties, order=order)
+    return np.asarray(numbers < expit(logits), dtype=np.bool_)
 
 
 def _tilted(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> PerRecord:

@@ -85,7 +85,9 @@ def estimate(released: Released) -> Estimate:
 
 def learn(recipe: Recipe, before: State, of: Round) -> State:
     """The state after a round."""
-    n, w = recipe.records, of.window
+    n, w = recipe.amounts, of.window
+    squares = of.squares - of.blank * (recipe.records - n)  # what zeros added, as blanks do
+    uncertain = 0.0 if recipe.presence is None else recipe.presence.variance / n**2
     times = 2.0 if recipe.noise == "laplace" else 1.0
     score_noise, square_noise = times * of.score_scale**2, times * of.square_scale**2 / n**2
     offset = before.line - coordinates(recipe, of.line)
@@ -108,10 +110,11 @@ def learn(recipe: Recipe, before: State, of: Round) -> State:
         sampling = answer @ sampled @ answer.T
         V = noisy + sampling
         by_line = curvature**2 * float(4 * here @ V @ here + 2 * np.trace(V @ V))
-        of_noise = (square_noise + by_line) / curvature**2
+        by_zeros = (of.blank - second) ** 2 * uncertain
+        of_noise = (square_noise + by_line + by_zeros) / curvature**2
         # What noise hides of the line adds to the squares; what sampling moved it by was taken out of them.
         missed = float(here @ here + np.trace(noisy) - np.trace(sampling))
-        excess = of.squares / n - second - curvature * missed
+        excess = squares / n - second - curvature * missed
         found = variance + excess / curvature
         if np.isfinite(before.variance_noise):
             share = before.variance_noise / (before.variance_noise + of_noise)

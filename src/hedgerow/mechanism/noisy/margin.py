@@ -81,7 +81,8 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
     fitted, share = _grouped(released.recipe, beta)
     chances = bin_chances(fitted, sigma, counts.edges)
     model = share @ chances
-    target = _smooth(model, counts.counts / released.recipe.records, counts.scale / released.recipe.records)
+    amounts = released.recipe.amounts
+    target = _smooth(model, counts.counts / amounts, counts.scale / amounts)
     weights = np.ones(len(model))
     for _ in range(_ROUNDS):
         tilted = chances * weights
@@ -120,10 +121,20 @@ def _smooth(model: Array, observed: Array, scale: float) -> Array:
 
 
 def _grouped(recipe: Recipe, beta: Array) -> tuple[Array, Array]:
-    """Fitted values of neighbouring records by their means, and the groups' shares of the records."""
-    fitted = np.sort(recipe.matrix @ beta)
+    """Fitted values of neighbouring records by their means, and the groups' shares of the records.
+
+    With a spike each record counts for its chance of an amount.
+    """
+    fitted, chance = recipe.matrix @ beta, np.ones(1)
+    if recipe.presence is None:
+        fitted = np.sort(fitted)
+    else:
+        order = np.argsort(fitted)
+        fitted, chance = fitted[order], recipe.presence.chance[order]
     if len(fitted) <= _GROUPS:
-        return fitted, np.full(len(fitted), 1 / len(fitted))
+        share = np.broadcast_to(chance, fitted.shape)
+        return fitted, share / share.sum()
     starts = np.linspace(0, len(fitted), _GROUPS, endpoint=False).astype(int)
     sizes = np.diff(np.append(starts, len(fitted)))
-    return np.add.reduceat(fitted, starts) / sizes, sizes / len(fitted)
+    share = sizes if recipe.presence is None else np.add.reduceat(chance, starts)
+    return np.add.reduceat(fitted, starts) / sizes, share / share.sum()

@@ -5,14 +5,17 @@ in closed form (`numerics.sums.clipped_offsets`); predictors are grouped into ce
 Laplace noise is normal with an exponential variance τ. A sweep, in many chains at once:
 
 - the noise given θ and τ, then 1/τ, which is inverse Gaussian;
-- σ and line together: a step of log σ, and a line drawn from the normal that the statistics, linearised at
-  one line, give for that σ and τ. Noise is integrated out;
-- a random walk of all coordinates, for where that normal fits badly.
+- the total s² = σ² + |offset of the line from that of round two|², which is what squares tell most about:
+  log s walks, and the line keeps its place in the normal N(s, τ) that the statistics, linearised at one
+  line, give for it. Noise is integrated out;
+- the line for that s, by a step that leaves N(s, τ) as it is: from it, or part of the way. σ makes up for
+  what the line takes of s, so that coefficients that noise hides do not hold σ fast, nor σ them;
+- log σ walks by itself, for where it is small beside s.
 
-Step sizes, the walk's shape and the line at which statistics are linearised are adapted in the first third,
-then fixed. The prior is the one of the estimates, from the limits, and σ half normal with scale H/2. Only
-released and public things enter: post-processing, any number of draws costs the same ε, and nothing raises
-because of a value. Successive draws come from different chains.
+Step sizes and the line at which statistics are linearised are adapted in the first third, then fixed. The
+prior is the one of the estimates, from the limits, and σ half normal with scale H/2. Only released and public
+things enter: post-processing, any number of draws costs the same ε, and nothing raises because of a value.
+Successive draws come from different chains.
 
     draws = draw_posterior(released, draws=1000, key=key)
     draws.parameters["beta"]  # draws × p
@@ -25,28 +28,33 @@ import numpy as np
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round
+from hedgerow.mechanism.noisy.spike import draw_spike
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
 from hedgerow.threads import one_blas_thread
 
 _CELLS = 40
 _CHAINS = 32
-_SHORTEST, _THIN = 60, 2  # sweeps to adapt; sweeps per kept draw of a chain
-_ENOUGH, _DOUBLINGS = 0.2, 2  # effective draws per draw below which sweeps are doubled, that often
+_SHORTEST, _THIN = 40, 1  # sweeps to adapt; sweeps per kept draw of a chain
+_ENOUGH, _DOUBLINGS = 0.3, 3  # effective draws per draw below which sweeps are doubled, that often
 _SMALLEST, _LARGEST = 1e-6, 4.0  # σ, as a multiple of H
 _GRID, _POLISH = 48, 3  # values of σ, and steps of the line at each, to start from
-_ACCEPT_JOINT, _ACCEPT_WALK = 0.35, 0.25
+_LINES = 2  # steps of the line in a sweep
+_ACCEPT = np.array([0.4, 0.35, 0.4])  # steps of log s, of the line, of log σ
+_LARGEST_STEP = np.array([3.0, 1.0, 3.0])
 _FARTHEST = 60.0  # scales of noise: Laplace noise goes further once in e⁶⁰ releases
-_APART = 1e-4  # of a variance that no other statistic shares: they are only nearly normal
+_HUGE = 1e200  # the corner of a factorisation that nobody looks at
+_APART = 1e-2  # of a variance that no other statistic shares: rare records beyond a window are not normal
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDraws:
     """Draws given released statistics, and how well the chains mixed. As public as what they come from."""
 
-    parameters: dict[str, Array]  # beta (draws, p), sigma (draws,)
+    parameters: dict[str, Array]  # beta (draws, p), sigma (draws,); with a spike its spike_beta (draws, p)
     effective: float  # independent draws they are worth: the least over the coefficients and log σ
-    acceptance: tuple[float, float]  # of the joint step and of the walk
+    acceptance: tuple[float, float, float]  # of steps of s, of the line, of σ
+    chains: int = _CHAINS  # of which successive draws come in turn
 
 
 @one_blas_thread()
@@ -71,6 +79,9 @@ def draw_posterior(released: Released, *, draws: int, key: Key) -> PosteriorDraw
         "beta": theta[:, :-1] @ released.recipe.basis.T * released.recipe.half_width,
         "sigma": np.exp(theta[:, -1]) * released.recipe.half_width,
     }
+    if released.spike is not None:
+        own = key.child("spike")
+        parameters["spike_beta"] = draw_spike(released.recipe, released.spike, draws=draws, key=own)
     return PosteriorDraws(parameters, min(effective, float(draws)), chains.acceptance)
 
 
@@ -92,6 +103,9 @@ class _Cells:
     slope: Array  # Σ v q q' / n (cell, p, p)
     square: Array  # Σ v² q q' / n (cell, p, p)
     scatter: Array  # Σ (q − centre)(q − centre)' / n (cell, p, p)
+    mixed: tuple[Array, Array, Array] | None = (
+        None  # Σ c(1−c){1, v q, v² q q'} / n, c the chance of an amount
+    )
 
     @classmethod
     def of(cls, recipe: Recipe, line: Array) -> "_Cells":
@@ -103,16 +117,24 @@ class _Cells:
         steps = np.append(0.0, np.diff(fitted)) / max(fitted[-1] - fitted[0], 1e-300)
         measure = np.cumsum(steps + 1 / len(order)) / (2 + 1e-9)
         starts = np.flatnonzero(np.diff(np.floor(measure * min(_CELLS, 2 * len(order))))) + 1
-        parts = []
+        parts, spiked = [], []
         for rows in np.split(order, starts):
             q, loading = matrix[rows] @ recipe.basis, recipe.loadings[rows] * LOADING_UNIT
             centre = q.mean(axis=0)
             away = q - centre
             sums = (np.array(len(rows)), loading.sum(0), loading.T @ q, loading.T @ loading, away.T @ away)
+            if recipe.presence is not None:  # each record counts for its chance of an amount
+                chance = recipe.presence.chance[rows]
+                seen, mixed = loading * chance[:, None], chance * (1 - chance)
+                sums = (chance.sum(), seen.sum(0), seen.T @ q, seen.T @ loading, (away.T * chance) @ away)
+                spiked.append((mixed.sum(), mixed @ loading, (loading.T * mixed) @ loading))
             parts.append((centre, *(one / len(order) for one in sums)))
         centres, *sums_by_cell = (np.array(each, dtype=np.float64) for each in zip(*parts, strict=True))
         share, loadings, slope, square, scatter = sums_by_cell
-        return cls(share, centres, loadings, slope, square, scatter)
+        both = [np.array(each) / len(order) for each in zip(*spiked, strict=True)]
+        return cls(
+            share, centres, loadings, slope, square, scatter, (both[0], both[1], both[2]) if both else None
+        )
 
 
 class _Statistics:
@@ -136,9 +158,12 @@ class _Statistics:
             # No noise in practice leads further than this from what sums can be; numbers stay numbers.
             far, top = reach * one.window + _FARTHEST * one.score_scale, _FARTHEST * one.square_scale
             observed += [*np.clip(one.scores, -far, far) / unit]
-            observed += [np.clip(one.squares, -top, n * one.window**2 + top) / unit**2]
+            squares = np.clip(one.squares, -top, n * one.window**2 + top)
+            observed += [(squares - one.blank * (n - recipe.amounts)) / unit**2]
             scale += [one.score_scale / unit] * self.size + [one.square_scale / unit**2]
         self.observed, self.scale = np.array(observed) / n, np.array(scale) / n
+        self.blanks = [one.blank / unit**2 for one in rounds]
+        self.spike_noise = 0.0 if recipe.presence is None else recipe.presence.noise
         limits = recipe.low / unit, recipe.high / unit
         self.clips = [
             self._clip(one, line, unit, limits) for one, line in zip(rounds, self.lines, strict=True)
@@ -158,8 +183,8 @@ class _Statistics:
         line = np.einsum("ki,ij,kj->k", away, self.prior_precision, away)
         return np.where(inside, log_sigma - 2 * sigma**2 - 0.5 * line, -np.inf)
 
-    def describe(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Means (k, m), covariances (k, m, m) and the means' derivatives by the line (k, m, p)."""
+    def describe(self, theta: Array) -> "_Expected":
+        """What the statistics are expected to be at θ (k, p + 1)."""
         chains, size, cells = len(theta), self.size, self.cells
         line, sigma = theta[:, :-1], np.exp(np.clip(theta[:, -1], np.log(_SMALLEST), np.log(_LARGEST)))
         fitted, sd = line @ cells.centre.T, np.broadcast_to(sigma[:, None], (chains, len(cells.share)))
@@ -196,9 +221,45 @@ class _Statistics:
             spread[:, last, other] = between.square_line @ cells.loading
             spread[:, last, end] = between.square_square @ cells.share
             spread[:, width:, :width] = spread[:, :width, width:].transpose(0, 2, 1)
+        if cells.mixed is not None:
+            spread += self._by_zeros([each.moments[:2] for each in clipped], *cells.mixed)
         places = np.arange(spread.shape[1])
         spread[:, places, places] *= 1 + _APART
-        return means, spread / self.records, slopes
+        bends = np.stack([this.square_bend @ cells.share for this in clipped], axis=1)
+        return _Expected(means, spread / self.records, slopes, bends)
+
+    def _by_zeros(
+        self, moments: list[tuple[Array, ...]], share: Array, loading: Array, square: Array
+    ) -> Array:
+        """What is added to covariances by not knowing which records are at the spike, given its noisy sum.
+
+        A record of mean t where it has an amount adds c(1 − c)tt', of which the spike's sum explains a part.
+        """
+        lines = [first for first, _ in moments]
+        bends = [second - blank for (_, second), blank in zip(moments, self.blanks, strict=True)]
+        size, width = self.size, self.size + 1
+        added = np.empty((len(lines[0]), width * len(lines), width * len(lines)))
+        by_spike = np.empty((len(lines[0]), width * len(lines), size))
+        for a, (line, bend) in enumerate(zip(lines, bends, strict=True)):
+            at, last = slice(a * width, a * width + size), a * width + size
+            by_spike[:, at], by_spike[:, last] = np.tensordot(line, square, axes=1), bend @ loading
+            for b, (other, bent) in enumerate(zip(lines, bends, strict=True)):
+                to, end = slice(b * width, b * width + size), b * width + size
+                added[:, at, to] = np.tensordot(line * other, square, axes=1)
+                added[:, at, end], added[:, last, to] = (line * bent) @ loading, (bend * other) @ loading
+                added[:, last, end] = (bend * bent) @ share
+        of_spike = square.sum(axis=0) + self.spike_noise / self.records * np.eye(size)
+        return added - by_spike @ np.linalg.solve(of_spike, by_spike.transpose(0, 2, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """Moments of the statistics at some θ, noise apart."""
+
+    means: Array  # (k, m)
+    spread: Array  # covariances (k, m, m)
+    slopes: Array  # the means' derivatives by the line (k, m, p)
+    bends: Array  # twice the derivatives of each round's squares by σ² (k, rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +273,8 @@ class _State:
 
     def log_density(self, tau: Array) -> Array:
         """Of θ given the statistics and the noise's variances, up to a constant."""
-        root = _cholesky(_with_noise(self.spread, tau))
-        scaled = _forward(root, self.residual[:, :, None])
-        log_root = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        return self.log_prior - log_root - 0.5 * (scaled**2).sum(axis=(1, 2))
+        root, scaled = _factor(self.spread, tau, self.residual[:, :, None])
+        return self.log_prior - _log_volume(root) - 0.5 * (scaled**2).sum(axis=(1, 2))
 
     def where(self, taken: Mask, other: "_State") -> "_State":
         """The other state in the chains where it was taken."""
@@ -227,39 +286,63 @@ class _State:
         )
 
 
-def _with_noise(spread: Array, tau: Array) -> Array:
-    total = spread.copy()
-    places = np.arange(tau.shape[1])
-    total[:, places, places] += tau
-    return total
+def _factor(matrices: Array, added: Array | float, columns: Array | None = None) -> tuple[Array, Array]:
+    """Root L of matrices (k, m, m) with `added` on their diagonals, and L⁻¹ times columns (k, m, c).
 
-
-def _cholesky(matrices: Array) -> Array:
-    """Lower triangles, whatever rounding did to the matrices: their diagonals grow until all have one."""
-    places = np.arange(matrices.shape[1])
-    diagonal = np.maximum(matrices[:, places, places], 1e-300)
-    grown = matrices.copy()
+    Both come from one factorisation, of the matrix with the columns as further rows. Whatever rounding did
+    to the matrices, there is a root: diagonals grow until all have one.
+    """
+    chains, size, _ = matrices.shape
+    wide = size + (0 if columns is None else columns.shape[2])
+    joined, places = np.zeros((chains, wide, wide)), np.arange(wide)
+    joined[:, :size, :size] = matrices
+    if columns is not None:
+        joined[:, size:, :size] = columns.transpose(0, 2, 1)
+    diagonal = np.full((chains, wide), _HUGE)
+    diagonal[:, :size] = np.maximum(joined[:, places[:size], places[:size]] + added, 1e-300)
     for digits in range(10, -2, -1):
-        grown[:, places, places] = diagonal * (1 + 10.0**-digits)
+        joined[:, places, places] = diagonal * (1 + 10.0**-digits)
         try:
-            return np.asarray(np.linalg.cholesky(grown), dtype=np.float64)
+            root = np.asarray(np.linalg.cholesky(joined), dtype=np.float64)
+            break
         except np.linalg.LinAlgError:
-            continue
-    return np.sqrt(diagonal)[:, :, None] * np.eye(len(places))
+            joined[:, size:, :size] *= digits > 0  # beyond that the columns say nothing
+    else:
+        root = np.sqrt(diagonal)[:, :, None] * np.eye(wide)
+    return root[:, :size, :size], root[:, size:, :size].transpose(0, 2, 1)
 
 
-def _forward(root: Array, right: Array) -> Array:
-    """L⁻¹ times columns, row by row for all chains at once: (k, m, m) and (k, m, columns)."""
-    found = np.empty_like(right)
-    for row in range(root.shape[1]):
-        known = np.matmul(root[:, row, None, :row], found[:, :row])[:, 0]
-        found[:, row] = (right[:, row] - known) / root[:, row, row, None]
-    return found
+def _log_volume(root: Array) -> Array:
+    return np.asarray(np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1))
 
 
-def _backward(root: Array, right: Array) -> Array:
-    """L'⁻¹ times columns."""
-    return _forward(root[:, ::-1, ::-1].transpose(0, 2, 1), right[:, ::-1])[:, ::-1]
+def _divide(root: Array, vectors: Array) -> Array:
+    """L'⁻¹ times one vector each."""
+    return np.asarray(np.linalg.solve(root.transpose(0, 2, 1), vectors[:, :, None])[:, :, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The normal of the line given s and τ, by statistics linearised at one line."""
+
+    log_total: Array  # log s (k,)
+    mean: Array
+    root: Array  # of the precision
+
+    def at(self, place: Array) -> Array:
+        """The line at a place of the standard normal."""
+        return self.mean + _divide(self.root, place)
+
+    def place(self, line: Array) -> Array:
+        return np.asarray(np.einsum("kji,kj->ki", self.root, line - self.mean))
+
+    def where(self, taken: Mask, other: "_Lines") -> "_Lines":
+        """The other normal in the chains where it was taken."""
+        return _Lines(
+            np.where(taken, other.log_total, self.log_total),
+            np.where(taken[:, None], other.mean, self.mean),
+            np.where(taken[:, None, None], other.root, self.root),
+        )
 
 
 class _Chains:
@@ -269,89 +352,120 @@ class _Chains:
         self.model, self.stream = statistics, stream
         self.tau = np.tile((2.0 if statistics.laplace else 1.0) * statistics.scale**2, (_CHAINS, 1))
         self.state, self.centre = self._start()
-        self.step = np.array([0.3, 2.4 / np.sqrt(statistics.size + 1)])  # of log σ, of the walk
-        self.shape = np.eye(statistics.size + 1)
-        self.taken, self.sweeps = np.zeros(2), 0
+        self.step = np.array([0.3, 1.0, 0.3])  # of log s; of the line, 1 is a fresh one; of log σ
+        self.taken, self.sweeps = np.zeros(3), 0
 
     @property
-    def acceptance(self) -> tuple[float, float]:
+    def acceptance(self) -> tuple[float, float, float]:
         """Shares of proposals taken since adapting."""
-        joint, walk = self.taken / max(self.sweeps, 1)
-        return float(joint), float(walk)
+        total, line, sigma = self.taken / max(self.sweeps, 1)
+        return float(total), float(line), float(sigma)
 
     def _at(self, theta: Array) -> _State:
-        means, spread, _ = self.model.describe(theta)
-        return _State(theta, self.model.observed - means, spread, self.model.log_prior(theta))
+        expected = self.model.describe(theta)
+        return _State(
+            theta, self.model.observed - expected.means, expected.spread, self.model.log_prior(theta)
+        )
 
-    def _line_given(self, log_sigma: Array, centre: Array, tau: Array) -> tuple[Array, Array]:
-        """Mean and root of the precision of the line for σ and τ, the statistics linearised at `centre`."""
+    def _offset(self, line: Array) -> Array:
+        """Squared, of the line from that of round two: a mean over records, as σ² is."""
+        return np.asarray(((line - self.model.lines[-1]) ** 2).sum(axis=1))
+
+    def _with_line(self, line: Array, log_total: Array) -> _State:
+        """σ is what the line leaves of s: too small a one, where nothing is left, has no density."""
+        left = np.exp(2 * log_total) - self._offset(line)
+        return self._at(np.column_stack((line, 0.5 * np.log(np.maximum(left, (_SMALLEST / 2) ** 2)))))
+
+    def _lines_given(self, log_total: Array, centre: Array, tau: Array) -> _Lines:
+        """The statistics linearised at `centre`, where clipping counts as if all of s were σ.
+
+        The line's own spread is part of s, and clips as σ does: so much of the bend of the means is in it.
+        """
         model = self.model
-        centre = np.broadcast_to(centre, (len(log_sigma), model.size))
-        means, spread, slopes = model.describe(np.column_stack((centre, log_sigma)))
-        root = _cholesky(_with_noise(spread, tau))
-        target = model.observed - means + np.einsum("kmi,ki->km", slopes, centre)
-        scaled = _forward(root, np.concatenate((slopes, target[:, :, None]), axis=2))
-        slopes, target = scaled[:, :, :-1], scaled[:, :, -1]
+        centre = np.broadcast_to(centre, (len(log_total), model.size))
+        expected = model.describe(np.column_stack((centre, self._left(log_total, centre))))
+        slopes = expected.slopes
+        squares = slice(model.size, None, model.size + 1)
+        slopes[:, squares] -= expected.bends[:, :, None] * (centre - model.lines[-1])[:, None]  # σ gives way
+        target = model.observed - expected.means + np.einsum("kmi,ki->km", slopes, centre)
+        columns = np.concatenate((slopes, target[:, :, None]), axis=2)
+        scaled = _factor(expected.spread, tau, columns)[1]
+        slopes, target = scaled[:, :, :-1], scaled[:, :, -1:]
         precision = model.prior_precision + slopes.transpose(0, 2, 1) @ slopes
-        side = model.prior_precision @ model.prior_mean + np.einsum("kmi,km->ki", slopes, target)
-        root = _cholesky(precision)
-        return _backward(root, _forward(root, side[:, :, None]))[:, :, 0], root
+        side = (model.prior_precision @ model.prior_mean)[:, None] + slopes.transpose(0, 2, 1) @ target
+        root, scaled = _factor(precision, 0.0, side)
+        return _Lines(log_total, _divide(root, scaled[:, :, 0]), root)
+
+    def _left(self, log_total: Array, line: Array) -> Array:
+        """log σ where a line leaves some of s, and a twentieth of s² where it does not."""
+        square = np.exp(2 * log_total)
+        return np.asarray(0.5 * np.log(np.maximum(square - self._offset(line), 0.05 * square)))
 
     def _start(self) -> tuple[_State, Array]:
-        """Chains spread over a grid of σ by its approximate posterior, each with a line drawn given it."""
+        """Chains spread over a grid of s by its approximate posterior, each with a line drawn given it."""
         grid = np.linspace(np.log(30 * _SMALLEST), np.log(_LARGEST / 2), _GRID)
         tau = np.tile(self.tau[0], (_GRID, 1))
         lines = np.tile(self.model.lines[-1], (_GRID, 1))
         for _ in range(_POLISH):
-            lines, root = self._line_given(grid, lines, tau)
-        states = self._at(np.column_stack((lines, grid)))
-        log_weight = states.log_density(tau) - np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+            normal = self._lines_given(grid, lines, tau)
+            lines = normal.mean
+        states = self._at(np.column_stack((lines, self._left(grid, lines))))
+        log_weight = states.log_density(tau) - _log_volume(normal.root)
         weight = np.exp(log_weight - log_weight.max())
         places = (np.arange(_CHAINS) + 0.5) / _CHAINS
         chosen = np.minimum(np.searchsorted(np.cumsum(weight) / weight.sum(), places), _GRID - 1)
-        line = lines[chosen] + _backward(root[chosen], self._normal(self.model.size)[:, :, None])[:, :, 0]
+        line = lines[chosen] + _divide(normal.root[chosen], self._normal(self.model.size))
         jitter = (grid[1] - grid[0]) * (self.stream.uniform(_CHAINS) - 0.5)
-        return self._at(np.column_stack((line, grid[chosen] + jitter))), weight @ lines / weight.sum()
+        theta = np.column_stack((line, states.theta[chosen, -1] + jitter))
+        return self._at(theta), weight @ lines / weight.sum()
 
     def _normal(self, width: int) -> Array:
         return self.stream.normal((_CHAINS, width))
 
     def _sweep(self) -> Array:
-        """One update of everything; how many chains took the joint step and the walk."""
+        """One update of everything; the shares of chains that took steps of s, of the line and of σ."""
         if self.model.laplace:
             self._renew_noise()
-        now = self.state.log_density(self.tau)
-        # σ and line together, from the normal of the line at either σ.
-        old = self.state.theta
-        log_sigma = old[:, -1] + self.step[0] * self._normal(1)[:, 0]
-        both = np.concatenate((old[:, -1], log_sigma))
-        mean, root = self._line_given(both, self.centre, np.tile(self.tau, (2, 1)))
-        fresh = self._normal(self.model.size)
-        line = mean[_CHAINS:] + _backward(root[_CHAINS:], fresh[:, :, None])[:, :, 0]
-        proposed = self._at(np.column_stack((line, log_sigma)))
-        back = np.einsum("kji,kj->ki", root[:_CHAINS], old[:, :-1] - mean[:_CHAINS])
-        log_roots = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        log_back = log_roots[:_CHAINS] - 0.5 * (back**2).sum(axis=1)
-        log_there = log_roots[_CHAINS:] - 0.5 * (fresh**2).sum(axis=1)
-        then = proposed.log_density(self.tau)
-        joint = np.log(self.stream.uniform(_CHAINS)) < then - now + log_back - log_there
-        self.state, now = self.state.where(joint, proposed), np.where(joint, then, now)
-        # A walk of everything.
-        step = self.step[1] * self._normal(self.model.size + 1) @ self.shape.T
-        proposed = self._at(self.state.theta + step)
-        walk = np.log(self.stream.uniform(_CHAINS)) < proposed.log_density(self.tau) - now
-        self.state = self.state.where(walk, proposed)
-        return np.array([joint.mean(), walk.mean()])
+        theta, now = self.state.theta, self.state.log_density(self.tau)
+        log_total = 0.5 * np.log(np.exp(2 * theta[:, -1]) + self._offset(theta[:, :-1]))
+        lines = self._lines_given(log_total, self.centre, self.tau)
+        place = lines.place(theta[:, :-1])
+        taken = np.zeros(3)
+        # Densities of (place, log s): dθ is dlog σ/dlog s = s²/σ², over the volume of the root.
+        now = now + 2 * (log_total - theta[:, -1]) - _log_volume(lines.root)
+        for step in range(1 + _LINES):
+            if step == 0:
+                moved = log_total + self.step[0] * self._normal(1)[:, 0]
+                new_lines, new_place = self._lines_given(moved, self.centre, self.tau), place
+            else:
+                kept = np.sqrt(1 - self.step[1] ** 2)
+                new_lines, new_place = lines, kept * place + self.step[1] * self._normal(self.model.size)
+            proposed = self._with_line(new_lines.at(new_place), new_lines.log_total)
+            then = proposed.log_density(self.tau) - _log_volume(new_lines.root)
+            then = then + 2 * (new_lines.log_total - proposed.theta[:, -1])
+            ahead = 0.5 * ((new_place**2).sum(axis=1) - (place**2).sum(axis=1))
+            better = np.log(self.stream.uniform(_CHAINS)) < then - now + ahead
+            self.state, now = self.state.where(better, proposed), np.where(better, then, now)
+            lines, place = lines.where(better, new_lines), np.where(better[:, None], new_place, place)
+            taken[min(step, 1)] += better.mean() / (_LINES if step else 1)
+        theta = self.state.theta.copy()
+        now = now - 2 * (lines.log_total - theta[:, -1]) + _log_volume(lines.root)
+        theta[:, -1] += self.step[2] * self._normal(1)[:, 0]
+        proposed = self._at(theta)
+        better = np.log(self.stream.uniform(_CHAINS)) < proposed.log_density(self.tau) - now
+        self.state = self.state.where(better, proposed)
+        taken[2] = better.mean()
+        return taken
 
     def _renew_noise(self) -> None:
         """Noise given θ and its variances, then the variances: 1/τ is inverse Gaussian."""
         state, scale = self.state, self.model.scale
-        root = _cholesky(_with_noise(state.spread, self.tau))
         # A pair (sampling error, noise) from their prior, moved by what the residual says of their sum.
         noise = np.sqrt(self.tau) * self._normal(len(scale))
-        error = np.matmul(_cholesky(state.spread), self._normal(len(scale))[:, :, None])[:, :, 0]
-        missing = _backward(root, _forward(root, (state.residual - error - noise)[:, :, None]))[:, :, 0]
-        noise = noise + self.tau * missing
+        root, _ = _factor(state.spread, 0.0)
+        error = np.matmul(root, self._normal(len(scale))[:, :, None])[:, :, 0]
+        root, scaled = _factor(state.spread, self.tau, (state.residual - error - noise)[:, :, None])
+        noise = noise + self.tau * _divide(root, scaled[:, :, 0])
         average = 1 / np.maximum(np.abs(noise) / scale, 1e-9)
         half = 0.5 * average * self._normal(len(scale)) ** 2
         draw = average / (1 + half + np.sqrt(half * (half + 2)))
@@ -359,17 +473,15 @@ class _Chains:
         self.tau = scale**2 / np.clip(np.where(other, average**2 / draw, draw), 1e-6, 1e12)
 
     def adapt(self, sweeps: int) -> None:
-        """The first third: steps for their acceptance, the walk's shape and the line at the chains' mean."""
+        """The first third: steps for their acceptance, the line of linearisation at the chains' mean."""
         seen: list[Array] = []
         for sweep in range(sweeps):
             taken = self._sweep()
-            seen.append(self.state.theta)
+            seen.append(self.state.theta[:, :-1].mean(axis=0))
             gain = 2.0 / np.sqrt(sweep + 4)
-            self.step = np.clip(self.step * np.exp(gain * (taken - (_ACCEPT_JOINT, _ACCEPT_WALK))), 1e-4, 3.0)
+            self.step = np.clip(self.step * np.exp(gain * (taken - _ACCEPT)), 1e-4, _LARGEST_STEP)
             if sweep % 10 == 9:
-                recent = np.concatenate(seen[len(seen) // 2 :])
-                self.centre = recent[:, :-1].mean(axis=0)
-                self.shape = _cholesky(np.cov(recent.T)[None])[0]
+                self.centre = np.mean(seen[len(seen) // 2 :], axis=0)
 
     def advance(self, sweeps: int) -> Array:
         """Where the chains are after some sweeps with nothing adapted."""

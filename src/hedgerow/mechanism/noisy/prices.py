@@ -18,6 +18,12 @@ differential privacy, which the discrete Gaussian has as the continuous one does
 2020). It is attained where some row of V attains `bound`. Neighbours: "withheld", one outcome is a value in
 one table and blank in the other; "replaced", one outcome is any other value or blank; "range", one outcome
 moves by at most `reach` steps.
+
+Where outcomes may lie at a spike, one that does adds V_i to the spike's sum (`price_spike`), and to scores
+and squares what a blank adds; an amount adds nothing to the spike's sum. Withholding either moves its own
+sums alone, so that the price of all is the larger of the two. An amount that is replaced by the spike moves
+both: its price is that of the spike's sum and of withholding the amount. `Sums.price` leaves half of a target
+for the spike's sum where `spiked` says so: it is then at least twice the price of withholding.
 """
 
 import math
@@ -54,6 +60,7 @@ class Sums:
     steps: int  # W
     relation: Relation
     reach: int  # the farthest that one outcome moves, in steps; 2W unless the relation is "range"
+    spiked: bool = False  # whether an outcome may move to a spike, and half of the price is kept for its sum
 
     def price(self, scales: Scales) -> Fraction:
         """ε (Laplace) or ρ (Gaussian) of one outcome, exactly."""
@@ -61,7 +68,8 @@ class Sums:
             return self._withheld(scales)
         farthest = 2 * self.steps if self.relation == "replaced" else min(self.reach, 2 * self.steps)
         moved = self._moved(scales, farthest)
-        return max(moved, self._withheld(scales)) if self.relation == "replaced" else moved
+        beside = 2 if self.spiked else 1
+        return max(moved, beside * self._withheld(scales)) if self.relation == "replaced" else moved
 
     def noise_for(self, target: Fraction, *, split: Fraction) -> Scales:
         """The least noise, in steps of 1/65536, with a price of at most `target`.
@@ -113,6 +121,17 @@ class Sums:
         else:
             best = (W * W + self.bound * squares**2 / scores**2) / 2
         return min(round(best), W * W)
+
+
+def price_spike(noise: Noise, bound: int, scale: Fraction) -> Fraction:
+    """ε or ρ of a sum of V_i over outcomes at a spike, for one that is there in one of two tables."""
+    return bound / scale if noise == "laplace" else bound / (2 * scale**2)
+
+
+def noise_for_spike(noise: Noise, bound: int, target: Fraction) -> Fraction:
+    """The least scale, in steps of 1/65536, at which that sum costs at most `target`."""
+    price = price_spike(noise, bound, Fraction(1))
+    return _up(price / target if noise == "laplace" else _root_above(price / target))
 
 
 def price_counts(relation: Relation, scale: Fraction) -> Fraction:

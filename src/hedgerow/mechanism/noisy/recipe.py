@@ -56,6 +56,8 @@ class Recipe:
     window_factor: float = 1.8  # k: the window of round two in standard deviations
     split: float = 1.3  # x = (C/b₁)·(b₂/w): how scores and squares share a round's price
     rows_per_unit: int = 1  # the most rows of one protected person
+    spiked: bool = False  # outcomes may lie at a spike, in the rounds' eyes as if they were blank
+    presence: "Presence | None" = None  # how many amounts to expect, once the spike's sum is there
 
     @property
     def records(self) -> int:
@@ -82,9 +84,19 @@ class Recipe:
             largest = max(largest, int(sizes.max(initial=0)))
         return largest
 
+    @property
+    def cap(self) -> float:
+        """C: no record's loadings have a larger norm, up to their rounding."""
+        return LOADING_UNIT * (self.bound if self.noise == "laplace" else self.bound**0.5)
+
+    @property
+    def amounts(self) -> float:
+        """How many of the records the rounds see a value of, as far as is known: n without a spike."""
+        return float(self.records) if self.presence is None else max(float(self.presence.chance.sum()), 1.0)
+
     @cached_property
     def weighted_gram(self) -> Array:
-        """M = Q'diag(v)Q/n, p × p."""
+        """M = Q'diag(v)Q/n, p × p; over amounts, where there is a spike."""
         return self._crossed(squared=False)
 
     @cached_property
@@ -116,12 +128,37 @@ class Recipe:
         first = rho * Fraction(self.first_share)
         return first / rows**2, (rho - first) / rows**2, counts / rows
 
+    def spike_budget(self) -> Fraction:
+        """What the spike's sum may cost: what the rounds do, or half if an amount may become a zero."""
+        first, second, counts = self.budget()
+        whole = first + second + (counts if self.noise == "laplace" else 0)
+        return whole if self.relation == "withheld" else whole / 2
+
     def _crossed(self, *, squared: bool) -> Array:
         total = np.zeros(self.basis.shape)
         for first in range(0, self.records, ROWS):
             V = self.loadings[first : first + ROWS] * LOADING_UNIT
-            total += V.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis)
-        return total / self.records
+            seen = V if self.presence is None else V * self.presence.chance[first : first + ROWS, None]
+            total += seen.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis)
+        return total / self.amounts
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """Which records have an amount, as far as the spike's noisy sum tells. A function of it: public."""
+
+    chance: Array  # 1 less the chance of the spike, by record
+    variance: float  # of the number of amounts, given that sum
+    noise: float  # variance of the noise on each of its entries
+
+
+@dataclass(frozen=True, eq=False)
+class Spike:
+    """The noisy sum over outcomes at the spike, in loadings. Released: public."""
+
+    scores: Array  # T₀ = Σ v_i q_i + noise (p,)
+    scale: float  # of the noise
+    row_price: float = 0.0  # as a round's
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +191,7 @@ class Released:
     recipe: Recipe
     rounds: tuple[Round, ...]
     counts: Counts | None
+    spike: Spike | None = None
 
 
 @one_blas_thread()
@@ -169,17 +207,24 @@ def make_recipe(
     delta: float = 0.0,
     margin_share: float = 0.0,
     rows_per_unit: int = 1,
+    spiked: bool = False,
 ) -> Recipe:
     """Everything that is settled beforehand: from settings and public predictors, with no outcome in sight.
 
     `low`, `high`: limits of the response. `width`: relation "range", how far one response may move within its
     public set. `noise="auto"` takes the kind that promises the smaller error of the line (Gaussian needs δ).
-    A person with up to `rows_per_unit` rows is protected as a whole.
+    A person with up to `rows_per_unit` rows is protected as a whole. `spiked`: some outcomes are no amounts
+    but lie at one point, and whether they do is protected too.
     """
     _check(matrix, low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
+    if spiked and relation == "range":
+        raise SettingError(
+            "relation='range' keeps apart amounts of one set alone, and with a spike whether a value is an "
+            "amount would be left open. Use relation='withheld' or 'replaced', or a family without a spike."
+        )
     matrix = np.asarray(matrix, dtype=np.float64)
     basis = whiten(matrix)
-    few = matrix[_choose_rows(len(matrix))] @ basis
+    few = matrix[choose_rows(len(matrix))] @ basis
     used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
     rotation = rotate_sparse(few[:, used])
     basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
@@ -205,6 +250,7 @@ def make_recipe(
             first_share=0.0,
             margin_share=float(margin_share),
             rows_per_unit=int(rows_per_unit),
+            spiked=spiked,
         )
         for kind in (kinds if noise == "auto" else (noise,))
     ]
@@ -213,7 +259,7 @@ def make_recipe(
     return replace(best.draft, loadings=loadings)
 
 
-def _choose_rows(records: int) -> NDArray[np.intp]:
+def choose_rows(records: int) -> NDArray[np.intp]:
     """Some rows, spread over the table by the golden ratio: every k-th would follow a table's own period."""
     if records <= _ROWS_TO_CHOOSE_BY:
         return np.arange(records)
@@ -254,7 +300,7 @@ def _settle(draft: Recipe, few: Array) -> _Choice:
     choices, small = [], []
     for window in WINDOWS:
         reach = 2.0 if draft.width is None else min(2.0, draft.width / (window * H / 4))
-        sums = Sums(draft.noise, bound, steps, draft.relation, max(1, int(reach * steps)))
+        sums = Sums(draft.noise, bound, steps, draft.relation, max(1, int(reach * steps)), draft.spiked)
         scales = sums.noise_for(target, split=Fraction(split))
         of_scores, of_squares = float(scales.scores) / steps**2, float(scales.squares) / steps**2
         slope, _, second, fourth = (float(moment) for moment in clipped_moments(window))

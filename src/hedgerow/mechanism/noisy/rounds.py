@@ -6,7 +6,8 @@
 A residual about the round's line becomes r = clip(rint((y − c)/γ), −W, W), γ a power of two. Sums of V_i·r
 and r² are exact, the noise on them is exact (`numerics.sums.discrete`), its scales are those `prices` asks
 for. Round one is about the middle of the limits; line, window and noise of round two are functions of what
-round one gave out.
+round one gave out. Where outcomes may lie at a spike, NaN with `present` stands for one that does: the rounds
+take it for a blank, and a sum of its own counts it before them.
 
 Formal guarantees
 -----------------
@@ -18,7 +19,7 @@ whatever way it is rounded.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,12 +28,20 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array, Mask, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import estimate, learn, start
-from hedgerow.mechanism.noisy.prices import Scales, Sums, noise_for_counts, rounded_up
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Released, Round
+from hedgerow.mechanism.noisy.prices import (
+    Scales,
+    Sums,
+    noise_for_counts,
+    noise_for_spike,
+    price_spike,
+    rounded_up,
+)
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Released, Round, Spike
+from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key, Stream
-from hedgerow.threads import one_blas_thread
+from hedgerow.threads import one_blas_thread, share_out
 
 STEPS = 1 << 20  # W is at most this and at least half of it
 _NARROWEST = 1e-9  # of H: no window is smaller
@@ -52,7 +61,8 @@ class Setup:
 def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key) -> Released:
     """Read the outcome once per round, and once for the counts where the recipe has a share for them.
 
-    `present` is False where the outcome is missing; NaN counts as missing too.
+    `present` is False where the outcome is missing. NaN counts as missing too or, with a spike, as a value
+    that lies there.
     """
     response = np.asarray(response, dtype=np.float64)
     present = np.asarray(present, dtype=np.bool_)
@@ -61,19 +71,23 @@ def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask,
             f"The outcome and its mask must have one entry for each of {recipe.records} records, got "
             f"{response.shape} and {present.shape}."
         )
+    spike = None
+    if recipe.spiked:
+        spike = read_spike(recipe, response, present, key.child("spike"))
+        recipe = replace(recipe, presence=expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()
     first = read_round(recipe, first_setup(recipe, first_budget), response, present, key.child("first"))
     second = read_round(
         recipe, second_setup(recipe, first, second_budget), response, present, key.child("second")
     )
-    released = Released(recipe, (first, second), None)
+    released = Released(recipe, (first, second), None, spike)
     if not counts_budget:
         return released
     from hedgerow.mechanism.noisy.margin import bin_edges
 
     edges = bin_edges(recipe, estimate(released))
     counts = read_counts(recipe, edges, counts_budget, response, present, key.child("counts"))
-    return Released(recipe, released.rounds, counts)
+    return Released(recipe, released.rounds, counts, spike)
 
 
 def first_setup(recipe: Recipe, target: Fraction, steps: int = STEPS) -> Setup:
@@ -102,7 +116,7 @@ def settle(recipe: Recipe, line: Array, window: float, target: Fraction, steps: 
         # they can lose. One step for rounding to steps.
         slack = 2.0**-48 * max(abs(recipe.low), abs(recipe.high), recipe.width)
         reach = min(reach, math.ceil((Fraction(recipe.width) + Fraction(slack)) / Fraction(step)) + 1)
-    sums = Sums(recipe.noise, recipe.bound, whole, recipe.relation, reach)
+    sums = Sums(recipe.noise, recipe.bound, whole, recipe.relation, reach, recipe.spiked)
     return Setup(line, step, sums, sums.noise_for(target, split=Fraction(recipe.split)))
 
 
@@ -134,16 +148,17 @@ def sum_outcome(
 ) -> tuple[list[int], int]:
     """ΣV_i r_i and Σr_i², exactly: 64 bits in blocks too short to overflow, any size beyond. Confidential."""
     W, blank = setup.sums.steps, setup.scales.blank
-    longest = int(np.abs(recipe.loadings).max(initial=1)) * W
+    longest = int(max(recipe.loadings.max(initial=1), -recipe.loadings.min(initial=-1))) * W
     rows = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
-    scores, squares = [0] * recipe.loadings.shape[1], 0
-    for first in range(0, recipe.records, rows):
+
+    def add(first: int) -> tuple[list[int], int]:
         block = slice(first, first + rows)
         r, known = steps_of(recipe, setup, response, present, block)
-        for column, total in enumerate(r @ recipe.loadings[block]):
-            scores[column] += int(total)
-        squares += int(r @ r) + blank * int(np.count_nonzero(~known))
-    return scores, squares
+        squares = int(r @ r) + blank * int(np.count_nonzero(~known))
+        return (r @ recipe.loadings[block]).tolist(), squares
+
+    scores, squares = zip(*share_out(add, range(0, recipe.records, rows)), strict=True)
+    return [sum(column) for column in zip(*scores, strict=True)], sum(squares)
 
 
 def steps_of(
@@ -164,6 +179,30 @@ def centres(recipe: Recipe, line: Array, block: slice) -> Array:
     with np.errstate(all="ignore"):
         c = recipe.matrix[block] @ line
     return np.asarray(np.nan_to_num(c, nan=recipe.middle, posinf=1e300, neginf=-1e300))
+
+
+def read_spike(recipe: Recipe, response: PerRecord, present: RecordMask, key: Key) -> Spike:
+    """The sum of loadings over outcomes at the spike, with noise."""
+    target, stream = recipe.spike_budget(), key.stream()
+    scale = noise_for_spike(recipe.noise, recipe.bound, target)
+    totals = [
+        total + draw_noise(recipe.noise, scale, stream) for total in sum_spike(recipe, response, present)
+    ]
+    return Spike(
+        scores=np.array([float(total) for total in totals]) * LOADING_UNIT,
+        scale=float(scale) * LOADING_UNIT,
+        row_price=rounded_up(price_spike(recipe.noise, recipe.bound, scale)),
+    )
+
+
+def sum_spike(recipe: Recipe, response: PerRecord, present: RecordMask) -> list[int]:
+    """ΣV_i over outcomes at the spike, exactly. Confidential."""
+    there = present & np.isnan(response)
+    sums = [0] * recipe.loadings.shape[1]
+    for first in range(0, recipe.records, ROWS):  # loadings have 30 bits
+        for column, total in enumerate(there[first : first + ROWS] @ recipe.loadings[first : first + ROWS]):
+            sums[column] += int(total)
+    return sums
 
 
 def read_counts(

@@ -19,8 +19,8 @@ from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.strict import Strict
-from hedgerow.privacy.strict.limits import public_sets, response_limits, widest_set
+from hedgerow.privacy.strict import Margin, Strict
+from hedgerow.privacy.strict.limits import amounts_of, public_sets, response_limits, spike_of, widest_set
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -50,6 +50,7 @@ def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
         delta=settings.delta if settings.bound.takes_delta else 0.0,
         margin_share=share,
         rows_per_unit=settings.rows_per_unit,
+        spiked=spike_of(settings.model) is not None,
     )
 
 
@@ -75,15 +76,32 @@ def margin_left_out(settings: Settings, records: int) -> str:
     )
 
 
+def advise_margin(settings: Settings, records: int) -> str:
+    """What a margin will do, or would do if one were asked for, in words. Public."""
+    strict, _, _, epsilon = _need(settings)
+    if strict.margin is not None or strict.inside:
+        return margin_left_out(settings, records)
+    share = Margin().share
+    pays = least_for_margin(strict.relation, settings.rows_per_unit) / (records * share)
+    if epsilon < pays:
+        return f"A margin would add more noise than it mends below ε = {pays:.3g} at this number of records."
+    return (
+        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong, "
+        f"and line and σ have the errors of ε = {(1 - share) * epsilon:.3g}."
+    )
+
+
 def clip_response(settings: Settings, values: PerRecord, table: Table) -> PerRecord:
     """The outcome within its public set and the limits, on the scale where errors are normal; confidential.
 
-    A value outside its set would belong to none, and ε to no change of it.
+    A value outside its set would belong to none, and ε to no change of it. One at a family's spike is NaN.
     """
     strict, model, limits, _ = _need(settings)
     if strict.relation == "range" and strict.range.ends_public:
         values = np.clip(values, *public_sets(strict.range, table))
-    return model.response(np.clip(values, *limits))
+    response = model.response(np.clip(values, *limits))
+    spike = spike_of(settings.model)
+    return response if spike is None else np.where(values == spike, np.nan, response)
 
 
 def classes_within(settings: Settings, table: Table) -> Interval | None:
@@ -102,14 +120,9 @@ def classes_within(settings: Settings, table: Table) -> Interval | None:
 
 
 def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], float]:
-    """Standard, model, limits and ε, which settings of noisy statistics have."""
-    strict, model = settings.noisy, settings.model
-    if (
-        strict is None
-        or strict.limits is None
-        or settings.epsilon is None
-        or not isinstance(model, Regression)
-    ):
+    """Standard, model (of amounts), limits and ε, which settings of noisy statistics have."""
+    strict, model = settings.noisy, amounts_of(settings.model)
+    if strict is None or strict.limits is None or settings.epsilon is None or model is None:
         raise SettingError(f"{settings.standard.label} releases no noisy statistics. Use Strict(limits=…).")
     return strict, model, strict.limits, settings.epsilon
 
@@ -164,12 +177,42 @@ def losses(released: Released, response: PerRecord, present: RecordMask) -> PerR
         total += _round_losses(recipe, each, sizes / each.score_scale, _residual(recipe, each, response))
     if released.counts is not None:
         total += (1 if recipe.relation == "withheld" else 2) / released.counts.scale
+    if released.spike is not None:
+        total = _losses_beside_spike(released, response, sizes, total)
     return np.where(present, total, 0.0)
+
+
+def _losses_beside_spike(
+    released: Released, response: PerRecord, sizes: PerRecord, moved: PerRecord
+) -> PerRecord:
+    """With a spike: `moved` for an amount, and for a value at the spike the loss by its own sum.
+
+    One that is replaced may also go from one to the other, which costs that sum and withholding an amount:
+    the one at hand or, from the spike, the dearest there is.
+    """
+    recipe, at_spike = released.recipe, np.isnan(response)
+    own = sizes / (released.spike.scale if released.spike else np.inf)
+    if recipe.relation == "withheld":
+        return np.where(at_spike, own, moved)
+    across = own + (0.0 if released.counts is None else 1 / released.counts.scale)
+    for each in released.rounds:
+        slope, residual = sizes / each.score_scale, _residual(recipe, each, response)
+        centre = recipe.matrix @ each.line
+        low, high = (np.clip(end - centre, -each.window, each.window) for end in (recipe.low, recipe.high))
+        tops = slope * each.square_scale / 2
+        places = [low, high, *(np.clip(place, low, high) for place in (tops, -tops, np.zeros_like(tops)))]
+        any_other = np.max([_withheld_losses(each, slope, place) for place in places], axis=0)
+        across += np.where(at_spike, any_other, _withheld_losses(each, slope, residual))
+    return np.where(at_spike, across, np.fmax(moved, across))
+
+
+def _withheld_losses(each: Round, slope: PerRecord, residual: PerRecord) -> PerRecord:
+    return slope * np.abs(residual) + np.abs(residual**2 - each.blank) / each.square_scale
 
 
 def _round_losses(recipe: Recipe, each: Round, slope: PerRecord, residual: PerRecord) -> PerRecord:
     if recipe.relation == "withheld":
-        return slope * np.abs(residual) + np.abs(residual**2 - each.blank) / each.square_scale
+        return _withheld_losses(each, slope, residual)
     width = np.inf if recipe.width is None else recipe.width
     low, high = np.maximum(residual - width, -each.window), np.minimum(residual + width, each.window)
     # Piecewise quadratic in the other value: largest at an end, at its top, or where a piece begins.
@@ -188,16 +231,22 @@ def log_ratio(released: Released, one: Outcomes, other: Outcomes) -> float:
     for each in released.rounds:
         noise = []
         for response, present in (one, other):
-            residual = np.where(present, _residual(recipe, each, response), 0.0)
-            squares = (residual**2).sum() + (~present).sum() * each.blank
+            known = present & ~np.isnan(response)
+            residual = np.where(known, _residual(recipe, each, response), 0.0)
+            squares = (residual**2).sum() + (~known).sum() * each.blank
             noise.append((each.scores - loadings.T @ residual, np.array([each.squares - squares])))
         for scale, *pair in zip((each.score_scale, each.square_scale), *noise, strict=True):
             total += _log_density(recipe.noise, pair[0], scale) - _log_density(recipe.noise, pair[1], scale)
     if (counts := released.counts) is not None:
         for sign, (response, present) in ((1, one), (-1, other)):
-            bins = np.searchsorted(counts.edges, response[present], side="right")
+            known = present & ~np.isnan(response)
+            bins = np.searchsorted(counts.edges, response[known], side="right")
             noise_of_counts = counts.counts - np.bincount(bins, minlength=len(counts.counts))
             total += sign * _log_density("laplace", noise_of_counts, counts.scale)
+    if (spike := released.spike) is not None:
+        for sign, (response, present) in ((1, one), (-1, other)):
+            noise_of_spike = spike.scores - (present & np.isnan(response)) @ loadings
+            total += sign * _log_density(recipe.noise, noise_of_spike, spike.scale)
     return total
 
 

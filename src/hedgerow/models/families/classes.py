@@ -181,8 +181,8 @@ class Ordered(Response):
         both = starts & ends
         gap = masses.log1mexp(jnp.where(both, high - low, 1.0))
         return (
-            jnp.where(ends, jax.nn.log_sigmoid(high), 0.0)
-            + jnp.where(starts, jax.nn.log_sigmoid(-low), 0.0)
+            jnp.where(ends, masses.log_sigmoid(high), 0.0)
+            + jnp.where(starts, masses.log_sigmoid(-low), 0.0)
             + jnp.where(both, gap, 0.0)
         )
 

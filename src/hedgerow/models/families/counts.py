@@ -16,10 +16,11 @@ from hedgerow.models.programs.response import Response
 from hedgerow.tables.design import Design
 
 _TERMS = 256  # probabilities summed one by one where a difference of distribution functions cancels
+_TABLE = 256  # counts below this have their part of a log probability in a table, one per draw
 _LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
 _MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
-_PRIOR = Prior(intercept=(0.0, 10.0), slope=(0.0, 10.0))
+_PRIOR = Prior(intercept=(0.0, 10.0), slope=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class WholeNumbers(Numbers):
     words: ClassVar[str] = "whole numbers from 0 up"
     whole: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
+    log_scale: ClassVar[bool] = True
 
     def check_ends(self, low: float, high: float) -> None:
         super().check_ends(low, high)
@@ -160,12 +162,24 @@ class NegativeBinomial(Counted):
         super().__init__(log_mean, size)
 
     def log_prob(self, value: Any) -> Any:
-        return (
-            value * jax.nn.log_sigmoid(self.logit)
-            + self.size_ * jax.nn.log_sigmoid(-self.logit)
-            - masses.log_beta(self.size_, value + 1.0)
-            - jnp.log(self.size_ + value)
-        )
+        log_failure = masses.log_sigmoid(-self.logit)
+        return value * self.logit + (value + self.size_) * log_failure + self._log_ways(value)
+
+    def _log_ways(self, value: Any) -> Any:
+        """log Γ(size + value) − log Γ(size) − log value!: from a table where all values of many are small."""
+
+        def compute() -> Any:
+            return -masses.log_beta(self.size_, value + 1.0) - jnp.log(self.size_ + value)
+
+        if jnp.ndim(self.size_) or jnp.size(value) < _TABLE:
+            return compute()
+
+        def look_up() -> Any:
+            steps = jnp.arange(_TABLE - 1.0)
+            table = jnp.cumsum(jnp.log((self.size_ + steps) / (steps + 1)))
+            return jnp.concatenate([jnp.zeros(1), table])[jnp.asarray(value, dtype=int)]
+
+        return lax.cond((value < _TABLE).all(), look_up, compute)
 
     def below(self, value: Any) -> Any:
         return special.betainc(*jnp.broadcast_arrays(self.size_, value + 1.0, jax.nn.sigmoid(-self.logit)))

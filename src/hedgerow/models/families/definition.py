@@ -23,8 +23,8 @@ from hedgerow.tables.values import Support
 if TYPE_CHECKING:
     from hedgerow.models.families.program import FamilyProgram
 
-LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 10.0))
-LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 5.0))
+LOGS = Prior(intercept=(0.0, 20.0), slope=(0.0, 1.0))
+LOGITS = Prior(intercept=(0.0, 5.0), slope=(0.0, 2.0))
 SPIKE = LOGITS  # of the share of values at the spike
 SPIKED = "zero_"
 
@@ -40,6 +40,7 @@ class Numbers(Domain):
     settings: tuple[tuple[str, Any], ...]  # what was declared, by name
     words: ClassVar[str] = "numbers"
     whole: ClassVar[bool] = False  # whole numbers or classes
+    log_scale: ClassVar[bool] = False  # whether the regression is on the scale of logarithms
     least: ClassVar[float] = -np.inf  # the ends where none is declared
     most: ClassVar[float] = np.inf
 
@@ -149,6 +150,7 @@ class PositiveNumbers(Numbers):
     """Numbers above zero."""
 
     words: ClassVar[str] = "positive numbers"
+    log_scale: ClassVar[bool] = True
 
     def check_ends(self, low: float, high: float) -> None:
         if self.lower is not None and self.lower < 0:
@@ -158,6 +160,10 @@ class PositiveNumbers(Numbers):
                 f"Family '{self.family}' is for positive numbers: upper must be above 0, got {self.upper!r}."
             )
         super().check_ends(low, high)
+
+    def remedy(self) -> str:
+        signs = " For negative values there are family='student' and family='asinh'."
+        return super().remedy() + signs
 
     def find_support(self) -> Support:
         low, high = self.ends
@@ -190,7 +196,8 @@ class FamilyDefinition:
     own_level: bool = False  # its locations or cut points stand in for the intercept
     uniform_level: bool = False  # ... and have a uniform prior, so that none can be given
     by_class: bool = False  # a regression for each class but the first: η has a column for each
-    exact: type[Regression] | None = None  # its closed form, which it has without settings
+    exact: type[Regression] | None = None  # its closed form
+    exact_options: tuple[str, ...] = ()  # settings that the closed form takes; with others there is none
 
 
 _DEFINITIONS: dict[str, FamilyDefinition] = {}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Sample
+from hedgerow.models.exact import Regression
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
-OPTIONS = ("lower", "upper", "spike", "components", "levels", "df")
+OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Family(Sampled):
         One of docs/families.md, for instance "gamma", "zero_lognormal" or "ordinal".
     prior
         A `Prior` on the scale of the regression; its intercept is meant at the predictors' means.
+    scale
+        The usual size of amounts that "student" and "asinh" are for, in the outcome's units.
     lower, upper
         Public ends of the support. The distribution is restricted to them; for "beta" they are its ends
         (0 and 1 by default), for "ordinal" the first and last class.
@@ -48,7 +51,7 @@ class Family(Sampled):
     levels
         The classes of "ordinal" in order, or the two of "bernoulli": public, not read from the data.
     df
-        Degrees of freedom of "log_student"; estimated unless given.
+        Degrees of freedom of "student" and "log_student"; estimated unless given.
     sampler
         "independent": independent draws by rejection, and those of nutpie's NUTS where the proposals do not
         pass the rule for them. "nutpie" or "numpyro": that NUTS in any case.
@@ -63,6 +66,7 @@ class Family(Sampled):
 
     name: str
     prior: Prior | None = None
+    scale: float | None = field(default=None, kw_only=True)
     lower: float | None = field(default=None, kw_only=True)
     upper: float | None = field(default=None, kw_only=True)
     spike: float | None = field(default=None, kw_only=True)
@@ -77,7 +81,7 @@ class Family(Sampled):
         family = self._definition
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise SettingError(f"prior must be a Prior, got {type(self.prior).__name__}.")
-        if family.uniform_level and self.prior is not None and tuple(self.prior.intercept) != (0.0, 1000.0):
+        if family.uniform_level and self.prior is not None and self.prior.intercept is not None:
             raise SettingError(
                 f"Family '{self.name}' has shares of its classes in place of an intercept, all alike likely "
                 "beforehand. Leave intercept= out of its prior."
@@ -90,7 +94,7 @@ class Family(Sampled):
             raise SettingError(
                 f"Family '{self.name}' has no setting {', '.join(wrong)}; it takes {', '.join(allowed)}."
             )
-        if family.exact is not None and not spiked and not given:
+        if family.exact is not None and not family.exact_options and not spiked and not given:
             raise SettingError(
                 f"Family('{self.name}') is for a declared lower= or upper=. Without them it has a closed "
                 f"form: say family='{self.name}'."
@@ -110,9 +114,29 @@ class Family(Sampled):
     def domain(self) -> Domain:
         return self._domain
 
+    @property
+    def closed_form(self) -> Regression | None:
+        """The exact model that it amounts to, unless a spike, a setting or a sampler asks for more."""
+        return self.amounts if self.name == self._definition.name else None
+
+    @property
+    def amounts(self) -> Regression | None:
+        """The exact model of its values apart from a spike, under the same conditions."""
+        exact, options = self._definition.exact, self._definition.exact_options
+        given = {name: value for name, value in self.settings().items() if name != "spike"}
+        if exact is None or not set(given) <= set(options) or self.sampler != "independent":
+            return None
+        numbers = {name: float(value) for name, value in given.items()}
+        return exact(prior=self.prior or Prior(), **numbers)
+
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
+
+    @property
+    def spike_at(self) -> float | None:
+        """Where a `zero_` family has its point mass; None for others."""
+        return self._domain.spike
 
     def check(self, design: Design) -> None:
         own_level = self._definition.own_level
@@ -121,7 +145,7 @@ class Family(Sampled):
                 f"The {self.name} family has a level of its own and needs a formula with an intercept. Leave "
                 "out the '0 +' or '- 1'."
             )
-        self._prior.moments(_centre_predictors(design) if own_level else design)
+        self.full_prior.moments(_centre_predictors(design) if own_level else design)
         self._domain.check_values(design)
 
     def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
@@ -144,8 +168,10 @@ class Family(Sampled):
         return find_definition(self.name)
 
     @property
-    def _prior(self) -> Prior:
-        return self._definition.prior if self.prior is None else self.prior
+    def full_prior(self) -> Prior:
+        """What was given, and the family's default where nothing was."""
+        default = self._definition.prior
+        return default if self.prior is None else self.prior.over(default)
 
     def _traced(self, design: Design) -> "Traced":
         try:
@@ -156,8 +182,8 @@ class Family(Sampled):
                 f"family='{self.name}' needs '{missing.name}', which is not installed. Install "
                 "hedgerow[programs]."
             ) from None
-        prior, public = self._prior, (self._definition, self._domain, self._domain.places(design))
-        program = FamilyProgram(*public, prior.intercept, prior.residual, prior.residual_df)
+        prior, public = self.full_prior, (self._definition, self._domain, self._domain.places(design))
+        program = FamilyProgram(*public, prior.pair("intercept"), prior.residual, prior.residual_df)
         shapes = tuple(
             (name, tuple(one.shape for one in value) if isinstance(value, tuple) else value.shape)
             for name, value in self._arrays(design).items()
@@ -170,7 +196,7 @@ class Family(Sampled):
         regressed = _centre_predictors(design) if self._definition.own_level else design
         arrays: dict[str, Any] = {"X": regressed.matrix}
         if regressed.columns:
-            arrays["beta"] = coefficient_arrays(self._prior, regressed)
+            arrays["beta"] = coefficient_arrays(self.full_prior, regressed)
         if self._domain.spiked:
             arrays |= {"W": design.matrix, "spike": coefficient_arrays(SPIKE, design)}
         return arrays

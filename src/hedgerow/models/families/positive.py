@@ -4,17 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import SettingError, is_count, is_finite
+from hedgerow.errors import SettingError, is_count
 from hedgerow.models.families.definition import LOGS, FamilyDefinition, PositiveNumbers
 from hedgerow.models.families.normal import LognormalResponse
-from hedgerow.models.lazy import dist, jnp, lax, masses, numpyro, special
+from hedgerow.models.families.signed import StudentResponse, check_df, student_df
+from hedgerow.models.lazy import dist, jnp, masses, numpyro, special
 from hedgerow.models.programs.response import Positive, log_of_end, standardise
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _SHORT = 30.0  # ratio of two hazards, as a logarithm, beyond which the smaller is no part of the larger
 _LARGEST = 700.0  # whose exponential is finite
 _FAINT = 1e-290  # below this products lose digits to underflow
-_FAR = 9.0  # standard deviations beyond which a normal kernel adds nothing to a mass that includes the middle
 
 
 class GammaResponse(Positive):
@@ -115,79 +114,23 @@ class LogStudentResponse(Positive):
     """Student-t errors of the logarithm."""
 
     def __init__(self, mean: Any, sigma: Any, df: Any) -> None:
-        self.mean_, self.sigma, self.df = mean, sigma, df
+        self.of_log = StudentResponse(mean, sigma, df)
         super().__init__(mean, sigma, df)
 
     def log_prob(self, value: Any) -> Any:
         log = jnp.log(value)
-        t = (log - self.mean_) / self.sigma
-        return (
-            self._log_constant() - jnp.log(self.sigma) - (self.df + 1) / 2 * jnp.log1p(t**2 / self.df) - log
-        )
+        return self.of_log.log_prob(log) - log
 
     def log_mass(self, lower: Any, upper: Any) -> Any:
-        ends = (standardise(log_of_end(end), self.mean_, self.sigma) for end in (lower, upper))
-        low, high = (self._normalised(end) for end in ends)
-        # On the scale u the density is a normal kernel times a slowly growing factor, in both tails.
-        mirror = low + high > 0
-        near, far = jnp.where(mirror, low, -high), jnp.where(mirror, high, -low)  # |near| ≤ far
-        start = jnp.maximum(near, -_FAR)
-        stop = jnp.minimum(far, jnp.maximum(start, 0.0) + jnp.minimum(_FAR, 40.0 / jnp.maximum(start, 1e-3)))
-        half, middle = 0.5 * (stop - start), 0.5 * (stop + start)
-
-        peak = jnp.maximum(start, 0.0) ** 2 / 2  # the kernel is largest where u is nearest to zero
-
-        def add(total: Any, node: Any) -> tuple[Any, None]:
-            place, weight = node
-            squared = (middle + half * place) ** 2
-            return total + weight * jnp.exp(peak - squared / 2 + _log_factor(squared / self.df)), None
-
-        nodes = jnp.asarray(_NODES), jnp.asarray(_NODE_WEIGHTS)
-        total, _ = lax.scan(add, jnp.zeros(jnp.shape(half)), nodes, unroll=8)
-        wide = half > 0
-        total, half = jnp.where(wide, total, 1.0), jnp.where(wide, half, 1.0)
-        found = jnp.log(total) + jnp.log(half) - peak + self._log_constant()
-        return jnp.where(wide, jnp.minimum(found, 0.0), -jnp.inf)
+        return self.of_log.log_mass(log_of_end(lower), log_of_end(upper))
 
     def cdf(self, value: Any) -> Any:
-        t = (log_of_end(value) - self.mean_) / self.sigma
-        # From the ratio that is the smaller, so that neither loses digits near 0 or far out.
-        tail = 0.5 * special.betainc(*jnp.broadcast_arrays(self.df / 2, 0.5, self.df / (self.df + t**2)))
-        return jnp.where(t < 0, tail, 1 - tail)
-
-    def _log_constant(self) -> Any:
-        ratio = special.gammaln((self.df + 1) / 2) - special.gammaln(self.df / 2)
-        return ratio - 0.5 * jnp.log(self.df * jnp.pi)
-
-    def _normalised(self, t: Any) -> Any:
-        """u with u² = df · log(1 + t²/df) and the sign of t; smooth through zero."""
-        finite = jnp.isfinite(t)
-        t = jnp.where(finite, t, jnp.where(t > 0, 1e150, -1e150))
-        squared = t**2 / self.df
-        small = squared < 1e-6
-        ratio = jnp.where(
-            small, 1 - squared / 2 + squared**2 / 3, jnp.log1p(squared) / jnp.where(small, 1.0, squared)
-        )
-        return t * jnp.sqrt(ratio)
-
-
-def _log_factor(v: Any) -> Any:
-    """½ log(v / (1 − e^{−v})): what the normal kernel misses of Student's density on the scale u."""
-    small = v < 1e-4
-    inner = jnp.where(small, 1.0, v)
-    return 0.5 * jnp.where(small, v / 2, jnp.log(inner) - jnp.log(-jnp.expm1(-inner)))
+        return self.of_log.cdf(log_of_end(value))
 
 
 def _log_student(program: Any, eta: Any) -> LogStudentResponse:
-    df = program.domain.setting("df")
-    # Above 1, so that the tails stay lighter than Cauchy's.
-    df = 1 + numpyro.sample("df_above_one", dist.Gamma(2.0, 0.1)) if df is None else float(df)
+    df = student_df(program)
     return LogStudentResponse(eta, program.positive("sigma", program.residual), df)
-
-
-def _check_df(name: str, df: Any) -> None:
-    if not (is_finite(df) and df > 1):
-        raise SettingError(f"Family '{name}': df must be a number above 1, got {df!r}.")
 
 
 def _lognormal_mixture(program: Any, eta: Any) -> LognormalResponse:
@@ -235,7 +178,7 @@ FAMILIES = (
         domain=PositiveNumbers,
         prior=LOGS,
         options=("lower", "upper", "df"),
-        checks={"df": _check_df},
+        checks={"df": check_df},
         response=_log_student,
         simulate=lambda random, z: np.exp(0.5 + 0.8 * z + 0.5 * random.standard_t(3, len(z))),
     ),

@@ -57,17 +57,10 @@ class FamilyProgram:
 
 
 def coefficient_arrays(prior: Prior, design: Design) -> tuple[Array, Array, Matrix, Array, Matrix]:
-    """Mean and deviation of the contrasts a prior speaks of, the contrasts, and the sampler's coordinates.
-
-    The intercept is meant at the predictors' means: far from them it is nothing an owner could know about.
-    """
+    """Mean and deviation of the contrasts a prior speaks of, the contrasts, and the sampler's coordinates."""
     mean, deviation = prior.moments(design)
     deviation = deviation * prior.residual
-    contrasts = np.eye(len(mean))
-    if "Intercept" in design.columns and "Intercept" not in prior.coefficients:
-        place = design.columns.index("Intercept")
-        if (design.matrix[:, place] == 1).all():  # a predictor of that name is none
-            contrasts[place] = design.means
+    contrasts = prior.contrasts(design)
     scaled = contrasts / deviation[:, None]
     precision = design.matrix.T @ design.matrix / design.records + scaled.T @ scaled
     centre = np.linalg.solve(contrasts, mean).astype(np.float64)

@@ -41,8 +41,8 @@ class BetaResponse(Continuous):
 
     def __init__(self, logit_mean: Any, precision: Any, first: float, last: float) -> None:
         self.first, self.last = first, last
-        mean = jax.nn.sigmoid(logit_mean)
-        self.a, self.b = mean * precision, jax.nn.sigmoid(-logit_mean) * precision
+        self.precision = precision
+        self.a, self.b = (share * precision for share in masses.split_by_logit(logit_mean))
         super().__init__(logit_mean, precision)
 
     def log_prob(self, value: Any) -> Any:
@@ -51,7 +51,9 @@ class BetaResponse(Continuous):
         return (
             (self.a - 1) * jnp.log(share)
             + (self.b - 1) * jnp.log(rest)
-            - masses.log_beta(self.a, self.b)
+            - masses.log_gamma(self.a)
+            - masses.log_gamma(self.b)
+            + masses.log_gamma(self.precision)  # a + b, and the same for all records
             - jnp.log(width)
         )
 

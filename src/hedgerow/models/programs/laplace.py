@@ -6,7 +6,7 @@ scale, with the curvature of the log density. Nothing that is certified or relea
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -62,8 +62,23 @@ def find_mode(potential: Potential, start: Array) -> tuple[Array, Array] | None:
 class Laplace(Wrapped, StandIn):
     """A program whose posterior is taken to be normal about its mode; `near` is where to look for it."""
 
+    tables: ClassVar[int] = 6
+    doubted_tables: ClassVar[int] = StandIn.tables
     base: Differentiable
     near: Array = field(repr=False)  # a draw of the posterior
+    factor: Array | None = field(default=None, repr=False)  # R'R: the curvature there, of a typical table
+
+    @classmethod
+    def about(cls, base: Differentiable, design: Design, near: Parameters) -> "Laplace":
+        """The stand-in for tables simulated near such a draw."""
+        place = base.free(design, near)
+        uniforms = Key.from_seed(0).child("typical").stream().uniform(design.records)
+        typical = design.replace_values(base.predict(design, near, uniforms))
+        curvature: Any = -base.potential(typical, np.ones(design.records)).hessian(place)
+        try:
+            return cls(base, place, np.asarray(cholesky(curvature), dtype=np.float64))
+        except (LinAlgError, ValueError):
+            return cls(base, place)
 
     def check(self, design: Design) -> None:
         """Nothing: the outcome was simulated from the program."""
@@ -85,6 +100,19 @@ class Laplace(Wrapped, StandIn):
     def centre(self, design: Design, power: PerRecord, *, key: Key) -> Array:
         """The weighted mode on the unconstrained scale."""
         return self._mode(self.base.potential(design, power))[0]
+
+    def chance(self, design: Design, truth: Parameters) -> Array | None:
+        """One step by the slope of the log likelihood at the truth, which has mean zero there.
+
+        The curvature that scales it belongs to another table: a function of this one would leave a mean.
+        """
+        if self.factor is None:
+            return None
+        place, ones = self.base.free(design, truth), np.ones(design.records)
+        slopes = (self.base.potential(design, power).value_and_grad(place)[1] for power in (ones, 0 * ones))
+        slope: Any = np.subtract(*slopes)  # the prior's part taken off
+        step = solve_triangular(self.factor, solve_triangular(self.factor, slope, trans=1))
+        return np.asarray(step, dtype=np.float64)
 
     def _mode(self, potential: Potential) -> tuple[Array, Array]:
         mode = find_mode(potential, self.near)

@@ -93,18 +93,15 @@ class Spiked(Response):
         at = value == self.spike
         # A value inside the base's support for the branch that is not taken, so that gradients stay finite.
         apart = jnp.where(at, self.base.place(jnp.zeros(())), value)
-        return jnp.where(
-            at,
-            jax.nn.log_sigmoid(self.logit_share),
-            jax.nn.log_sigmoid(-self.logit_share) + self.base.log_prob(apart),
-        )
+        rest = self.base.log_prob(apart) - self.logit_share
+        return masses.log_sigmoid(self.logit_share) + jnp.where(at, 0.0, rest)
 
     def log_mass(self, lower: Any, upper: Any) -> Any:
         holds = (lower <= self.spike) & (self.spike <= upper)
-        spike = jnp.where(holds, jax.nn.log_sigmoid(self.logit_share), -jnp.inf)
+        spike = jnp.where(holds, masses.log_sigmoid(self.logit_share), -jnp.inf)
         low = jnp.maximum(lower, self.base.first)
         rest = self.base.log_mass(low, jnp.maximum(low, jnp.minimum(upper, self.base.last)))
-        return jnp.minimum(jnp.logaddexp(spike, jax.nn.log_sigmoid(-self.logit_share) + rest), 0.0)
+        return jnp.minimum(jnp.logaddexp(spike, masses.log_sigmoid(-self.logit_share) + rest), 0.0)
 
     def quantile(self, uniforms: Any) -> Any:
         share = jax.nn.sigmoid(self.logit_share)

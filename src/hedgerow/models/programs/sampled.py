@@ -114,7 +114,7 @@ class Sampled(Differentiable):
         """The normal approximation: NUTS on every simulated table would take minutes."""
         from hedgerow.models.programs.laplace import Laplace
 
-        return Laplace(self, self.free(design, near))
+        return Laplace.about(self, design, near)
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         from hedgerow.models.programs.potential import compiled, x64

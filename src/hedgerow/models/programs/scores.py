@@ -38,9 +38,17 @@ class Scores:
         return jnp.broadcast_to(score, jnp.shape(values))
 
     def _extremes(self, latents: Latents, arrays: Arrays, values: Any) -> Any:
-        """The smallest and the largest log density of each record over a block of draws."""
-        scored = jax.vmap(self._log_lik, in_axes=(0, None, None))(latents, arrays, values)
-        return jnp.stack([scored.min(axis=0), scored.max(axis=0)])
+        """The smallest and the largest log density of each record over a block of draws.
+
+        Draw after draw: a row of records stays in the cache, a block of them does not.
+        """
+
+        def widen(ends: tuple[Any, Any], one: Latents) -> tuple[tuple[Any, Any], None]:
+            scored = self._log_lik(one, arrays, values)
+            return (jnp.minimum(ends[0], scored), jnp.maximum(ends[1], scored)), None
+
+        nothing = jnp.full(jnp.shape(values), jnp.inf)
+        return jnp.stack(lax.scan(widen, (nothing, -nothing), latents)[0])
 
     def _log_mass(self, latents: Latents, arrays: Arrays, values: Any, lower: Any, upper: Any) -> Any:
         response = self.traced.distribution(latents, arrays)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.numerics.triangular import ROWS, weighted_factor
+from hedgerow.threads import share_out
 
 _LARGEST = 2.0**14  # norm of a record's loadings: their squares, in units of 2⁻¹⁶, stay within 64 bits
 _CAPS = 25
@@ -22,9 +23,11 @@ def whiten(matrix: Array) -> Array:
 
     Columns are brought to size 1 first, so that no sum of squares overflows.
     """
-    sizes = np.abs(matrix).max(axis=0)
-    scale = np.where(sizes > _VANISHING, sizes, 1.0)
-    columns = np.where(sizes > _VANISHING, matrix / scale, 0.0)
+    sizes = np.maximum(np.abs(matrix.min(axis=0)), np.abs(matrix.max(axis=0)))
+    used = sizes > _VANISHING
+    scale = np.where(used, sizes, 1.0)
+    columns = matrix / scale
+    columns[:, ~used] = 0.0
     R = weighted_factor(columns, np.zeros(len(matrix)))[:-1, :-1]
     lengths = np.linalg.norm(R, axis=0)
     kept = np.flatnonzero(np.diag(R) > _DEPENDENT * np.maximum(lengths, np.finfo(float).tiny))
@@ -64,7 +67,8 @@ def spreads_by_cap(rows: Array, *, order: int) -> tuple[Array, Array, Array]:
 def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: float) -> NDArray[np.int64]:
     """V: v_i q_ij in whole units, n × p."""
     loadings = np.empty(matrix.shape, dtype=np.int64)
-    for first in range(0, len(matrix), ROWS):
+
+    def fill(first: int) -> None:
         Q = matrix[first : first + ROWS] @ basis
         v = _weights(np.linalg.norm(Q, ord=order, axis=1), cap)
         units = np.rint(Q * v / unit)
@@ -72,6 +76,8 @@ def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: f
         if not (np.abs(units) <= _LARGEST / unit).all():
             raise SettingError(_TOO_NEAR)
         loadings[first : first + ROWS] = units
+
+    share_out(fill, range(0, len(matrix), ROWS))
     return loadings
 
 

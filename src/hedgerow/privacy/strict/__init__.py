@@ -30,6 +30,7 @@ from hedgerow.privacy.strict.limits import (
     Margin,
     Noise,
     Relation,
+    amounts_of,
     check_limits,
     check_policy,
     response_limits,
@@ -108,7 +109,7 @@ class Strict(Bounded):
         if (self.box is None) == (self.limits is None):
             raise SettingError(
                 "Strict needs either limits or a box of parameters: Strict(limits=(1000, 1e9)) for the "
-                "normal and lognormal families."
+                "normal, lognormal and asinh families."
             )
         if self.box is not None:
             self._check_box(self.box)
@@ -180,11 +181,11 @@ class Strict(Bounded):
     def by_statistics(self) -> bool:
         return self.limits is not None
 
-    def described(self) -> str:
+    def described(self, spike: float | None = None) -> str:
         """Limits or box in words."""
         if self.limits is not None:
-            low, high = self.limits
-            return f"values lie between {low:g} and {high:g}; others are moved to the nearer limit"
+            (low, high), apart = self.limits, "" if spike is None else f", or at {spike:g}"
+            return f"values lie between {low:g} and {high:g}{apart}; others are moved to the nearer limit"
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in (self.box or {}).items())
         return f"parameters lie in the box {sides}"
 
@@ -198,8 +199,8 @@ class Strict(Bounded):
         moved = "; others are moved to its nearer end" if self.range.ends_public else ""
         return f"the set of an outcome holds the values {self.range.lies()}{moved}"
 
-    def assumption(self) -> str:
-        said = [self.described(), self.policy(), f"reason: {self.reason or 'none given'}"]
+    def assumption(self, spike: float | None = None) -> str:
+        said = [self.described(spike), self.policy(), f"reason: {self.reason or 'none given'}"]
         return "; ".join(filter(None, said))
 
     def restrict(self, model: Model, *, default_prior: bool) -> Boxed:
@@ -210,22 +211,29 @@ class Strict(Bounded):
             )
         if not isinstance(model, Regression):
             raise SettingError(
-                f"Strict needs a model with a closed form (normal or lognormal), not {model.name}. For "
+                f"Strict needs a model with a closed form (normal, lognormal, asinh), not {model.name}. For "
                 "others there is Censored(), which holds up to the sampler's error."
             )
         return Boxed(model, self.box, default_prior)
 
     def check_model(self, model: Model) -> None:
         """Refuse a family without noisy statistics, and limits or sets that do not fit it."""
-        if not isinstance(model, Regression):
+        amounts = amounts_of(model)
+        if amounts is None:
             raise SettingError(
-                f"Strict(limits=…) needs the normal or the lognormal family, not {model.name}. For others "
-                "there is Censored(), which holds up to the sampler's error."
+                "Strict(limits=…) needs the family normal, lognormal or asinh, or one of them with a spike "
+                f"(zero_lognormal), without lower and upper ends, not {model.name}. For others there is "
+                "Censored(), which holds up to the sampler's error."
+            )
+        if self.relation == "range" and amounts is not model:
+            raise SettingError(
+                "Strict: relation='range' keeps amounts of one set apart, and would leave open which values "
+                f"of the {model.name} family lie at its spike. Use relation='withheld' or 'replaced'."
             )
         if self.limits is not None:
-            response_limits(model, self.limits)
+            response_limits(amounts, self.limits)
             if self.relation == "range":
-                widest_set(self.range, model, self.limits)
+                widest_set(self.range, amounts, self.limits)
 
     def __hash__(self) -> int:
         box = None if self.box is None else tuple(self.box.items())

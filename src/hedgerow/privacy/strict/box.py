@@ -159,7 +159,7 @@ class Boxed(Restricted, StandIn):
         low, high = self.box["sigma"]
         sides = {name: ((a + b) / 2, (b - a) / 2) for name, (a, b) in self.box.items() if name != "sigma"}
         prior = Prior(residual=float(np.sqrt(low * high)), residual_df=2.0, coefficients=sides)
-        return type(self.base)(prior=prior)
+        return replace(self.base, prior=prior)
 
     def _inside(self, design: Design, draws: Draws) -> PerDraw:
         low, high = self._ends(design)

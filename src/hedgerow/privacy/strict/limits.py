@@ -16,7 +16,9 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, is_real
+from hedgerow.models.base import Model
 from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.families.family import Family
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
@@ -75,8 +77,20 @@ def check_policy(known: Range) -> None:
     elif not isinstance(known, Brackets):
         raise SettingError(
             f"Strict: relation='range' needs public sets of values, and {name} makes none. Use Brackets, "
-            "Bounds on public columns, or Radius with the lognormal family."
+            "Bounds on public columns, or Radius with the lognormal or the asinh family."
         )
+
+
+def amounts_of(model: Model) -> Regression | None:
+    """The regression of the outcome, or with a spike of what does not lie there; None: no sums would do."""
+    if isinstance(model, Family):
+        return None if model.spike_at is None else model.amounts
+    return model if isinstance(model, Regression) else None
+
+
+def spike_of(model: Model) -> float | None:
+    """Where values may recur; None for a family without a spike."""
+    return model.spike_at if isinstance(model, Family) else None
 
 
 def response_limits(model: Regression, limits: tuple[float, float]) -> tuple[float, float]:
@@ -100,12 +114,13 @@ def widest_set(
     """
     low, high = response_limits(model, limits)
     if isinstance(known, Radius):
-        if not isinstance(model, Lognormal):
+        width = model.apart(known.b / known.a)
+        if not np.isfinite(width):
             raise SettingError(
-                f"Strict: Radius needs the lognormal family, on whose scale all its sets have one width; the "
-                f"{model.name} family needs classes: Brackets, or Bounds on public columns."
+                f"Strict: Radius needs the lognormal or the asinh family, on whose scale its sets have a "
+                f"known width; the {model.name} family needs classes: Brackets, or Bounds on public columns."
             )
-        return float(min(np.log(known.b / known.a), high - low))
+        return min(width, high - low)
     if isinstance(known, Brackets) and (known.column is None or table is None):
         edges = np.clip(np.array(known.edges), *limits)
         ends = model.response(np.unique([limits[0], *edges, limits[1]]))

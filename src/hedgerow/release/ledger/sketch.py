@@ -29,8 +29,10 @@ import pyarrow.compute as pc
 from hedgerow.release.ledger.fingerprint import MISSING, Words, cell_words
 from hedgerow.release.ledger.overlap import TAIL
 from hedgerow.tables.files.columns import is_text, to_arrow
+from hedgerow.threads import WORTH_SHARING, share_out
 
 _MOST_COLUMNS = 200  # that are looked at
+_AT_ONCE = 16  # of which words are held at a time
 _MOST_KEYS, _MOST_COMBINED, _JOINED = 16, 8, 6
 _ITEMS = 1600  # over all features: a sketch stays below 10 kB
 _MOST_ITEMS = 256  # of one feature
@@ -50,19 +52,24 @@ def sketch(frame: Any, outcome: str, *, key: bytes) -> str:
     look = _Look(table.num_rows, key)
     keys: list[_Sample] = []
     joined: list[_Column] = []  # the columns with the most values, to be combined
-    for name in names:
+
+    def describe(name: str) -> tuple[Words, Words, float, float]:
         column = table.column(name)
         words = cell_words(name, column, look.hash_texts)
         items, present = look.mix(words), words != MISSING
-        alone = look.sample(items[present])
-        chance = look.chance_of_split(items[present], present)
-        filled = _filled(_positions(column, words[present])) if chance <= _MOST_CHANCE else 0.0
-        chance = max(chance, 2 * filled)
-        if alone.size >= _FEWEST and chance <= _MOST_CHANCE and len(keys) < _MOST_KEYS:
-            keys.append(_Sample(1, chance, alone))
-        if chance > _LITTLE_CHANCE:  # a true key would be in every combination, and be missed in all
-            joined.append(_Column(look.spread(items), filled > _COUNTED, items))
-            joined = sorted(joined, key=lambda each: -each.spread)[:_JOINED]
+        rows = slice(None) if present.all() else present
+        chance = look.chance_of_split(items[rows], rows)
+        filled = _filled(_positions(column, words[rows])) if chance <= _MOST_CHANCE else 0.0
+        return items, look.sample(items[rows]), max(chance, 2 * filled), filled
+
+    for first in range(0, len(names), _AT_ONCE):
+        described = share_out(describe, names[first : first + _AT_ONCE], worth=table.num_rows > WORTH_SHARING)
+        for items, alone, chance, filled in described:
+            if alone.size >= _FEWEST and chance <= _MOST_CHANCE and len(keys) < _MOST_KEYS:
+                keys.append(_Sample(1, chance, alone))
+            if chance > _LITTLE_CHANCE:  # a true key would be in every combination, and be missed in all
+                joined.append(_Column(look.spread(items), filled > _COUNTED, items))
+        joined = sorted(joined, key=lambda each: -each.spread)[:_JOINED]
     samples = keys + _combine(look, joined)
     most = min(_MOST_ITEMS, _ITEMS // max(1, len(samples)))
     features = [_feature(each, most, look.base, key) for each in samples]
@@ -112,7 +119,11 @@ class _Look:
 
     def sample(self, items: Words) -> Words:
         """The distinct items below a threshold, in order."""
-        return np.unique(items[items < np.uint64(1 << 64 - self.base)] if self.base else items)
+        return np.unique(items[self._chosen(items)])
+
+    def _chosen(self, items: Words) -> Any:
+        """Where items are below the threshold."""
+        return np.flatnonzero(items < np.uint64(1 << 64 - self.base)) if self.base else slice(None)
 
     def spread(self, items: Words) -> int:
         """How many values there are among some thousand rows."""
@@ -123,8 +134,9 @@ class _Look:
 
         Judged by two halves of the rows; a sample of full size has about twice as many values in common.
         """
-        half = self._half[rows]
-        first, second = self.sample(items[half]), self.sample(items[~half])
+        chosen = self._chosen(items)
+        half, items = self._half[rows][chosen], items[chosen]
+        first, second = np.unique(items[half]), np.unique(items[~half])
         return 2 * _share(first, second) if min(first.size, second.size) else 1.0
 
     def chance_of_shuffle(self, columns: list[Words], sampled: Words) -> float:
@@ -210,14 +222,18 @@ def _filled(values: Any) -> float:
 
 def _feature(sample: _Sample, most: int, level: int, key: bytes) -> dict[str, Any]:
     """Items below 2^(64 - level): how many remain at this and each higher level, and the tail of each."""
-    items = [int(item) for item in sample.items]
-    while sum(item < 1 << 64 - level for item in items) > most:
+
+    def count(level: int) -> int:
+        return int(np.searchsorted(sample.items, np.uint64(1 << 64 - level))) if level else sample.items.size
+
+    while count(level) > most:
         level += 1
     counts: list[int] = []
-    while kept := sum(item < 1 << 64 - level - len(counts) for item in items):
+    while level + len(counts) <= 64 and (kept := count(level + len(counts))):
         counts.append(kept)
     tails = (
-        hmac.digest(key, b"%d %d" % (sample.columns, item), "sha256")[:TAIL] for item in items[: counts[0]]
+        hmac.digest(key, b"%d %d" % (sample.columns, item), "sha256")[:TAIL]
+        for item in sample.items[: counts[0]].tolist()
     )
     text = base64.b64encode(b"".join(tails)).decode()
     chance = round(sample.chance, 2)

@@ -1,6 +1,6 @@
 """A plan: everything a release is told before it sees the data, in one file that can be read and signed.
 
-    >>> plan = Plan(formula="payroll ~ employees", epsilon=5.7, data="payroll.csv")
+    >>> plan = Plan(formula="payroll ~ log(employees)", epsilon=5.7, data="payroll.csv")
     >>> Plan.loads(plan.text()) == plan
     True
     >>> plan.relation
@@ -90,6 +90,11 @@ class Plan:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "reasons", MappingProxyType({"": None, **reasons} if self.ranged else {}))
+        if self.outputs.statistics and settings.noisy is None:
+            raise SettingError(
+                "outputs.statistics: only Strict(limits=…) releases noisy statistics. Leave it out, or use "
+                "standard: {kind: strict, limits: […]}."
+            )
         self.mapping()  # a plan that exists can be written
 
     @property

@@ -9,7 +9,7 @@ from hedgerow.release.plan.parts import PlanKeys
 _EXAMPLES = {
     "data": "payroll.csv",
     "read": "{encoding: cp1252, delimiter: ;}",
-    "prior": "{intercept: [0, 1000], slope: [0, 100]}",
+    "prior": "{intercept: [0, 20], slope: [0, 1]}",
     "declared": "{type: integer, range_min: 0}",
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",

@@ -25,7 +25,7 @@ _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},
     "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas",
-                "dictionary": "dictionary", "keep_levels": "keep_levels"},
+                "dictionary": "dictionary", "keep_levels": "keep_levels", "statistics": "statistics"},
 }  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
 _STRICT = ("limits", "relation", "margin", "noise")
@@ -65,7 +65,7 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
         )
     if "formula" not in plain:
         raise SettingError(
-            '--formula is missing: the protected column and its predictors, "payroll ~ employees".'
+            '--formula is missing: the protected column and its predictors, "payroll ~ log(employees)".'
         )
     plan = Plan.of(plain)
     if plan.settings.debias and "preset" in flags and "debias" not in flags:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, is_dataclass
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    create_model,
+    model_validator,
+)
 
 from hedgerow.errors import FieldError
 from hedgerow.models.families import FAMILIES
@@ -37,6 +45,7 @@ from hedgerow.release.document import (
     Text,
     Whole,
     describe,
+    did_you_mean,
     needed,
     optional,
     refusal,
@@ -206,6 +215,17 @@ WEIGHTS, AnyWeights = _kinds(
     ),
     told={},
 )
+
+
+def _check_weights(given: Any) -> Any:
+    """Somebody who knows surveys takes the word for a column of theirs."""
+    if isinstance(given, str) and given not in WEIGHTS:
+        hint = did_you_mean(given, WEIGHTS) or f" {weights.NOT_OF_A_SURVEY}"
+        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {given!r}.{hint}")
+    return given
+
+
+AnyWeights = Annotated[AnyWeights, BeforeValidator(_check_weights)]
 for _model in (*RANGES.values(), *STANDARDS.values(), *WEIGHTS.values()):
     _model.model_rebuild()  # now that AnyRange and AnyWeights are there
 
@@ -230,7 +250,7 @@ class Outputs:
 
     `keep` names columns that stay even if they give the protected one away, `dictionary` is what the copies
     say of the protected column, `keep_levels` the public columns that keep levels and labels which do not
-    occur.
+    occur. `statistics` adds the noisy statistics that copies follow from, as statistics.json.
     """
 
     format: str | None = None
@@ -239,6 +259,7 @@ class Outputs:
     keep: tuple[str, ...] = ()
     dictionary: DictionaryEntry = field(default_factory=DictionaryEntry)
     keep_levels: tuple[str, ...] = ()
+    statistics: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,12 +281,13 @@ class About:
 
 class _Family(Part):
     kind: Annotated[str, OneOf(FAMILIES)] = needed("the name of a family.")
+    scale: Finite = optional("usual size of amounts, of student and asinh", gt=0)
     lower: Finite = optional("public lower end of the support")
     upper: Finite = optional("public upper end of the support")
     spike: Finite = optional("where a zero_ family has its spike")
     components: Whole = optional("of a mixture", ge=2)
     levels: list[Number | Text] = optional("classes in order", min_length=2)
-    df: Finite = optional("degrees of freedom of log_student", gt=1)
+    df: Finite = optional("degrees of freedom of student and log_student", gt=1)
 
     def build(self) -> Family:
         settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
@@ -276,8 +298,8 @@ class _Prior(Part):
     makes = Prior
     residual: Number = optional("guess at the residual standard deviation", gt=0)
     residual_df: Number = optional("how many records that guess is worth", gt=0)
-    intercept: Pair = optional("mean and standard deviation")
-    slope: Pair = optional("mean and standard deviation of what a predictor adds at its farthest")
+    intercept: Pair = optional("mean and standard deviation at the predictors' means")
+    slope: Pair = optional("mean and standard deviation of what a predictor adds at its spread")
     coefficients: dict[str, Pair] = optional("mean and standard deviation by design column")
 
 
@@ -322,6 +344,7 @@ class _Outputs(Part):
     keep: list[Text] = optional("columns to release even if they give the protected one away")
     dictionary: _Entry = optional("what the copies say of the protected column, in Stata and SPSS")
     keep_levels: list[Text] = optional("public columns that keep levels and labels which do not occur")
+    statistics: Flag = optional("with limits, publish the noisy statistics themselves as statistics.json")
 
 
 class _About(Part):
@@ -357,7 +380,7 @@ class PlanKeys(Record):
     missing: Literal["refuse", "drop"] = optional(
         "rows without a value in a column of the formula; dropping them assumes that which they are is public"
     )
-    formula: Text = needed('the protected column and its predictors: "payroll ~ employees".')
+    formula: Text = needed('the protected column and its predictors: "payroll ~ log(employees)".')
     family: Annotated[str, OneOf(FAMILIES)] | _Family = optional(
         "distribution of the protected column: a word, or one with what is public"
     )

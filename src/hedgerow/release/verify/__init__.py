@@ -27,7 +27,15 @@ from hedgerow.errors import PlanError, ReleaseError, SettingError, list_some, re
 from hedgerow.privacy.claims import WHOLE_UNIT
 from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
-from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, CONFIDENTIAL, PLAN, PUBLIC, SIGNATURE
+from hedgerow.release.folder import (
+    CERTIFICATE,
+    CERTIFICATE_TEXT,
+    CONFIDENTIAL,
+    PLAN,
+    PUBLIC,
+    SIGNATURE,
+    STATISTICS,
+)
 from hedgerow.release.verify.consistency import certificate_problems, plan_problems
 from hedgerow.release.verify.files import (
     count_records,
@@ -108,6 +116,7 @@ def _compare(
     certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
+    expected |= set() if certificate.statistics is None else {STATISTICS}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []
     if added := sorted(map(show_name, there - expected - {SIGNATURE})):
@@ -119,6 +128,8 @@ def _compare(
     for name in sorted(copies.keys() & there):
         problems += _copy_problems(public / name, copies[name], certificate, plan.get("read"))
     problems += _text_problems(public, certificate, there)
+    if STATISTICS in expected & there and not _is_digest_of(public / STATISTICS, certificate.statistics):
+        problems.append(f"{STATISTICS} was changed: its digest is not the certificate's.")
     if hashlib.sha256(plan_text).hexdigest() != certificate.plan:
         problems.append(f"{PLAN} was changed: its digest is not the certificate's.")
     if certificate.json().encode(errors="surrogatepass") != content:
@@ -212,6 +223,14 @@ def _copy_problems(path: Path, copy: Copy, certificate: Certificate, dialect: An
     if unchanged != [*certificate.unchanged] or len(columns) > len(unchanged) + 1:
         return [f"{copy.file} has its columns in another order than the certificate, or one of them twice."]
     return []
+
+
+def _is_digest_of(path: Path, sha256: str | None) -> bool:
+    try:
+        with open_file(path) as file:
+            return digest(file, size_of(file)) == sha256
+    except ReleaseError:  # no file at all
+        return False
 
 
 def _list_names(names: list[str]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import (
     CORRECTED,
     NEIGHBOURS,
@@ -96,6 +97,10 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
         problems.append(
             f"{CERTIFICATE} counts {format_value(certificate.draws)} draws, {PLAN} {format_value(draws)}."
         )
+    outputs = plan.get("outputs")
+    asked = isinstance(outputs, Mapping) and outputs.get("statistics") is True
+    if asked != (certificate.statistics is not None):
+        problems.append(f"{PLAN} and {CERTIFICATE} differ in whether statistics are published.")
     dropped, kept = _names(plan, "drop"), _names(plan, "keep")
     if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
@@ -116,7 +121,8 @@ def _figures(given: Certificate) -> Iterator[str]:
     stated = sentence.states
     for name, price in (("ε", given.epsilon), ("δ", given.delta)):
         if price is not None and not _adds_up(price, copies, together=sentence.together):
-            yield f"{copies} copies at {name} = {price.per_copy!r} do not make {price.total!r} in total."
+            one = f"{format_count(copies, 'copy')} at {name} = {price.per_copy!r}"
+            yield f"{one} {'does' if copies == 1 else 'do'} not make {price.total!r} in total."
     for name, value, due in (
         ("δ", given.delta, "delta" in stated and given.epsilon is not None),
         ("confidence", given.confidence, "confidence" in stated),

@@ -104,7 +104,9 @@ def check_flat(table: pa.Table, name: str) -> pa.Table:
 
 
 def join_chunks(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array."""
+    """The column as one array: its only chunk, if it has one, and else a copy."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

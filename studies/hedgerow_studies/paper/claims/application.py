@@ -31,7 +31,7 @@ from hedgerow_studies.paper.setup import (
 )
 from hedgerow_studies.paper.tasks import Tables
 
-PRIORS = {application.AUTHORS: "the authors' prior", application.DEFAULT: "hedgerow's default prior"}
+PRIORS = {application.AUTHORS: "the authors' prior", application.DEFAULT: "a vague prior"}
 ROWS = {"mean": "mean", "median": "median", "q90": "90 % quantile"}
 CONFIDENTIAL = {"mean": 57771, "median": 15616, "q90": 165385}
 # The paper's table; the truncated columns repeat Weighted.

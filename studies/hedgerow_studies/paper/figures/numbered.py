@@ -135,7 +135,7 @@ def fatigue(tables: Tables, prior: str = application.AUTHORS) -> list[Picture]:
     records = tables["records"][tables["records"]["prior"] == prior]
     values = tables["values"][tables["values"]["prior"] == prior]
     data = pd.DataFrame({"standard": DATA, "value": datasets.fatigue(paper=True)["cycle"].astype(float)})
-    under = "the authors' prior" if prior == application.AUTHORS else "hedgerow's default prior"
+    under = "the authors' prior" if prior == application.AUTHORS else "a vague prior"
     known = records[records["standard"].isin((setup.WEIGHTED, setup.WIDE_AVG, setup.NARROW_AVG))]
     return [
         Picture(

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hedgerow.errors import RangeError
-from hedgerow.mechanism.noisy.classes import draw_from_classes, predict_inside
+from hedgerow.mechanism.classes import draw_from_classes, predict_inside
 from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.randomness import Key
 

@@ -20,7 +20,6 @@ in its class a record lies: ε = 0 for replacing an outcome by any other of its 
 It says nothing about the classes themselves.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,18 +30,10 @@ from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import RangeError
 from hedgerow.models.base import Health, Sample
 from hedgerow.numerics.normal_mass import interval_moments, log_interval_mass, normal_inside
+from hedgerow.numerics.sums.modes import draw_about_mode, find_mode
 from hedgerow.randomness import Key
 
-_STEPS = 200  # of every chain at most
-_REMEMBERING = 0.01  # share of chains that may still depend on their start
-_PILOTS, _PILOT, _FITTING = (
-    4,
-    1000,
-    0.25,
-)  # times proposals are fitted, to how many, and how well they need to
-_WIDER = 1.2  # than the variance that was found
 _SPREAD = 1.5  # standard deviation of log σ in the prior
-_NEWTON = 100  # steps to the mode at most
 _BLOCK = 1 << 16  # masses computed at a time, so many as a cache holds
 
 
@@ -51,31 +42,12 @@ def draw_from_classes(
 ) -> Sample:
     """Independent draws of β and σ given classes [lower, upper] of the response; ends may be infinite.
 
-    Every draw is the end of a Metropolis chain of its own, whose proposals come from a multivariate t about
-    the posterior's mode. A step makes a chain forget its start with a probability of at least the mean
-    importance ratio over the largest; steps go on until all but one in a hundred have forgotten, as far as
-    the ratios seen tell. `effective_draws` are those that have.
+    Every draw is the end of a Metropolis chain of its own (`numerics.sums.modes`); `effective_draws` are
+    those whose chains have forgotten their start.
     """
     target = _Target.of(matrix, lower, upper, low, high)
-    proposal = _Proposal(*_find_mode(target))
-    for turn in range(_PILOTS):  # a few records make a posterior that is not like its peak
-        points, ratio = proposal.draw(target, _PILOT, key.child("pilot").child(turn))
-        weights = np.exp(ratio - ratio.max())
-        if weights.mean() > _FITTING:
-            break
-        proposal = proposal.refit(points, weights)
-    here, current = proposal.draw(target, draws, key.child("start"))
-    seen, remembering = current, 1.0
-    for step in range(1, _STEPS + 1):
-        own = key.child("step").child(step)
-        points, ratio = proposal.draw(target, draws, own)
-        accepted = np.log(own.child("accept").stream().uniform(draws)) < ratio - current
-        here, current = np.where(accepted[:, None], points, here), np.where(accepted, ratio, current)
-        seen = np.concatenate([seen, ratio])
-        remembering = (1 - float(np.exp(seen - seen.max()).mean())) ** step
-        if remembering < _REMEMBERING:
-            break
-    health = Health("classes", independent=True, effective_draws=draws * (1 - remembering))
+    here, effective = draw_about_mode(target, *find_mode(target), draws=draws, key=key)
+    health = Health("classes", independent=True, effective_draws=effective)
     return Sample({"beta": target.coefficients(here[:, :-1]), "sigma": np.exp(here[:, -1])}, health)
 
 
@@ -159,74 +131,6 @@ class _Target:
         whole[:-1, :-1] += self.slope(point)[1]
         whole[-1], whole[:, -1] = across, across  # the prior's part is in the gradient
         return whole
-
-
-@dataclass(frozen=True, eq=False)
-class _Proposal:
-    """A multivariate t: tails heavier than the posterior's, the less so the more coordinates there are."""
-
-    centre: Array
-    precision: Array
-
-    def draw(self, target: _Target, count: int, key: Key) -> tuple[Array, Array]:
-        """Points, and the log of their importance ratios up to a constant."""
-        stream, width = key.stream(), len(self.centre)
-        freedom = 4.0 + width
-        away = stream.normal((count, width))
-        away *= np.sqrt(freedom / (2.0 * stream.gamma(freedom / 2, count)))[:, None]
-        points = self.centre + solve_triangular(np.linalg.cholesky(self.precision).T, away.T).T
-        proposed = -(freedom + width) / 2 * np.log1p((away**2).sum(axis=1) / freedom)
-        return points, target.log_density(points) - proposed
-
-    def refit(self, points: Array, weights: Array) -> "_Proposal":
-        """The t about the weighted mean; no point counts for more than ten."""
-        weights = np.minimum(weights, 10 * weights.mean())
-        weights = weights / weights.sum()
-        centre = weights @ points
-        away = points - centre
-        covariance = _WIDER * (away * weights[:, None]).T @ away
-        spread = np.trace(covariance) / len(centre)
-        return _Proposal(centre, np.linalg.inv(covariance + 1e-9 * spread * np.eye(len(centre))))
-
-
-def _find_mode(target: _Target) -> tuple[Array, Array]:
-    """The mode by Newton's method with halved steps, and the curvature there."""
-
-    def value(point: Array) -> float:
-        return float(target.log_density(point[None])[0])
-
-    here = target.centre
-    best = value(here)
-    for _ in range(_NEWTON):
-        gradient, curvature = target.slope(here)[0], _positive(target.curvature(here), target.precision)
-        step: Array = np.linalg.solve(curvature, gradient).astype(np.float64)
-        gain = float(gradient @ step)
-        if gain < 1e-10:
-            break
-        there, best = _walk(value, here, step, best)
-        if there is here:
-            break
-        here = there
-    return here, _positive(target.curvature(here), target.precision)
-
-
-def _walk(value: Callable[[Array], float], here: Array, step: Array, best: float) -> tuple[Array, float]:
-    """The first of ever shorter steps that leads upwards; where none does, the place itself."""
-    for halvings in range(40):
-        there = here + step / 2**halvings
-        found = value(there)
-        if found > best:
-            return there, found
-    return here, best
-
-
-def _positive(curvature: Array, least: Array) -> Array:
-    """The curvature, raised to a share of the prior's in directions in which it is less or bends upwards."""
-    scale = np.linalg.cholesky(least)
-    whitened = solve_triangular(scale, solve_triangular(scale, curvature, lower=True).T, lower=True)
-    values, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
-    raised = scale @ vectors
-    return np.asarray((raised * np.maximum(values, 0.5)) @ raised.T, dtype=np.float64)
 
 
 def _log_mass(lower: Array, upper: Array) -> Array:

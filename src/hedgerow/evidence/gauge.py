@@ -1,0 +1,189 @@
+"""Do the copies still carry the data? For the owner, before anything is spent. Confidential.
+
+    >>> import hedgerow as hr
+    >>> synth = hr.Synthesizer("x ~ z", epsilon=6.0, seed=1).fit(hr.datasets.lognormal(n=500, seed=1))
+    >>> synth.gauge_.discards
+    False
+
+A target can be met by weights near zero: the posterior is then the prior, and copies are nonsense with a
+perfectly true price. The verdict is taken from draws of the fit that is released, predicted with random
+numbers of their own: it does not ask whether the released copies happen to look well, so that asking again
+with fresh randomness is no way around it.
+
+The thresholds were chosen on the tables of docs/maths.md, "Exact models", at ε from 0.5 to 3 for five copies:
+from about ten records' worth of information on, copies were of use, and no released copy of the 90 had a
+quantile beyond ten times the original's unless the gauge had said so.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential, PerRecord
+from hedgerow.errors import HedgerowError
+from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.mechanism.fit import Fit
+from hedgerow.mechanism.steps import Outcome, Start, run
+from hedgerow.models.exact import Regression
+from hedgerow.models.families.family import Family
+from hedgerow.models.prior import Prior
+from hedgerow.numerics.triangular import weighted_factor
+from hedgerow.privacy.bounds import RENYI
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Bounded
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+
+_APART = 0.2  # ECDF maximum beyond that of the unweighted model from which copies show something else
+_BEYOND = 10.0  # times the original's quantile
+_RARE = 1 / 30  # the share of draws of which that may be so
+_OUTER = (0.01, 0.1, 0.9, 0.99)
+_ENOUGH = 20.0  # records' worth of information, or as many as coefficients, at which copies are of use
+_ROWS = 20_000  # at most so many are compared
+_CELLS = 400_000  # values predicted, about
+_MOST, _FEWEST = 40, 10  # draws
+_HUGE = 1e300
+
+
+@dataclass(frozen=True, repr=False)
+class Gauge(Confidential):
+    """What the copies carry of the data; confidential."""
+
+    records: float  # Σα*: how many records' worth of likelihood is in the posterior
+    of: int  # records there are
+    coefficients: int
+    data_share: float | None  # of the coefficients, how much data decide and not the prior; None: not known
+    ecdf: float  # largest distance from the original's distribution function, averaged over draws
+    plain_ecdf: float  # the same of the model without weights
+    beyond: bool  # draws have a quantile beyond ten times the original's, and those without weights do not
+    may_stop: bool  # a target was to be met, under a standard that allows for refusals
+
+    @property
+    def discards(self) -> bool:
+        """Whether the target is met only by discarding the data."""
+        return self.may_stop and (self.ecdf - self.plain_ecdf > _APART or self.beyond)
+
+    @property
+    def needed(self) -> float:
+        """About how many records' worth of information would do."""
+        return max(_ENOUGH, float(self.coefficients))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values for the owner."""
+        share = [] if self.data_share is None else [("decided by data, not prior", f"{self.data_share:.0%}")]
+        return [
+            ("records' worth of information", f"{self.records:.3g} of {self.of}"),
+            *share,
+            ("ECDF maximum of copies", f"{self.ecdf:.2g}, without weights {self.plain_ecdf:.2g}"),
+        ]
+
+
+def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> Gauge:
+    """The gauge of a fit; the outcome that is not there takes no part."""
+    design, power = start.design, outcome.fit.power
+    rows = np.flatnonzero(start.present)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
+    truth, prior = design.values[rows], _prior(settings)
+    copies = _predict(outcome.fit, rows, key.child("weighted"))
+    plain = copies if start.fit is None else _predict(start.fit, rows, key.child("plain"))
+    return Gauge(
+        records=float(power.sum()),
+        of=int(start.present.sum()),
+        coefficients=len(design.columns),
+        data_share=None if prior is None else data_share(design, power, prior),
+        ecdf=_gap(truth, copies),
+        plain_ecdf=_gap(truth, plain),
+        beyond=_is_beyond(truth, copies) and not _is_beyond(truth, plain),
+        may_stop=settings.target is not None and not isinstance(settings.standard, Bounded),
+    )
+
+
+def data_share(design: Design, power: PerRecord, prior: Prior) -> float:
+    """tr Λ⁻¹Z'AZ/p: 0 where the prior decides every coefficient, 1 where the data do.
+
+    Exact for normal errors; for other families as if each record told as much as one of unit variance.
+    """
+    _, deviation = prior.moments(design)
+    factor = weighted_factor(design.matrix, np.zeros(design.records), power)[:-1, :-1]
+    told = np.linalg.svd(factor @ np.linalg.inv(prior.contrasts(design)) * deviation, compute_uv=False) ** 2
+    return float(np.mean(told / (1 + told)))
+
+
+def price_of_enough(
+    settings: Settings, start: Start, outcome: Outcome, gauge: Gauge, *, key: Key
+) -> float | None:
+    """About which ε would leave enough of the records, rounded up to two digits; None: not known.
+
+    One more fit is priced, at weights that are larger by a common factor.
+    """
+    weighted, target = outcome.weighted, settings.target
+    if target is None or settings.epsilon is None or not 0 < gauge.records < gauge.needed:
+        return None
+    factor = gauge.needed / gauge.records
+    alpha = np.minimum(1.0, factor * weighted.alpha)
+    try:
+        price = run(settings, start, replace(weighted, alpha=alpha), key=key.child("enough")).certified
+    except HedgerowError:
+        return None
+    total = price * settings.epsilon / target
+    if not np.isfinite(total) or total <= settings.epsilon:
+        return None
+    step = 10.0 ** (np.floor(np.log10(total)) - 1)
+    return float(np.ceil(total / step) * step)
+
+
+def remedies(settings: Settings, gauge: Gauge, epsilon: float | None = None) -> str:
+    """What would help, in one sentence."""
+    several, many = settings.copies > 1, gauge.coefficients > 2
+    parts = [
+        "a larger ε" + ("" if epsilon is None else f", about {epsilon:g}"),
+        *(["fewer copies"] if several else []),
+        *(["fewer predictors, or rare categories merged"] if many else []),
+        "a prior that says what is known",
+        *([] if settings.bound == RENYI else ["another bound (preset 'recommended')"]),
+        "Strict(limits=…), under which copies cost nothing more",
+    ]
+    return f"What would help: {'; '.join(parts)}."
+
+
+def describe_stop(settings: Settings, gauge: Gauge, epsilon: float | None) -> str:
+    """Why nothing is released, with figures: confidential."""
+    return (
+        f"The target ε = {settings.epsilon:g} is met only by discarding the data: {gauge.records:.2g} of "
+        f"{gauge.of} records' worth of information is left, and copies are further from the original (ECDF "
+        f"maximum {gauge.ecdf:.2g}) than the model without weights ({gauge.plain_ecdf:.2g}); computed from "
+        f"the data: confidential. {remedies(settings, gauge, epsilon)} --anyway (anyway=True) releases it."
+    )
+
+
+def _prior(settings: Settings) -> Prior | None:
+    """The prior of the model in units of its residual, where there is one."""
+    model = settings.model
+    if isinstance(model, Family):
+        return replace(model.full_prior, residual=1.0)
+    return model.prior if isinstance(model, Regression) else None
+
+
+def _predict(fit: Fit, rows: Array, key: Key) -> list[PerRecord]:
+    if isinstance(fit.model, Regression):  # others would be compiled anew for fewer records
+        part = replace(fit.design, values=fit.design.values[rows], matrix=fit.design.matrix[rows])
+        fit, rows = replace(fit, design=part), np.arange(len(rows))
+    number = min(fit.draws, int(np.clip(_CELLS // fit.design.records, _FEWEST, _MOST)))
+    stream, copies = key.stream(), []
+    for draw in np.linspace(0, fit.draws - 1, number).astype(int):
+        with np.errstate(all="ignore"):
+            values = fit.predict(int(draw), stream.uniform(fit.design.records))[rows]
+        copies.append(np.clip(np.nan_to_num(values, nan=_HUGE), -_HUGE, _HUGE))
+    return copies
+
+
+def _gap(truth: PerRecord, copies: list[PerRecord]) -> float:
+    return float(np.mean([ecdf_distance(truth, copy).maximum for copy in copies]))
+
+
+def _is_beyond(truth: PerRecord, copies: list[PerRecord]) -> bool:
+    """Whether outer quantiles of some copies are ten times as far from zero as the original's."""
+    own = np.abs(np.quantile(truth, _OUTER))
+    limit = _BEYOND * np.maximum(own, np.subtract(*np.quantile(truth, (0.75, 0.25))))
+    beyond = [(np.abs(np.quantile(copy, _OUTER)) > limit)[limit > 0].any() for copy in copies]
+    return float(np.mean(beyond)) > _RARE

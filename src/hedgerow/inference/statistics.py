@@ -1,0 +1,114 @@
+"""What a receiver may conclude from `statistics.json`: the noisy statistics that copies follow from.
+
+    import pandas as pd
+    from hedgerow.inference.statistics import conclude
+
+    conclude("public/statistics.json", pd.read_csv("public/synthetic-copy-1.csv"))  # and its ends
+
+The file holds what was released of the outcome (sums with noise, by round), the scales of the noise, and the
+public rule by which predictors became loadings; the predictors are those of any copy. What is computed from
+them is post-processing and costs nothing.
+
+- `limits`, `rounds`, `counts` are on the response's scale (log x for the lognormal); Q = X · `basis` has
+  Q'Q/n = I, and v_i = min(1, `cap`/‖q_i‖), in the norm 1, or 2 for Gaussian noise;
+- a round: T₁ = Σ v_i q_i r_i and T₂ = Σ r_i² of residuals r_i about `line`, clipped to ±`window`, with
+  `blank` for a record without a value; `score_scale`, `square_scale`: Laplace's b, or standard deviations;
+- `counts`: values in the bins between `edges`; `spike`: Σ v_i q_i over values at the spike.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.mechanism.noisy.posterior import draw_posterior
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Counts, Recipe, Released, Round, Spike
+from hedgerow.mechanism.noisy.spike import expect_presence
+from hedgerow.models.base import Parameters
+from hedgerow.numerics.sums.loadings import cap_loadings
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
+
+VERSION = 1
+
+
+def write_statistics(formula: str, family: str, statistics: Mapping[str, Any]) -> str:
+    """The document of released statistics: public."""
+    document = {"statistics": VERSION, "formula": formula, "family": family, **statistics}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def conclude(
+    statistics: str | os.PathLike[str] | Mapping[str, Any],
+    copy: Any,
+    *,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Estimates with intervals that know the noise, as columns: one row per parameter.
+
+    Quantiles of the posterior given the statistics, as `Synthesizer.intervals` has them, up to the draws.
+    """
+    document = statistics if isinstance(statistics, Mapping) else json.loads(Path(statistics).read_bytes())
+    if document.get("statistics") != VERSION:
+        raise ReleaseError(f"These statistics have another version than {VERSION}. Update hedgerow.")
+    released, columns = read_statistics(document, copy)
+    drawn = draw_posterior(released, draws=draws, key=Key.from_seed(seed))
+    return summarize(drawn.parameters, columns, level)
+
+
+def summarize(parameters: Parameters, columns: list[str], level: float) -> dict[str, Any]:
+    """Medians and quantiles by parameter; `columns` are those of X."""
+    if not is_real(level) or not 0 < level < 1:
+        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+    spike = [parameters["spike_beta"]] if "spike_beta" in parameters else []
+    draws = np.column_stack([parameters["beta"], parameters["sigma"], *spike])
+    ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
+    at_spike = [f"spike {name}" for name in columns if spike]
+    return {
+        "parameter": [*columns, "sigma", *at_spike],
+        **dict(zip(("estimate", "lower", "upper"), ends, strict=True)),
+    }
+
+
+def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, list[str]]:
+    """The released statistics with the public predictors, which any copy has; and the columns of X."""
+    design = designs.build(document["formula"], Table.of(copy))
+    matrix, columns = design.matrix, list(design.columns)
+    if columns != document["columns"] or len(matrix) != document["records"]:
+        raise ReleaseError(
+            f"The statistics are of {document['records']} records and the columns "
+            f"{', '.join(document['columns'])}, the table has {len(matrix)} and {', '.join(columns)}. Pass a "
+            "copy of the same release."
+        )
+    basis, noise = np.array(document["basis"]), document["noise"]
+    (low, high), spike = document["limits"], document.get("spike")
+    recipe = Recipe(
+        matrix=matrix,
+        basis=basis,
+        loadings=cap_loadings(matrix, basis, document["cap"], order=NORMS[noise], unit=LOADING_UNIT),
+        low=low,
+        high=high,
+        noise=noise,
+        first_share=0.0,  # the budget is spent
+        margin_share=0.0,
+        spiked=spike is not None,
+        **{name: document[name] for name in ("relation", "width", "epsilon", "delta", "rows_per_unit")},
+    )
+    if spike is not None:
+        spike = Spike(**_arrays(spike))
+        recipe = replace(recipe, presence=expect_presence(recipe, spike))
+    rounds = tuple(Round(**_arrays(each)) for each in document["rounds"])
+    counts = document["counts"]
+    return Released(recipe, rounds, None if counts is None else Counts(**_arrays(counts)), spike), columns
+
+
+def _arrays(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: np.array(v, dtype=np.float64) if isinstance(v, list) else v for k, v in part.items()}
