@@ -67,7 +67,7 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=standard.neighbour,
+            neighbour=TOGETHER if settings.several else standard.neighbour,
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),

@@ -94,7 +94,7 @@ def settle_predictors(
 
 
 def hint_at_logs(formula: str, table: Table, protected: Collection[str] = ()) -> list[str]:
-    """Which positive public predictors span decades and enter the formula as they are, for a log-scale family."""
+    """Which positive public predictors span decades and enter a log-scale family as they are."""
     parsed, hints = parse(formula, table), []
     for name in parsed.predictors:
         if name in protected or parsed.uses[name] != {BARE} or not table.is_numeric(name):
