@@ -74,6 +74,11 @@ class DarkPictures(SphinxPostTransform):
                 image.parent.insert(image.parent.index(image) + 1, other)
 
 
+def join_errors(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A figure and its error stay on one line, however narrow the column."""
+    source[0] = source[0].replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+
+
 def list_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """The contents are what the front page lists, by heading; families and rivals have pages below them."""
     below = {"docs/families": r"families/", "docs/rivals": r"\.\./bench/"}
@@ -103,6 +108,7 @@ def skip(app: Sphinx, what: str, name: str, thing: object, skipped: bool, option
 
 
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", join_errors)
     app.connect("source-read", list_contents)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", restructure)

@@ -190,6 +190,7 @@ def test_ways_of_sampling(sampling):
     assert len(copy) == 400
 
 
+@pytest.mark.slow
 def test_draws_go_to_arviz_and_outcomes_do_not():
     synth = fit()
     posterior = synth.to_arviz().posterior

@@ -98,7 +98,7 @@ def test_a_strict_release_does_not_stop_and_expects_from_public_things(tmp_path,
         formula="x ~ z", data="table.csv", standard=standard, epsilon=0.05, draws=200, ledger="l.sqlite"
     )
     made = hr.make_release(plan, "release")
-    title, facts = made.expectation
+    title, facts = made.expectation()
     assert "public things" in title
     assert "without noise" in dict(facts)["ECDF maximum of stand-ins"]
     noised = hr.Synthesizer("x ~ z", standard=standard, epsilon=1.0, draws=200).fit(data)

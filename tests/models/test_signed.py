@@ -151,6 +151,21 @@ def test_noisy_statistics_of_signed_amounts():
         hr.Synthesizer("x ~ z", ASINH, standard=strict, epsilon=3.0, prior=hr.Prior(residual=2.0))
 
 
+@pytest.mark.slow
+def test_weights_by_oscillation_keep_the_share_of_zeros():
+    """Where the default weights, which shrink with |f|, have half as many again: families.md says so."""
+    data = profits(600, spike=0.25)
+    settings = {"family": hr.Family("zero_asinh", scale=2000), "epsilon": 3.0, "seed": 1}
+    even = {"weights": hr.CapWeights(1, risk="oscillation"), "bound": "oscillation"}
+    shares = [
+        (hr.Synthesizer("x ~ z", **settings, **chosen).fit(data).copied_outcomes()[0] == 0).mean()
+        for chosen in (even, {})
+    ]
+    zeros = (data["x"] == 0).mean()
+    assert abs(shares[0] - zeros) < 0.08  # four standard errors of a draw and a copy of 600 records
+    assert shares[1] > 1.3 * zeros
+
+
 def test_a_plan_holds_the_scale():
     for model in (ASINH, hr.Family("zero_student", scale=1000.0, df=4)):
         plan = hr.Plan(formula="x ~ z", epsilon=2.0, family=model)

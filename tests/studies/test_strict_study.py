@@ -16,13 +16,14 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
         "200",
         "--columns",
         "2",
+        "--epsilons",
+        "2",
         "--jobs",
         "1",
         "--out",
         str(out),
     ]
     monkeypatch.setattr(sys, "argv", command)
-    monkeypatch.setattr(strict, "EPSILONS", (2.0,))
     strict.main()
     told, lines = capsys.readouterr().out, out.read_text().splitlines(keepends=True)
     assert "200, 2 (2 samples)" in told

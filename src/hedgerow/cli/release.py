@@ -46,9 +46,10 @@ def synthesize(
         screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
-    title, facts = made.expectation
-    screen.say(f"{title}:")
-    screen.facts(facts)
+    if not (screen.quiet or screen.as_json):
+        title, facts = made.expectation()
+        screen.say(f"{title}:")
+        screen.facts(facts)
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")

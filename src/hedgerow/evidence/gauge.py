@@ -18,8 +18,9 @@ quantile beyond ten times the original's unless the gauge had said so.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Confidential, PerRecord
+from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.errors import HedgerowError
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.mechanism.fit import Fit
@@ -164,10 +165,10 @@ def _prior(settings: Settings) -> Prior | None:
     return model.prior if isinstance(model, Regression) else None
 
 
-def _predict(fit: Fit, rows: Array, key: Key) -> list[PerRecord]:
+def _predict(fit: Fit, rows: NDArray[np.intp], key: Key) -> list[PerRecord]:
     if isinstance(fit.model, Regression):  # others would be compiled anew for fewer records
         part = replace(fit.design, values=fit.design.values[rows], matrix=fit.design.matrix[rows])
-        fit, rows = replace(fit, design=part), np.arange(len(rows))
+        fit, rows = replace(fit, design=part), np.arange(len(rows), dtype=np.intp)
     number = min(fit.draws, int(np.clip(_CELLS // fit.design.records, _FEWEST, _MOST)))
     stream, copies = key.stream(), []
     for draw in np.linspace(0, fit.draws - 1, number).astype(int):

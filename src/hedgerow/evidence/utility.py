@@ -48,6 +48,12 @@ def ecdf_distance(original: PerRecord, copy: PerRecord) -> EcdfDistance:
     )
 
 
+def _last_places(ordered: PerRecord) -> PerRecord:
+    """For each of the values, in order, how many are at most as large."""
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
+
+
 def statistics(values: PerRecord, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Mean, median and quantiles (type 7, as in R and NumPy)."""
     values = _column(values)
@@ -148,12 +154,6 @@ def _find_edges(groups: Mapping[str, PerRecord]) -> PerRecord:
         step = np.ceil((high - low + 1) / _BINS)
         return np.arange(low, high + step + 1, step)
     return np.linspace(low, high, _BINS + 1)
-
-
-def _last_places(ordered: PerRecord) -> PerRecord:
-    """For each of the values, in order, how many are at most as large."""
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    return np.repeat(ends + 1, np.diff(ends, prepend=-1))
 
 
 def _column(values: PerRecord) -> PerRecord:

@@ -19,11 +19,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hedgerow.advice.elicit import expected_errors
 from hedgerow.errors import CalibrationError, HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.evidence.gauge import Gauge
 from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
@@ -32,6 +36,7 @@ from hedgerow.models.prior import Prior
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.progress import job
@@ -59,6 +64,7 @@ from hedgerow.tables.files import Format
 from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
+Expectation = tuple[str, list[tuple[str, str]]]
 
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
 _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
@@ -77,7 +83,8 @@ class Made:
     relation: str
     charged: float | None  # for all rows of one person or firm, where the plan says how many; None: unbounded
     ledger: Path
-    expectation: tuple[str, list[tuple[str, str]]] = field(default=("", []), repr=False)  # for the owner
+    # For the owner alone: what the copies are worth, a title and facts. Simulated when asked for, if strict.
+    expectation: Callable[[], Expectation] = field(repr=False, compare=False)
 
 
 def make_release(
@@ -157,16 +164,17 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    place, expectation = ledger_path(plan.ledger), _expect(prepared, synth)
+    gauge = None if asked.noisy is not None else synth.gauge_
+    public = prepared.table.drop_columns([prepared.outcome])
+    place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
     return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
 
 
-def _expect(prepared: Prepared, synth: Synthesizer) -> tuple[str, list[tuple[str, str]]]:
-    """What the copies are worth: a title and facts. With noisy statistics from public things alone."""
-    asked = prepared.plan.settings
-    if asked.noisy is None:
-        return "Confidential: what the copies carry of the data", synth.gauge_.facts()
-    errors = expected_errors(asked, prepared.table, factors=(1.0,))
+def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectation:
+    """What the copies are worth: the gauge, or with noisy statistics what public things foretell."""
+    if gauge is not None:
+        return "Confidential: what the copies carry of the data", gauge.facts()
+    errors = expected_errors(asked, public, factors=(1.0,))
     ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]
     words = f"{ecdf:.2g}, without noise {plain:.2g}"
     return "To expect of copies, from public things alone", [("ECDF maximum of stand-ins", words)]

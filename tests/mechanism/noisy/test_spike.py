@@ -253,6 +253,7 @@ def test_losses_at_hand_reach_epsilon_and_never_exceed_it(relation):
     assert by_record[np.isnan(y)].max() > 1.5
 
 
+@pytest.mark.slow
 def test_the_best_test_knows_of_zeros():
     """With a zero in the table or without it: log ratios stay within ε, and see something."""
     X, y, *_ = simulated(60, 14)

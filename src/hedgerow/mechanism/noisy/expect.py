@@ -12,7 +12,7 @@ Where noise is nearly all of the error this says up to a tenth too much: round t
     expected.line / expected.plain_line  # how much more error the line has than without privacy
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -21,19 +21,16 @@ from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import estimate, start
 from hedgerow.mechanism.noisy.margin import fit_tilt
-from hedgerow.mechanism.noisy.prices import concentrated, convert
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Recipe, Spike
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.spike import draw_chances
-from hedgerow.numerics.sums.loadings import cap_loadings
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 from hedgerow.threads import share_out
 
+_ROWS = 40_000  # that stand for all of a table which has more than twice as many
 _MOST, _FEWEST = 30, 2  # stand-ins
 _ENTRIES = 10_000_000  # of X that are read in all
-_ROWS = 40_000  # that stand for all of a table which has more than twice as many
-_LIKE = 0.25  # how far squares of the chosen rows may be from those of all, in any direction
 _ZEROS = 0.3  # share of stand-ins at a spike, where there is one
 
 
@@ -53,7 +50,6 @@ class Expected:
     plain_ecdf: float
     sigma: float  # of the stand-ins
     simulations: int
-    rows: int  # of the stand-ins; fewer than the table's where some stand for all, and errors were scaled
     zeros: float = np.nan  # of the chances of the spike, if there is one
     plain_zeros: float = np.nan
 
@@ -68,7 +64,7 @@ def expected_errors(
     """
     sigma = recipe.half_width / 4 if sigma is None else float(sigma)
     root = Key.from_seed(0) if key is None else key
-    records, recipe = recipe.records, choose_some(recipe)
+    records, recipe = recipe.records, recipe.choose_some(_ROWS)
     simulations = int(np.clip(_ENTRIES // recipe.matrix.size, _FEWEST, _MOST))
     keys = [root.child(each) for each in range(simulations)]
     errors = np.array(
@@ -79,36 +75,7 @@ def expected_errors(
     ecdf, plain_ecdf = errors[:, 4:6].mean(axis=0).tolist()
     zeros = np.sqrt((errors[:, 6:] ** 2).mean(axis=0)).tolist()  # none without a spike
     six = line, plain_line, log_sigma, plain_log_sigma, ecdf, plain_ecdf
-    return Expected(*six, sigma, simulations, recipe.records, *zeros)
-
-
-def choose_some(recipe: Recipe, rows: int = _ROWS) -> Recipe:
-    """A recipe for some rows of a long table in which noise is as large beside the sampling error.
-
-    The recipe itself where the table is short, or rows as rare as some are would be missed.
-    """
-    if recipe.records <= 2 * rows:
-        return recipe
-    # Spread over the table by the golden ratio: every k-th would follow a table's own period.
-    places = np.arange(rows) * ((5**0.5 - 1) / 2) % 1
-    matrix = recipe.matrix[np.unique((places * recipe.records).astype(np.intp))]
-    Q = matrix @ recipe.basis
-    values, vectors = np.linalg.eigh(Q.T @ Q / len(Q))
-    used = np.count_nonzero(np.any(recipe.basis != 0, axis=0))
-    if (np.abs(np.sort(values)[len(values) - used :] - 1) > _LIKE).any():
-        return recipe
-    basis = recipe.basis @ (vectors / np.sqrt(np.maximum(values, 1 - _LIKE))) @ vectors.T
-    laplace, times = recipe.noise == "laplace", np.sqrt(recipe.records / len(matrix))
-    cap = LOADING_UNIT * (recipe.bound if laplace else np.sqrt(recipe.bound))
-    counts = float(times * recipe.margin_share * recipe.epsilon)
-    rounds = float(times * recipe.epsilon) - counts
-    if not laplace:  # noise falls with the root of ρ
-        rho = concentrated((1 - recipe.margin_share) * recipe.epsilon, recipe.delta)
-        rounds = convert(float(rho) * times**2, recipe.delta)
-    return replace(
-        recipe, matrix=matrix, basis=basis, epsilon=counts + rounds, margin_share=counts / (counts + rounds),
-        loadings=cap_loadings(matrix, basis, cap, order=NORMS[recipe.noise], unit=LOADING_UNIT),
-    )  # fmt: skip
+    return Expected(*six, sigma, simulations, *zeros)
 
 
 def _simulate(recipe: Recipe, sigma: float, sampling: Sampling, key: Key) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Matrix
 from hedgerow.errors import SettingError, is_count, is_finite
-from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated
+from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated, convert
 from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.numerics.sums.loadings import cap_loadings, spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
@@ -34,6 +34,7 @@ NORMS: dict[Noise, int] = {"laplace": 1, "gaussian": 2}  # of loadings, by the n
 WINDOWS = (1.8, *np.arange(2.0, 3.51, 0.25).tolist())  # k: standard deviations
 _SMALL_NOISE = 0.25  # of the sampling variance: k is the widest window at which noise adds less
 _ROWS_TO_CHOOSE_BY = 5_000  # rows of X by which rotation and cap are chosen
+_LIKE = 0.25  # how far squares of some rows may be from those of all, in any direction, to stand for them
 _FARTHEST = 1e70  # limits: fourth powers of what lies between them must be numbers
 
 
@@ -111,6 +112,41 @@ class Recipe:
         for first in range(0, self.records, ROWS):
             total += (self.matrix[first : first + ROWS] @ self.basis).sum(axis=0)
         return total / self.records
+
+    def choose_some(self, rows: int) -> "Recipe":
+        """A recipe for some rows of a long table in which noise is as large beside the sampling error.
+
+        The recipe itself where the table has at most twice as many, or rows as rare as some are would be
+        missed.
+        """
+        if self.records <= 2 * rows:
+            return self
+        # Spread over the table by the golden ratio: every k-th would follow a table's own period.
+        places = np.arange(rows) * ((5**0.5 - 1) / 2) % 1
+        matrix = self.matrix[np.unique((places * self.records).astype(np.intp))]
+        Q = matrix @ self.basis
+        values, vectors = np.linalg.eigh(Q.T @ Q / len(Q))
+        used = np.count_nonzero(np.any(self.basis != 0, axis=0))
+        if (np.abs(values[len(values) - used :] - 1) > _LIKE).any():
+            return self
+        basis = self.basis @ (vectors / np.sqrt(np.maximum(values, 1 - _LIKE))) @ vectors.T
+        times, order = np.sqrt(self.records / len(matrix)), NORMS[self.noise]
+        counts = float(times * self.margin_share * self.epsilon)
+        rounds = float(times * self.epsilon) - counts
+        if self.noise == "gaussian":  # noise falls with the root of ρ
+            rho = concentrated((1 - self.margin_share) * self.epsilon, self.delta)
+            rounds = convert(float(rho) * times**2, self.delta)
+        cap = LOADING_UNIT * self.bound ** (1 / order)
+        loadings = cap_loadings(matrix, basis, cap, order=order, unit=LOADING_UNIT)
+        epsilon = counts + rounds
+        return replace(
+            self,
+            matrix=matrix,
+            basis=basis,
+            loadings=loadings,
+            epsilon=epsilon,
+            margin_share=counts / epsilon,
+        )
 
     def budget(self) -> tuple[Fraction, Fraction, Fraction]:
         """What round one, round two and the counts may cost: ε, or ρ of the rounds for Gaussian noise.

@@ -34,7 +34,9 @@ def model_named(family: str | Model, prior: Prior | None) -> Model:
         family = Family(family)  # says what has to be declared
     if isinstance(family, Family) and (family.prior is None or prior is None):
         family = replace(family, prior=prior) if family.prior is None else family
-        return family.closed_form or family
+        closed = family.exact_model
+        spiked = closed is not None and closed.name != family.name
+        return family if closed is None or spiked or family.sampler != "independent" else closed
     if isinstance(family, Model):
         if prior is not None:
             raise SettingError("prior goes with a family name; a model object brings its own prior.")

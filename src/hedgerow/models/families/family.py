@@ -115,19 +115,13 @@ class Family(Sampled):
         return self._domain
 
     @property
-    def closed_form(self) -> Regression | None:
-        """The exact model that it amounts to, unless a spike, a setting or a sampler asks for more."""
-        return self.amounts if self.name == self._definition.name else None
-
-    @property
-    def amounts(self) -> Regression | None:
-        """The exact model of its values apart from a spike, under the same conditions."""
-        exact, options = self._definition.exact, self._definition.exact_options
-        given = {name: value for name, value in self.settings().items() if name != "spike"}
-        if exact is None or not set(given) <= set(options) or self.sampler != "independent":
+    def exact_model(self) -> Regression | None:
+        """The closed form of its values apart from a spike; None where these settings have none."""
+        family, given = self._definition, self.settings()
+        if family.exact is None or set(given) - {"spike", *family.exact_options}:
             return None
-        numbers = {name: float(value) for name, value in given.items()}
-        return exact(prior=self.prior or Prior(), **numbers)
+        numbers = {name: float(given[name]) for name in family.exact_options}
+        return family.exact(prior=self.prior or Prior(), **numbers)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""

@@ -88,9 +88,9 @@ class Strict(Bounded):
     any value, where ε is the target per copy, up to the floating-point arithmetic of the sampler.
     Predictors, membership and the number of records are public. Neither whether there is a copy nor its type
     depends on the outcome: a missing one counts as withheld, one that the model does not describe (zero for
-    the lognormal) is moved to a limit or, with a box, counts as withheld, and copies hold doubles unless
-    something else is declared (`Declared`). It rests on limits or box having been chosen without the outcome,
-    which only the owner can vouch for.
+    the lognormal, but not for its `zero_` form) is moved to a limit or, with a box, counts as withheld, and
+    copies hold doubles unless something else is declared (`Declared`). It rests on limits or box having been
+    chosen without the outcome, which only the owner can vouch for.
     """
 
     box: Mapping[str, tuple[float, float]] | None = None

@@ -84,7 +84,7 @@ def check_policy(known: Range) -> None:
 def amounts_of(model: Model) -> Regression | None:
     """The regression of the outcome, or with a spike of what does not lie there; None: no sums would do."""
     if isinstance(model, Family):
-        return None if model.spike_at is None else model.amounts
+        return None if model.spike_at is None else model.exact_model
     return model if isinstance(model, Regression) else None
 
 
