@@ -34,6 +34,12 @@ class Comparison:
 
     synthesizers: Mapping[str, Synthesizer]
 
+    def __post_init__(self) -> None:
+        if any(each.settings.several for each in self.synthesizers.values()):
+            raise SettingError(
+                "Comparisons and pictures are of one protected column. utility() compares each of several."
+            )
+
     @property
     def table(self) -> Any:
         """One row per standard: price under every bound, the withheld price beside it, weights, scale."""

@@ -268,8 +268,11 @@ class Synthesizer(Results):
         facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
         parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
         if "release" in vars(self._fitted):
-            rows = tabulate({self.copies_label: self.utility_columns()})
-            parts = [cards.table("What copies keep", rows), cards.shapes(self.shape_columns())]
+            parts = [
+                cards.table(f"What copies keep of {name}", tabulate({self.copies_label: columns}))
+                for name, columns in self.utility_by_column().items()
+            ]
+            parts += [] if asked.several else [cards.shapes(self.shape_columns())]
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
