@@ -26,9 +26,13 @@ from typing import Any
 
 RECORDS = 5000
 TARGET = ("--epsilon", "2", "--bound", "oscillation", "--weights", "{kind: cap, cap: 1, risk: oscillation}")
-SETTINGS = {"ordinal": "{kind: ordinal, levels: [1, 2, 3, 4]}"} | {  # classes and scales must be declared
-    name: f"{{kind: {name}, scale: 1}}" for name in ("student", "zero_student", "zero_asinh")
-}
+SETTINGS = (
+    {"ordinal": "{kind: ordinal, levels: [1, 2, 3, 4]}"}
+    | {"categorical": "{kind: categorical, levels: [1, 2, 3]}"}
+    | {  # classes and scales must be declared
+        name: f"{{kind: {name}, scale: 1}}" for name in ("student", "zero_student", "zero_asinh")
+    }
+)
 
 
 def names() -> tuple[str, ...]:

@@ -21,9 +21,10 @@ from hedgerow.tables.table import Table
 
 DRAWS = 1000
 NAMES = tuple(name for name in FAMILIES if name not in ("normal", "lognormal", "asinh"))
-SETTINGS: dict[str, dict[str, Any]] = {"ordinal": {"lower": 1, "upper": 4}} | {
-    name: {"scale": 1.0} for name in ("student", "zero_student", "zero_asinh")
-}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ordinal": {"lower": 1, "upper": 4},
+    "categorical": {"lower": 1, "upper": 3},
+} | {name: {"scale": 1.0} for name in ("student", "zero_student", "zero_asinh")}
 
 
 def prepare_fit(name: str, sampler: str, records: int) -> Callable[[], object]:

@@ -34,6 +34,12 @@ class Comparison:
 
     synthesizers: Mapping[str, Synthesizer]
 
+    def __post_init__(self) -> None:
+        if any(each.settings.several for each in self.synthesizers.values()):
+            raise SettingError(
+                "Comparisons and pictures are of one protected column. utility() compares each of several."
+            )
+
     @property
     def table(self) -> Any:
         """One row per standard: price under every bound, the withheld price beside it, weights, scale."""
@@ -115,7 +121,7 @@ class Comparison:
         prices = [{"": name} | {row["standard"]: row[name] for row in rows} for name in shown]
         kept = [cards.table("What copies keep", self.shown_utility), cards.shapes(self.shape_columns)]
         first = next(iter(self.synthesizers.values())).settings
-        facts = {"formula": first.formula, "family": first.model.name}
+        facts = {"formula": first.described, "family": first.model.name}
         parts = [cards.table("ε of one copy", prices), *kept]
         return cards.card("hedgerow comparison", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 

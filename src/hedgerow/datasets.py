@@ -55,7 +55,8 @@ def fatigue(paper: bool = False) -> pd.DataFrame:
 def family(name: str, n: int = 1000, seed: int = 1) -> pd.DataFrame:
     """Simulated data of a family's own kind: x, and z ~ Normal(2, 1) that it depends on.
 
-    A `zero_` family has a spike at zero of about a quarter of the records. Classes of "ordinal" are 1 to 4.
+    A `zero_` family has a spike at zero of about a quarter of the records. Classes of "ordinal" are 1 to 4,
+    those of "categorical" 1 to 3.
     """
     definition = find_definition(name)
     random = _generator(n, seed)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Confidential, Mask, PerRecord, RecordMask
+from hedgerow.arrays import Confidential, Mask, PerLink, PerRecord, RecordMask, columns_of, join_columns
 from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
@@ -122,8 +122,8 @@ class Finished(Confidential):
         return None
 
     @abstractmethod
-    def predict(self) -> list[PerRecord]:
-        """The synthetic outcomes, copy by copy, before they take the type of the confidential column."""
+    def predict(self) -> list[PerLink]:
+        """The synthetic columns, copy by copy, before they take the type of the confidential ones."""
 
     @abstractmethod
     def doubts(self) -> list[str]:
@@ -132,22 +132,30 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        design, table = self.design, self.table
-        name, domain = design.outcome, self.settings.domain
-        written_as = self.settings.written_as
+        design, table, links = self.design, self.table, self.design.links
+        parts = list(zip(links, self.settings.domains, self.settings.written_as, strict=True))
 
-        def make_copy(values: PerRecord) -> Any:
-            typed = table.with_column(name, values, design.levels, domain.support, written_as)
+        def make_copy(copy: PerLink) -> Any:
+            typed: Any = None
+            for (link, domain, written), values in zip(parts, columns_of(copy), strict=True):
+                made = table if typed is None else Table.of(typed)
+                typed = made.with_column(link.outcome, values, link.levels, domain.support, written)
             return table.drop(self.left_out, typed)
 
         tables = share_out(make_copy, self.predict(), worth=table.rows > WORTH_SHARING)
+        outcomes = [link.outcome for link in links]
+        declared = [
+            words
+            for link, domain, column in zip(links, self.settings.domains, self.settings.columns, strict=True)
+            for words in (domain.describe(link), str(column.declared or ""))
+        ]
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=name,
-            passed_through=[other for other in table.columns if other not in (name, *self.left_out)],
-            declared="; ".join(filter(None, [domain.describe(design), str(self.settings.declared or "")])),
-            atoms=domain.atoms,
+            protected=design.outcome,
+            passed_through=[other for other in table.columns if other not in (*outcomes, *self.left_out)],
+            declared="; ".join(filter(None, declared)),
+            atoms=any(domain.atoms for domain in self.settings.domains),
             seeded=self.seeded,
             uncertified=_OVERRODE.format(self.failed) if self.failed else "",
             kept=self.keep,
@@ -156,10 +164,11 @@ class Finished(Confidential):
         return Release(tables, guarantee)
 
     @cached_property
-    def copied_outcomes(self) -> list[PerRecord]:
-        """The protected column of every copy as it is released, in numbers or the places of its labels."""
-        design = self.design
-        return [Table.of(copy).outcome(design.outcome, design.levels) for copy in self.release.tables]
+    def copied_outcomes(self) -> list[PerLink]:
+        """What is protected of every copy as it is released, in numbers or the places of its labels."""
+        copies = [Table.of(copy) for copy in self.release.tables]
+        links = self.design.links
+        return [join_columns([copy.outcome(link.outcome, link.levels) for link in links]) for copy in copies]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -243,7 +252,7 @@ class Fitted(Finished):
             other.__dict__["released"] = self.released
         return other
 
-    def predict(self) -> list[PerRecord]:
+    def predict(self) -> list[PerLink]:
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
 
     @property
@@ -403,7 +412,7 @@ class Noised(Finished):
         """Those of the response."""
         return self.released.recipe.low, self.released.recipe.high
 
-    def predict(self) -> list[PerRecord]:
+    def predict(self) -> list[PerLink]:
         model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
         copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
         classes, blank = classes_within(self.settings, self.table), self.design.blank()

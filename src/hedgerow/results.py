@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import PerLink, PerRecord, columns_of
 from hedgerow.errors import NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
@@ -78,7 +78,32 @@ class Results:
 
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
-        return compare_copies(self.original, self.copied_outcomes())
+        by_column = self.utility_by_column()
+        if not self.settings.several:
+            return by_column[self.outcome_name]
+        found: dict[str, list[object]] = {}
+        for name, part in by_column.items():
+            named = {"column": [name] * len(part["copy"]), **part}
+            found = {key: [*found.get(key, []), *rows] for key, rows in named.items()}
+        return found
+
+    def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
+        """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
+        done, columns = self._done(), zip(*map(columns_of, self.copied_outcomes()), strict=True)
+        found = {}
+        for link, copies in zip(done.design.links, columns, strict=True):
+            present = done.present if link.present is None else done.present & link.present
+            values = link.values[present] if present.any() else link.values
+            found[link.outcome] = compare_copies(values, list(copies))
+        return found
+
+    def _require_one(self, what: str) -> None:
+        """Refuse what is not there for several protected columns."""
+        if self.settings.several:
+            raise SettingError(
+                f"{what} is for one protected column, and {len(self.settings.columns)} are protected. "
+                "utility() compares each of them with its copies."
+            )
 
     def shape_columns(self) -> dict[str, Any]:
         """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
@@ -87,6 +112,7 @@ class Results:
     @property
     def original(self) -> PerRecord:
         """The confidential outcome where it was used; all of it if nowhere."""
+        self._require_one("A picture of the outcome")
         values, present = self._done().design.values, self._done().present
         return values[present] if present.any() else values
 
@@ -108,6 +134,7 @@ class Results:
         of them stand for. For others an estimate by importance weights, which cannot certify; weights are
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
+        self._require_one("audit()")
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -122,6 +149,7 @@ class Results:
         procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
+        self._require_one("attack()")
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
@@ -262,6 +290,7 @@ class Results:
     @property
     def gauge_(self) -> Gauge:
         """How many records' worth of information the copies carry, and how far they are from the data."""
+        self._require_one("gauge_")
         return self._need().gauge
 
     def describe_stop(self) -> str:
@@ -288,12 +317,12 @@ class Results:
         """The protected column."""
         return self._done().design.outcome
 
-    def copied_outcomes(self) -> list[PerRecord]:
-        """The copies of the protected column as numbers, or the places of its labels."""
+    def copied_outcomes(self) -> list[PerLink]:
+        """What is protected of every copy, as numbers or the places of labels."""
         return self._done().copied_outcomes
 
     @property
-    def outcome_(self) -> PerRecord:
+    def outcome_(self) -> PerLink:
         """The confidential outcome itself."""
         return self._done().design.values
 

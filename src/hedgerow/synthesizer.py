@@ -9,8 +9,9 @@ Release(1 copy, ADP, ε = 8)
 
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -28,12 +29,15 @@ from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.families import on_log_scale
 from hedgerow.models.prior import Prior
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
+from hedgerow.tables.chain import ChainDesign, check_links
+from hedgerow.tables.formula import parse
 from hedgerow.tables.predictors import hint_at_logs
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
@@ -47,7 +51,8 @@ class Synthesizer(Results):
     Parameters
     ----------
     formula
-        "outcome ~ terms" in the language of R, with a fixed list of transforms.
+        "outcome ~ terms" in the language of R, with a fixed list of transforms. Several protected columns: a
+        mapping from their names to `Column(formula, family=…)`, in the order in which they are synthesized.
     family
         A name, for instance "lognormal", "gamma" or "poisson" (docs/families.md), or a model object.
     standard
@@ -98,8 +103,8 @@ class Synthesizer(Results):
 
     def __init__(
         self,
-        formula: str,
-        family: str | Model = "lognormal",
+        formula: str | Mapping[str, Column],
+        family: str | Model | None = None,  # lognormal
         *,
         standard: Standard | None = None,
         weights: Any = UNSET,
@@ -171,32 +176,35 @@ class Synthesizer(Results):
         model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
-        shown = [name for name in standard.range.columns if name in (design.outcome, *left_out)]
+        outcomes = [link.outcome for link in design.links]
+        shown = [name for name in standard.range.columns if name in (*outcomes, *left_out)]
         if standard.inside and shown:
             raise SettingError(
                 f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
                 "released as it is. Read the ranges from columns that are, or leave inside out."
             )
-        if design.levels is not None and self.settings.declared is not None:
-            raise SettingError(
-                f"declared: the {model.name} family takes '{design.outcome}' as classes, which have no type, "
-                "decimals or limits. Leave declared out."
-            )
+        for link, column in zip(design.links, self.settings.columns, strict=True):
+            if link.levels is not None and column.declared is not None:
+                raise SettingError(
+                    f"declared: the {column.family} family takes '{link.outcome}' as classes, which have no "
+                    "type, decimals or limits. Leave declared out."
+                )
         strict = isinstance(standard, Bounded)
         for note in (
             *design.notes,
             *check_columns(table, design, left_out=left_out, keep=keep, strict=strict),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
-        gaps = 0 if design.present is None else int((~design.present).sum())
-        if gaps:
-            warnings.warn(
-                f"{gaps} of {design.records} values of '{design.outcome}' are missing or none that the "
-                f"{model.name} family describes. They count as withheld, and their rows get synthetic values "
-                "like any other (confidential).",
-                HedgerowWarning,
-                stacklevel=2,
-            )
+        for link, each in zip(design.links, self.settings.models, strict=True):
+            gaps = 0 if link.present is None else int((~link.present).sum())
+            if gaps:
+                warnings.warn(
+                    f"{gaps} of {design.records} values of '{link.outcome}' are missing or none that the "
+                    f"{each.name} family describes. They count as withheld, and their rows get synthetic "
+                    "values like any other (confidential).",
+                    HedgerowWarning,
+                    stacklevel=2,
+                )
         # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
         key = Key.from_seed(self._seed)
         told: dict[str, Any] = {
@@ -243,7 +251,7 @@ class Synthesizer(Results):
 
     def __repr__(self) -> str:
         asked, state = self.settings, "not fitted" if self._fitted is None else "fitted, confidential"
-        return f"Synthesizer({asked.formula!r}, {asked.model.name}, {asked.standard.label}, {state})"
+        return f"Synthesizer({asked.described!r}, {asked.model.name}, {asked.standard.label}, {state})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the settings; once fitted, marked as confidential, what was achieved.
@@ -252,7 +260,7 @@ class Synthesizer(Results):
         """
         asked = self.settings
         target = "no target" if asked.epsilon is None else f"{asked.epsilon:g} over all copies"
-        facts: dict[str, object] = {"formula": asked.formula, "family": asked.model.name}
+        facts: dict[str, object] = {"formula": asked.described, "family": asked.model.name}
         facts |= {"standard": asked.standard.label, "bound": asked.bound.name, "target ε": target}
         facts |= {"copies": str(asked.copies), "state": "not fitted" if self._fitted is None else "fitted"}
         if self._fitted is None:
@@ -260,8 +268,11 @@ class Synthesizer(Results):
         facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
         parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
         if "release" in vars(self._fitted):
-            rows = tabulate({self.copies_label: self.utility_columns()})
-            parts = [cards.table("What copies keep", rows), cards.shapes(self.shape_columns())]
+            parts = [
+                cards.table(f"What copies keep of {name}", tabulate({self.copies_label: columns}))
+                for name, columns in self.utility_by_column().items()
+            ]
+            parts += [] if asked.several else [cards.shapes(self.shape_columns())]
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
@@ -271,21 +282,29 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so.
     """
-    first, rules = settings[0], [each.domain.usable for each in settings]
-
-    def usable(values: PerRecord) -> Mask:
-        return np.logical_and.reduce([rule(values) for rule in rules if rule is not None])
-
-    design = designs.build(
-        first.formula, table, first.model.columns, first.domain.classes,
-        usable=None if None in rules else usable,
-    )  # fmt: skip
-    if on_log_scale(first.model):
-        design = replace(design, notes=(*design.notes, *hint_at_logs(first.formula, table)))
+    first = settings[0]
+    outcomes = [column.outcome for column in first.columns]
+    check_links([parse(column.formula, table) for column in first.columns])
+    links = []
+    for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
+        rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
+        link = designs.build(
+            column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
+            usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
+        )  # fmt: skip
+        hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
+        links.append(replace(link, notes=(*link.notes, *hints)))
+    if len(links) > 1:
+        return ChainDesign.of(links)
+    design = links[0]
     if any(each.noisy is None for each in settings):
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
     return replace(design, values=np.clip(design.values, -designs.LARGEST, designs.LARGEST))
+
+
+def _all_usable(rules: Sequence[Callable[[PerRecord], Mask]], values: PerRecord) -> Mask:
+    return np.logical_and.reduce([rule(values) for rule in rules])
 
 
 def check_columns(
@@ -299,35 +318,38 @@ def check_columns(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
+    outcomes = [link.outcome for link in design.links]
     for names, done in ((left_out, "left out"), (keep, "kept as it is")):
-        if design.outcome in names:
-            raise SettingError(f"Column '{design.outcome}' is the protected one; it cannot be {done}.")
+        for name in set(names).intersection(outcomes):
+            raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
-    released = [name for name in table.columns if name not in (design.outcome, *left_out)]
-    findings = [
-        finding
-        for finding in find_giveaways(table, design.values, released)
-        if not finding.columns or not set(finding.columns) <= set(keep)
-    ]
-    telling = [finding for finding in findings if finding.refused]
-    if telling and not strict:
-        raise DataError(_describe(telling, design))
-    notes = [_describe(telling, design)] if telling else []
-    doubtful = [finding for finding in findings if not finding.refused]
-    if doubtful:
-        notes.append(
-            f"What is released unchanged says much about the outcome '{design.outcome}': "
-            f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, design)}."
-        )
+    released = [name for name in table.columns if name not in (*outcomes, *left_out)]
+    notes = []
+    for link in design.links:
+        findings = [
+            finding
+            for finding in find_giveaways(table, link.values, released)
+            if not finding.columns or not set(finding.columns) <= set(keep)
+        ]
+        telling = [finding for finding in findings if finding.refused]
+        if telling and not strict:
+            raise DataError(_describe(telling, link))
+        notes += [_describe(telling, link)] if telling else []
+        doubtful = [finding for finding in findings if not finding.refused]
+        if doubtful:
+            notes.append(
+                f"What is released unchanged says much about the outcome '{link.outcome}': "
+                f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, link)}."
+            )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
         notes.append(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {design.outcome, *design.predictors, *left_out, *keep}
+    named = {*outcomes, *design.predictors, *left_out, *keep}
     unused = [name for name in table.columns if name not in named]
     if unused:
         names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")

@@ -31,7 +31,7 @@ NUTS = [
     for name in FAMILIES
     if name not in ("normal", "lognormal", "asinh")
 ]
-DECLARED = {"ordinal": {"lower": 1, "upper": 4}} | {
+DECLARED = {"ordinal": {"lower": 1, "upper": 4}, "categorical": {"lower": 1, "upper": 3}} | {
     name: {"scale": 1.0} for name in ("student", "asinh", "zero_student", "zero_asinh")
 }
 TRUTH = {
@@ -44,6 +44,7 @@ TRUTH = {
     "negative_binomial": {"beta": (0.5, 0.4), "size": 2.0},
     "bernoulli": {"beta": (-2.5, 1.0)},
     "ordinal": {"beta": (1.0,)},
+    "categorical": {"beta_1": (-2.0, 1.0), "beta_2": (1.0, -0.5)},
     "student": {"beta": (-1.0, 0.8), "sigma": 0.5, "df_above_one": 2.0},
     "zero_lognormal": {"beta": (0.5, 0.8), "sigma": 1.0, "spike_beta": (-1.6, 0.3)},
     "zero_asinh": {"beta": (-1.0, 0.8), "sigma": 1.0, "spike_beta": (-1.6, 0.3)},
@@ -638,8 +639,11 @@ def test_a_plan_holds_a_family_with_its_public_settings():
     plan = hr.Plan(formula="x ~ z", epsilon=2.0, family=model, prior=hr.Prior(slope=(0, 2)))
     again = hr.Plan.loads(plan.text())
     assert again == plan
-    assert again.settings.family == model
-    assert hr.Plan.loads("version: 1\nformula: x ~ z\nepsilon: 1\nfamily: gamma\n").settings.family == "gamma"
+    assert again.settings.column.family == model
+    assert (
+        hr.Plan.loads("version: 1\nformula: x ~ z\nepsilon: 1\nfamily: gamma\n").settings.column.family
+        == "gamma"
+    )
     with pytest.raises(hr.HedgerowError, match="family"):
         hr.Plan(formula="x ~ z", epsilon=2.0, family=hr.Family("gamma", warmup=900))
     with pytest.raises(hr.HedgerowError, match="family"):

@@ -83,7 +83,8 @@ def test_the_rule_refuses_what_its_proposals_do_not_stand_for(potential):
 
 
 def built(name, n, seed, **settings):
-    declared = {"lower": 1, "upper": 4} if name == "ordinal" else {}
+    classes = {"ordinal": 4, "categorical": 3}
+    declared = {"lower": 1, "upper": classes[name]} if name in classes else {}
     declared |= {"scale": 1.0} if name in ("student", "zero_student", "zero_asinh") else {}
     model = Family(name, **declared, **settings)
     data = hr.datasets.family(name, n=n, seed=seed)

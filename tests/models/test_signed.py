@@ -169,6 +169,6 @@ def test_weights_by_oscillation_keep_the_share_of_zeros():
 def test_a_plan_holds_the_scale():
     for model in (ASINH, hr.Family("zero_student", scale=1000.0, df=4)):
         plan = hr.Plan(formula="x ~ z", epsilon=2.0, family=model)
-        assert hr.Plan.loads(plan.text()).settings.family == model
+        assert hr.Plan.loads(plan.text()).settings.column.family == model
     with pytest.raises(hr.HedgerowError, match="needs a public scale"):
         hr.Plan.loads("version: 1\nformula: x ~ z\nepsilon: 1\nfamily: student\n")

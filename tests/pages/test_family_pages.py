@@ -66,7 +66,7 @@ def test_the_command_is_a_plan_for_this_family(name):
         flag.removeprefix("--"): value for flag, value in flags.items() if flag not in ("--out", "--drop")
     }
     plan = from_flags(given | {"data": words[2], "epsilon": float(given["epsilon"])})
-    assert plan.settings.formula in text.split("```sh")[0]
+    assert plan.settings.column.formula in text.split("```sh")[0]
     assert plan.settings.model.name == name
     assert plan.settings.bound.name == "oscillation"
     assert plan.settings.weights == hr.CapWeights(1.0, risk="oscillation")

@@ -414,7 +414,7 @@ def test_questions_on_a_terminal(hedgerow, table, monkeypatch):
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert hedgerow("init", table, "--out", "plan.yaml").code == 0
     plan = hr.Plan.load("plan.yaml")
-    assert (plan.settings.formula, plan.settings.epsilon, plan.settings.copies, plan.because) == (
+    assert (plan.settings.column.formula, plan.settings.epsilon, plan.settings.copies, plan.because) == (
         "x ~ z",
         5.7,
         3,

@@ -370,7 +370,7 @@ def test_a_receiver_verifies_without_the_engine(original):
     assert not {"numpy", "pandas", "pyarrow", "numba", "scipy", "sqlite3"} & modules
     # The plan is there for whoever has the engine, from the very bytes that were verified.
     plan = hr.verify_release(original).plan
-    assert (plan.settings.formula, plan.data, plan.seed) == ("x ~ z", None, None)
+    assert (plan.settings.column.formula, plan.data, plan.seed) == ("x ~ z", None, None)
 
 
 def test_importing_the_package_loads_no_schemas():

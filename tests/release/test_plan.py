@@ -77,7 +77,7 @@ def everywhere_the_same(plan: Plan) -> None:
 def test_what_is_declared_of_the_outcome_is_written_and_read(declared):
     plan = Plan(**SMALL, declared=declared)
     everywhere_the_same(plan)
-    assert Plan.loads(plan.text()).settings.declared == declared
+    assert Plan.loads(plan.text()).settings.column.declared == declared
 
 
 @pytest.mark.parametrize("name", RANGES)

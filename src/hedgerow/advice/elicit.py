@@ -111,7 +111,7 @@ def expected_errors(
     eighth of the distance of the limits.
     """
     table = Table.of(predictors)
-    design = public_design(settings.formula, predictors)
+    design = public_design(settings.column.formula, predictors)
     rows = []
     for factor in factors:
         epsilon = factor * (settings.epsilon or 1.0)

@@ -12,11 +12,12 @@ from math import isqrt
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import PerLink, PerRecord, join_columns
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
+from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.settings import Sampling, Settings
@@ -58,13 +59,16 @@ def expected_corrections(settings: Settings) -> dict[str, int]:
 @one_blas_thread()
 def predict_copies(
     settings: Settings, start: Start, released: Sequence[Corrected], *, key: Key
-) -> list[PerRecord]:
+) -> list[PerLink]:
     """The synthetic outcomes, copy by copy, from the released draws and public things alone."""
     model, design = settings.model, start.design.blank()
     interval = public_interval(settings, start.table)
-    copies = []
+    copies: list[PerLink] = []
     for number, draw in enumerate(released):
         own = key.child("predict").child(number)
+        if isinstance(model, Chain):
+            copies.append(_predict_links(settings, start, model, design, draw.parameters, own))
+            continue
         numbers = uniforms(settings.sampling, model, design, draw.parameters, key=own)
         if interval is not None and isinstance(model, Confining):
             copies.append(model.predict_inside(design, draw.parameters, interval, numbers))
@@ -76,6 +80,25 @@ def predict_copies(
             values, _ = keep_inside(view, draw.parameters, values, inside)
         copies.append(values)
     return copies
+
+
+def _predict_links(
+    settings: Settings, start: Start, chain: Chain, design: Design, parameters: Parameters, key: Key
+) -> PerLink:
+    """One column after the other, each from the synthetic values of those before it."""
+    outcomes = [link.outcome for link in design.links]
+    public = [name for name in design.predictors if name not in outcomes]
+    made, columns = start.table.select(public) if public else None, []
+    for place, (model, link, own) in enumerate(chain.links(design, parameters)):
+        here = link.encode(made) if link.secret and made is not None else link
+        numbers = uniforms(settings.sampling, model, here, own, key=key.child(place))
+        columns.append(model.predict(here, own, numbers))
+        typed = start.table.select([link.outcome]).with_column(
+            link.outcome, columns[-1], link.levels, settings.domains[place].support,
+            settings.written_as[place],
+        )  # fmt: skip
+        made = Table.of(typed) if made is None else made.beside(Table.of(typed))
+    return join_columns(columns)
 
 
 def check_inside(settings: Settings) -> None:

@@ -112,7 +112,7 @@ class Prior:
         contrasts = np.eye(len(design.columns))
         for j in range(len(design.columns)):
             if is_intercept(design, j) and design.columns[j] not in self.coefficients:
-                contrasts[j] = design.matrix.mean(axis=0)
+                contrasts[j] = design.means
         return contrasts
 
     def describe(self) -> str:

@@ -495,26 +495,40 @@ def _divergence(o, reverse, w, h, r2, a, b, rest, single):  # type: ignore[no-un
 
 
 @_kernel
+def _divergence_of_links(o, reverse, i, w, h, r2, a, b, rests, singles):  # type: ignore[no-untyped-def]
+    """D_o between a record's two posteriors: the sum over the links of a chain, which are independent."""
+    total = 0.0
+    for j in range(w.shape[1]):
+        if w[i, j] != 0.0:
+            total += _divergence(
+                o, reverse, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rests[j], singles[j]
+            )
+    return total
+
+
+@_kernel
 def _renyi_least(first, last, w, h, orders, r2, a, b, conversion, copies, epsilon, place, reverse_place):  # type: ignore[no-untyped-def]
     """The least ε over the orders and its places, by bisection: copies·D_o + conversion falls, then rises."""
+    rests, singles = np.empty(w.shape[1]), np.empty(w.shape[1])
     for i in range(first, last):
         epsilon[i] = 0.0
         place[i] = reverse_place[i] = 0.0
-        if w[i] == 0.0:
+        if not w[i].any():
             continue
-        rest = _gamma_rest(a[i])
-        single = _log_normaliser(w[i], h[i], r2[i], a[i], b[i], rest)
+        for j in range(w.shape[1]):
+            rests[j] = _gamma_rest(a[i, j])
+            singles[j] = _log_normaliser(w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rests[j])
         for reverse in range(2):
             low, high = 0, orders.size - 1
             while low < high:
                 k = (low + high) // 2
-                here = _divergence(orders[k], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
-                there = _divergence(orders[k + 1], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
+                here = _divergence_of_links(orders[k], reverse, i, w, h, r2, a, b, rests, singles)
+                there = _divergence_of_links(orders[k + 1], reverse, i, w, h, r2, a, b, rests, singles)
                 if copies * here + conversion[k] > copies * there + conversion[k + 1]:
                     low = k + 1
                 else:
                     high = k
-            least = _divergence(orders[low], reverse, w[i], h[i], r2[i], a[i], b[i], rest, single)
+            least = _divergence_of_links(orders[low], reverse, i, w, h, r2, a, b, rests, singles)
             least = copies * least + conversion[low]
             epsilon[i] = max(epsilon[i], least)
             if reverse:
@@ -528,12 +542,17 @@ def _renyi_at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: 
     """D_o at the two orders given, one for each direction."""
     for i in range(first, last):
         forward[i] = backward[i] = 0.0
-        if w[i] == 0.0:
-            continue
-        rest = _gamma_rest(a[i])
-        single = _log_normaliser(w[i], h[i], r2[i], a[i], b[i], rest)
-        forward[i] = _divergence(orders[0], 0, w[i], h[i], r2[i], a[i], b[i], rest, single)
-        backward[i] = _divergence(orders[1], 1, w[i], h[i], r2[i], a[i], b[i], rest, single)
+        for j in range(w.shape[1]):
+            if w[i, j] == 0.0:
+                continue
+            rest = _gamma_rest(a[i, j])
+            single = _log_normaliser(w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest)
+            forward[i] += _divergence(
+                orders[0], 0, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
+            )
+            backward[i] += _divergence(
+                orders[1], 1, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
+            )
 
 
 def _fixed(array: Array) -> Array:
@@ -552,7 +571,7 @@ def _pool(workers: int, process: int) -> ThreadPoolExecutor:
 def _spread(kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple[Array, ...]) -> None:
     """Run a kernel over all records, in whole blocks shared out between threads."""
     arguments = *(_fixed(x) if isinstance(x, np.ndarray) else float(x) for x in inputs), *outputs
-    records, draws = inputs[1].size, inputs[2].shape[0]
+    records, draws = len(inputs[1]), len(inputs[2])
     workers = threads() if records * draws > _WORTH_THREADS else 1
     step = min(_TASK, max(1, -(-records // (4 * workers * BLOCK))) * BLOCK)
     tasks = [(first, min(first + step, records)) for first in range(0, records, step)]
@@ -625,7 +644,7 @@ def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma
 def renyi_divergences(
     share: Array, spread: Array, squared: Array, shape: Array, rate: Array, orders: tuple[float, float]
 ) -> tuple[Array, Array]:
-    forward, backward = np.empty(share.size), np.empty(share.size)
+    forward, backward = np.empty(len(share)), np.empty(len(share))
     _spread(_renyi_at, (share, spread, np.array(orders), squared, shape, rate), (forward, backward))
     return forward, backward
 
@@ -640,7 +659,7 @@ def renyi_least(
     conversion: Array,
     copies: int,
 ) -> tuple[Array, Array, Array]:
-    epsilon, place, reverse = np.empty(share.size), np.empty(share.size), np.empty(share.size)
+    epsilon, place, reverse = np.empty((3, len(share)))
     inputs = (share, spread, orders, squared, shape, rate, conversion, copies)
     _spread(_renyi_least, inputs, (epsilon, place, reverse))
     return epsilon, place, reverse
@@ -656,5 +675,6 @@ def compile_all() -> None:
     conditional_extremes(*one)
     combined_extremes(*one, ones, ones)
     mean_mass(*one)
-    renyi_divergences(ones, ones, ones, ones, ones, (2.0, 3.0))
-    renyi_least(ones, ones, ones, ones, ones, orders, orders, 1)
+    links = (np.ones((ones.size, 1)),) * 5
+    renyi_divergences(*links, (2.0, 3.0))
+    renyi_least(*links, orders, orders, 1)

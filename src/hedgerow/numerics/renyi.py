@@ -21,12 +21,13 @@ with o because (o−1)D_o is convex. A bisection therefore finds the smallest ε
 """
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array, Confidential, PerRecord
+from hedgerow.arrays import Array, Confidential, PerLink, PerRecord
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
 COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
@@ -46,13 +47,24 @@ def least_epsilon(divergences: Array, orders: Array, delta: float) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbours(Confidential):
-    """For each record its neighbour's posterior, where the record speaks, and the power that it adds."""
+    """For each record its neighbour's posterior, where the record speaks, and the power that it adds.
 
-    share: PerRecord  # w, the power by which the two posteriors differ
-    spread: PerRecord  # h = z'Λ⁻¹z in the neighbour
-    squared: PerRecord  # r², the squared residual from the neighbour's mean
-    shape: PerRecord  # a of the neighbour
-    rate: PerRecord  # b of the neighbour
+    Of a chain of models each array has a column for each link: their posteriors are independent, so that
+    divergences add, order by order.
+    """
+
+    share: PerLink  # w, the power by which the two posteriors differ
+    spread: PerLink  # h = z'Λ⁻¹z in the neighbour
+    squared: PerLink  # r², the squared residual from the neighbour's mean
+    shape: PerLink  # a of the neighbour
+    rate: PerLink  # b of the neighbour
+
+    @classmethod
+    def join(cls, links: Sequence["Neighbours"]) -> "Neighbours":
+        """Those of a chain, from those of its links."""
+        return cls(
+            *(np.column_stack(part) for part in zip(*(link._columns() for link in links), strict=True))
+        )
 
     def divergences(self, order: float) -> tuple[PerRecord, PerRecord]:
         """D_o of the posterior with the record from its neighbour, and in reverse; by record."""
@@ -117,10 +129,12 @@ class Neighbours(Confidential):
         return np.maximum(*self.divergences(float(order)))
 
     def _of(self, records: Any) -> "Neighbours":
-        return Neighbours(*(np.atleast_1d(column[records]) for column in self._columns()))
+        return Neighbours(*(column[np.atleast_1d(records)] for column in self._columns()))
 
     def _columns(self) -> list[Array]:
-        return [getattr(self, entry.name) for entry in fields(self)]
+        """Every array, a row a record and a column a link."""
+        columns = (getattr(self, entry.name) for entry in fields(self))
+        return [column if column.ndim == 2 else column[:, None] for column in columns]
 
 
 def _kernels() -> Any:

@@ -13,7 +13,15 @@ from typing import Any
 from hedgerow.cards import card, fold, paragraph
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
-from hedgerow.privacy.claims import CORRECTED, NOTHING, Figures, write_claim, write_plain, write_refusal
+from hedgerow.privacy.claims import (
+    CORRECTED,
+    NOTHING,
+    TOGETHER,
+    Figures,
+    write_claim,
+    write_plain,
+    write_refusal,
+)
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
@@ -67,7 +75,7 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=standard.neighbour,
+            neighbour=TOGETHER if settings.several else standard.neighbour,
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerRecord, RecordMask
+from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError, is_real
 from hedgerow.models.scored import Interval
 from hedgerow.tables.table import Table
@@ -125,8 +125,11 @@ class Everywhere(Range):
     def lies(self) -> str:
         return "anywhere: nothing is known"
 
-    def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
+    def ends(self, values: PerLink, table: Table) -> tuple[PerRecord, PerRecord]:
         return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+
+    def interval(self, values: PerLink, table: Table) -> Interval:
+        return Interval(*self.ends(values, table), np.ones(len(values), dtype=np.bool_))
 
 
 @dataclass(frozen=True)

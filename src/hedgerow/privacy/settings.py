@@ -9,6 +9,7 @@ terms. To add a setting, add a field and its check here, a keyword to `Synthesiz
 """
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, Literal, get_args
@@ -18,15 +19,18 @@ import numpy as np
 from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.models.base import Domain, Model
+from hedgerow.models.chain import Chain
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.claims import WITHHELD
+from hedgerow.privacy.columns import Column, read_columns
 from hedgerow.privacy.presets import preset_settings
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import spike_of
-from hedgerow.privacy.weights import LinearWeights, PlannedWeights, Weights, as_weights
+from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
@@ -116,14 +120,11 @@ class Settings(Terms):
     needs neither (`Strict(limits=…)`).
     """
 
-    formula: str
-    family: str | Model = "lognormal"
-    prior: Prior | None = None
+    columns: tuple[Column, ...]  # what is protected, in the order in which it is synthesized
     standard: Standard = field(default_factory=ADP)
     weights: Weights = field(default_factory=LinearWeights)
-    declared: Declared | None = None
     rows_per_unit: int = 1  # noisy statistics protect so many rows of a person together
-    model: Model = UNSET  # made from family, prior and standard
+    model: Model = UNSET  # made from the columns and the standard
 
     def __post_init__(self) -> None:
         standard = self.standard
@@ -142,7 +143,8 @@ class Settings(Terms):
             )
         made: dict[str, Any] = {}
         if self.model is UNSET:
-            made["model"] = model_named(self.family, self.prior)
+            models = tuple(model_named(column.family, column.prior) for column in self.columns)
+            made["model"] = models[0] if len(models) == 1 else Chain(models)
         if isinstance(standard, Bounded) and self.epsilon is None:
             why = (
                 "its noise follows from ε"
@@ -150,6 +152,8 @@ class Settings(Terms):
                 else "its weights are min(1, ε/oscillation)"
             )
             raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
+        if self.several:
+            self._check_chain()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
             raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
         if self.noisy is None and self.rows_per_unit > 1:
@@ -161,7 +165,7 @@ class Settings(Terms):
             self._check_noisy(self.noisy, made.get("model", self.model))
         elif isinstance(standard, Bounded):
             if "model" in made:
-                made["model"] = standard.restrict(made["model"], default_prior=self.prior is None)
+                made["model"] = standard.restrict(made["model"], default_prior=self.column.prior is None)
             made["weights"] = StrictWeights(per_copy(self.epsilon or 0.0, self.copies))
         if self.noisy is None and self.sampling == "projected":
             raise SettingError(
@@ -172,13 +176,45 @@ class Settings(Terms):
             object.__setattr__(self, name, value)
         if isinstance(self.weights, PlannedWeights) and standard.weighted:
             self._require_planned()
-        if self.declared is not None:
-            if not isinstance(self.declared, Declared):
+        for column, model in zip(self.columns, self.models, strict=True):
+            if column.declared is not None:
+                column.declared.nearest(np.zeros(0), model.domain.support)  # refuses what cannot be kept
+
+    def _check_chain(self) -> None:
+        """Refuse what several protected columns have no price for, before any data are seen."""
+        unpriced = {
+            f"standard={self.standard.label}": isinstance(self.standard, Bounded),
+            "a range": not isinstance(self.standard.range, Everywhere),
+            "debias": self.debias,
+            type(self.weights).__name__: isinstance(self.weights, PlannedWeights | IdentificationWeights),
+        }
+        for what, asked in unpriced.items():
+            if asked:
                 raise SettingError(
-                    f"declared must be Declared(type, …), got {type(self.declared).__name__}. Use "
-                    'Declared("integer", range_min=0).'
+                    f"{what} goes with one protected column, got {len(self.columns)}. Use ADP() or "
+                    "Unweighted() with other settings, or protect one column."
                 )
-            self.declared.nearest(np.zeros(0), self.model.domain.support)  # refuses what cannot be kept
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one column is protected."""
+        return len(self.columns) > 1
+
+    @property
+    def column(self) -> Column:
+        """The only protected column."""
+        if self.several:
+            raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
+        return self.columns[0]
+
+    def respelled(self, formula: str) -> "Settings":
+        """The same with another spelling of the only column's formula."""
+        return replace(self, columns=(replace(self.column, formula=formula),))
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The model of each column."""
+        return self.model.models if isinstance(self.model, Chain) else (self.model,)
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""
@@ -203,7 +239,7 @@ class Settings(Terms):
             "prior": (
                 any(
                     one not in (None, Prior(), DEFAULT)
-                    for one in (self.prior, getattr(self.family, "prior", None))
+                    for one in (self.column.prior, getattr(self.column.family, "prior", None))
                 ),
                 "its prior follows from the limits",
             ),
@@ -220,9 +256,10 @@ class Settings(Terms):
         return standard if isinstance(standard, Strict) and standard.by_statistics else None
 
     @property
-    def domain(self) -> Domain:
-        """What values the outcome may take. Noisy statistics refuse none: what is no number is withheld."""
-        return self.model.domain if self.noisy is None else replace(self.model.domain, usable=_is_number)
+    def domains(self) -> tuple[Domain, ...]:
+        """What values each column may take. Noisy statistics refuse none: what is no number is withheld."""
+        domains = (model.domain for model in self.models)
+        return tuple(each if self.noisy is None else replace(each, usable=_is_number) for each in domains)
 
     def _require_planned(self) -> None:
         """A planned weight is one that meets a Rényi price with x_i withheld."""
@@ -234,13 +271,13 @@ class Settings(Terms):
             )
 
     @property
-    def written_as(self) -> Declared | None:
-        """What copies are written as; None: in the confidential column's own type.
+    def written_as(self) -> tuple[Declared | None, ...]:
+        """What each column is written as in copies; None: in the confidential column's own type.
 
         A standard whose copies may not depend on the outcome takes no type from it: plain doubles.
         """
-        strict = self.declared is None and isinstance(self.standard, Strict)
-        return Declared("number") if strict else self.declared
+        plain = Declared("number") if isinstance(self.standard, Strict) else None
+        return tuple(plain if column.declared is None else column.declared for column in self.columns)
 
     @property
     def terms(self) -> Terms:
@@ -250,9 +287,11 @@ class Settings(Terms):
     @classmethod
     def of(
         cls,
-        formula: str,
-        family: str | Model = "lognormal",
+        formula: str | Mapping[str, Column],
+        family: str | Model | None = None,
         *,
+        prior: Prior | None = None,
+        declared: Declared | None = None,
         standard: Standard | None = None,
         preset: str | None = None,
         epsilon: float | None = None,
@@ -277,13 +316,21 @@ class Settings(Terms):
             )
         if standard is not None:
             chosen["standard"] = standard
-        settings = cls(formula=formula, family=family, epsilon=epsilon, copies=copies, **chosen)
+        if family is None and not isinstance(formula, Mapping):
+            family = "lognormal"
+        columns = read_columns(formula, family=family, prior=prior, declared=declared)
+        settings = cls(columns=columns, epsilon=epsilon, copies=copies, **chosen)
         if "delta" in said:  # the default too, if somebody said it
             settings._require_delta()
         return settings
 
     def __repr__(self) -> str:
-        return f"Settings({self.formula!r}, {self.model.name}, {self.standard.label}, {self.bound})"
+        return f"Settings({self.described!r}, {self.model.name}, {self.standard.label}, {self.bound})"
+
+    @property
+    def described(self) -> str:
+        """The formulas, to be shown."""
+        return ", ".join(column.formula for column in self.columns)
 
 
 def _is_number(values: PerRecord) -> Mask:

@@ -215,7 +215,7 @@ def _write_public(
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     statistics = None
     if plan.outputs.statistics:
-        document = write_statistics(plan.settings.formula, plan.settings.model.name, synth.statistics_)
+        document = write_statistics(plan.settings.column.formula, plan.settings.model.name, synth.statistics_)
         statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
@@ -278,7 +278,7 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> bool:
 def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, outcome = prepared.plan, prepared.outcome
-    standard, family = plan.settings.standard, plan.settings.family
+    standard, family = plan.settings.standard, plan.settings.column.family
     strict = standard if isinstance(standard, Strict) else None
     known = plan.ranged and strict is None  # by statistics a range is a policy, and nobody need know it
     sentences = standard.range.sentences(f"each value of '{outcome}'") if known else ()
@@ -296,7 +296,9 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     model = plan.settings.model
     prior = model.full_prior if isinstance(model, Family) else getattr(model, "prior", None)
     if isinstance(prior, Prior) and plan.settings.noisy is None:
-        pairs += [(f"the prior: {prior.describe()}", _DECLARED if plan.settings.prior else _DEFAULT_PRIOR)]
+        pairs += [
+            (f"the prior: {prior.describe()}", _DECLARED if plan.settings.column.prior else _DEFAULT_PRIOR)
+        ]
     if isinstance(family, Family) and family.settings():
         declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
         pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]
@@ -305,9 +307,9 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
     who = "who is in the table, in which order, how many records there are"
     pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
     kind = prepared.table.schema.field(outcome).type
-    if plan.settings.declared is not None:
-        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.declared}", _DECLARED)]
-    elif plan.settings.written_as is None:
+    if plan.settings.column.declared is not None:
+        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.column.declared}", _DECLARED)]
+    elif plan.settings.written_as == (None,):
         pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
     if plan.missing == "drop":
         what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"

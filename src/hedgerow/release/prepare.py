@@ -58,11 +58,11 @@ def prepare(plan: Plan) -> Prepared:
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
-    withholds = plan.settings.domain.usable is not None
-    numbers = [split(plan.settings.formula)[0]] if withholds else []
+    withholds = plan.settings.domains[0].usable is not None
+    numbers = [split(plan.settings.column.formula)[0]] if withholds else []
     source = formats.read(plan.data, **vars(plan.read), numbers=numbers)
     whole = Table.of(source.frame)
-    formula = parse(plan.settings.formula, whole)
+    formula = parse(plan.settings.column.formula, whole)
     outcome, predictors = formula.outcome, formula.predictors
     of_range = plan.settings.standard.range.columns
     used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
@@ -91,9 +91,9 @@ def prepare(plan: Plan) -> Prepared:
         )
     needed = predictors if withholds and plan.missing == "refuse" else (outcome, *predictors)
     source, dropped = _drop_incomplete(plan, source, needed)
-    spelled, notes = spell_categories(plan.settings.formula, source)
+    spelled, notes = spell_categories(plan.settings.column.formula, source)
     if notes:
-        plan = replace(plan, settings=replace(plan.settings, formula=spelled))
+        plan = replace(plan, settings=plan.settings.respelled(spelled))
         source = replace(source, notes=(*source.notes, *notes))
     columns, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
@@ -123,7 +123,7 @@ def hint_of_plan(plan: Plan) -> list[str]:
         return []
     try:
         read = formats.read(plan.data, **vars(plan.read))
-        return hint_at_logs(plan.settings.formula, Table.of(read.frame))
+        return hint_at_logs(plan.settings.column.formula, Table.of(read.frame))
     except HedgerowError:  # which whoever runs the plan will be told
         return []
 

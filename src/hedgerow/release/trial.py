@@ -88,7 +88,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     told = {"bound"} if asked.bound.takes_delta else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     run = partial(
-        compare, asked.formula, prepared.table, family=asked.family, prior=asked.prior,
+        compare, asked.column.formula, prepared.table, family=asked.column.family, prior=asked.column.prior,
         left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
     )  # fmt: skip
     try:
@@ -207,12 +207,12 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         return Cost(account, accounts, prices, advice, [], **kept)
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
-    standard, family, target = asked.standard, asked.family, asked.epsilon
+    standard, family, target = asked.standard, asked.column.family, asked.epsilon
     box = standard.box if isinstance(standard, Strict) else None
     if box is not None and target is not None and isinstance(family, str):
         # On a simulated outcome: public.
         epsilon = target / asked.copies
-        costs = box_cost(asked.formula, prepared.table, box, epsilon=epsilon, family=family)
+        costs = box_cost(asked.column.formula, prepared.table, box, epsilon=epsilon, family=family)
         wider = _rows(costs)
     return Cost(account, accounts, prices, advice, wider, **kept)
 
@@ -221,7 +221,7 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
     """What noisy statistics cost, and what errors they will have: from public things alone."""
     plan, asked = prepared.plan, prepared.plan.settings
     table = Table.of(prepared.table)
-    recipe = recipe_of(asked, table, public_design(asked.formula, table))
+    recipe = recipe_of(asked, table, public_design(asked.column.formula, table))
     withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound
     found = {each.relation: each for each in balances}
     accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]

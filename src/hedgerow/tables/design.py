@@ -5,7 +5,8 @@
     >>> build("pay ~ hours", Table.of(pd.DataFrame({"pay": [9.0, 11.0, 12.0], "hours": [1, 2, 4]})))
     Design(3 records, columns ['Intercept', 'hours'], outcome confidential)
 
-The matrix is finite, of full rank and made of public columns only; `formula` says what it may be made of.
+The matrix is finite, of full rank and made of public columns only; `formula` says what it may be made of. In
+a chain (`chain`) it may hold columns that are protected themselves, and is then confidential.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerRecord
+from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.formula import CLASSES, Formula, parse, shorten
@@ -28,6 +29,7 @@ LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
 _MOST_COLUMNS = 10_000
 _MOST_CELLS = 500_000_000  # 4 GB
+_FUNCTIONS = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
 _NO_VALUE = 1.0  # in place of an outcome that is not there: any number that every model describes
 
 
@@ -45,7 +47,7 @@ class Design:
     """What a model sees of a table: the confidential outcome and the public design matrix."""
 
     outcome: str
-    values: PerRecord  # x_i, confidential
+    values: PerLink  # x_i, confidential
     matrix: Matrix  # z_i, public
     columns: tuple[str, ...]  # names of the matrix columns
     predictors: tuple[str, ...]  # table columns the formula reads
@@ -55,6 +57,13 @@ class Design:
     levels: tuple[Any, ...] | None = None  # labels of the outcome, of which values are the places
     present: Mask | None = None  # outcomes that are there, confidential; the others' values mean nothing
     notes: tuple[str, ...] = ()  # what was decided of the predictors that the owner should know
+    secret: tuple[str, ...] = ()  # predictors that are protected themselves: the matrix is as confidential
+    classes: tuple[str, ...] = ()  # predictors that are categories whatever they hold
+
+    @property
+    def links(self) -> "tuple[Design, ...]":
+        """A design for each protected column, in the order in which they are synthesized: this one alone."""
+        return (self,)
 
     @property
     def records(self) -> int:
@@ -73,9 +82,34 @@ class Design:
 
         √(m₄/m₂ − 3m₂), with m₂ and m₄ the central moments, and at least √(m₂/2): about 1 for a rare dummy,
         0.4 for an even one, 0.7 standard deviations for a normal column, nearly all of its reach for a long
-        tail. Its size, if a column is constant.
+        tail. Its size, if a column is constant. 1 for a column made of protected values: what is read off it
+        would be read off them.
         """
-        return np.array([_find_spread(column) for column in self.matrix.T])
+        columns = enumerate(self.matrix.T)
+        return np.array([1.0 if place in self.hidden else _find_spread(column) for place, column in columns])
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """The mean of each column of the matrix; 0 for one made of protected values."""
+        return np.array(
+            [0.0 if place in self.hidden else column.mean() for place, column in enumerate(self.matrix.T)]
+        )
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The columns of the matrix that are made of protected values."""
+        names = [self.aliases.get(name, name) for name in self.secret]
+        if not names:
+            return frozenset()
+        return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
+
+    def encode(self, table: Table) -> "Design":
+        """The same encoding of another table's predictors, without an outcome."""
+        settled, _ = settle_predictors(table, self.predictors, self.classes)
+        with np.errstate(all="ignore"):
+            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
+        matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+        return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
@@ -97,12 +131,14 @@ def build(
     also: Sequence[str] = (),
     classes: Callable[[Table, str], tuple[Any, ...] | None] | None = None,
     usable: Callable[[PerRecord], Mask] | None = None,
+    secret: Sequence[str] = (),
 ) -> Design:
     """Check the formula, then encode the table.
 
     `also` names public columns that the model reads itself; `classes` says which labels an outcome that is
     not numbers may have, in order: its values are then their places from 0 up. `usable` says which outcomes
-    the model can describe, where the others, missing ones among them, count as withheld.
+    the model can describe, where the others, missing ones among them, count as withheld. `secret` names
+    columns that are protected as well: whether the matrix has full rank is then nobody's to know.
     """
     parsed = parse(formula, table)
     if parsed.outcome in also:
@@ -124,7 +160,8 @@ def build(
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of)
     matrix, columns, spec = _encode(parsed, settled)
-    _check_matrix(matrix, columns)
+    hidden = tuple(name for name in parsed.predictors if name in secret)
+    _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:
         codes, count = table.codes(name)
@@ -132,7 +169,7 @@ def build(
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
     return Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
-        tuple(notes),
+        tuple(notes), hidden, tuple(classes_of),
     )  # fmt: skip
 
 
@@ -165,11 +202,10 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
             "fewer levels."
         )
     table = table.rename(formula.aliases)
-    context = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.native, context=context, output="numpy", na_action="ignore", ensure_full_rank=True
+                table.native, context=_FUNCTIONS, output="numpy", na_action="ignore", ensure_full_rank=True
             )
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
@@ -187,8 +223,8 @@ def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], An
     return matrix, columns, spec
 
 
-def _check_matrix(matrix: Matrix, columns: tuple[str, ...]) -> None:
-    """Refuse columns that are not finite, too large, constant, or made of others."""
+def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> None:
+    """Refuse columns that are not finite or too large; where `rank` matters, constant or made of others."""
     records, width = matrix.shape
     with np.errstate(invalid="ignore"):
         low, high = matrix.min(axis=0), matrix.max(axis=0)  # NaN where a column has one
@@ -202,6 +238,8 @@ def _check_matrix(matrix: Matrix, columns: tuple[str, ...]) -> None:
     huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
+    if not rank:
+        return
     if records < width:
         raise DataError(
             f"{records} rows are fewer than the {width} coefficients of the formula. "

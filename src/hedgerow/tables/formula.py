@@ -29,6 +29,7 @@ TRANSFORMS = tuple(
     "log log2 log10 log1p exp expm1 sqrt abs I C poly bs cs cr cc center scale standardize".split()  # noqa: SIM905 - one line of words
 )
 _EXPANDING = ("poly", "bs", "cs", "cr", "cc")  # transforms that make as many columns as they are told
+LEARNING = (*_EXPANDING, "center", "scale", "standardize", "C")  # what they do depends on all values
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _MAX_POWER = 10
 _MAX_COLUMNS = 100  # that one transform makes
@@ -66,6 +67,12 @@ class Formula:
         terms = [":".join(map(spell, term.factors)) for term in self.terms]
         right = terms if "1" in terms else ["0", *terms]
         return f"{quote(self.outcome)} ~ {' + '.join(right)}"
+
+    def learns_from(self, name: str) -> bool:
+        """Whether a transform of the column depends on more than the one value it is applied to."""
+        known = self.aliases.get(name, name)
+        factors = [factor for term in self.terms for factor in term.factors]
+        return any(known in _names_in(factor) and _calls(factor) & {*LEARNING} for factor in factors)
 
     def width(self, table: Table) -> int:
         """The most columns that the terms can make of a table, without making them."""
@@ -272,8 +279,15 @@ def _use(factor: Any) -> str:
     """How a checked factor reads its columns."""
     if factor.eval_method.value == "lookup":
         return BARE
-    calls = [node for node in ast.walk(ast.parse(factor.expr, mode="eval")) if isinstance(node, ast.Call)]
-    return CLASSES if {ast.unparse(call.func) for call in calls} == {"C"} else NUMBERS
+    return CLASSES if _calls(factor) == {"C"} else NUMBERS
+
+
+def _calls(factor: Any) -> set[str]:
+    """The transforms in a checked factor."""
+    if factor.eval_method.value != "python":
+        return set()
+    tree = ast.parse(factor.expr, mode="eval")
+    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
 def _check_node(node: ast.expr, text: str, names: list[str], depth: int = 0) -> None:

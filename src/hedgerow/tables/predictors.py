@@ -93,11 +93,11 @@ def settle_predictors(
     return settled, notes
 
 
-def hint_at_logs(formula: str, table: Table) -> list[str]:
-    """Which positive predictors span decades and enter the formula as they are, for a log-scale family."""
+def hint_at_logs(formula: str, table: Table, protected: Collection[str] = ()) -> list[str]:
+    """Which positive public predictors span decades and enter a log-scale family as they are."""
     parsed, hints = parse(formula, table), []
     for name in parsed.predictors:
-        if parsed.uses[name] != {BARE} or not table.is_numeric(name):
+        if name in protected or parsed.uses[name] != {BARE} or not table.is_numeric(name):
             continue
         low, first, last, high = np.quantile(table.numbers(name), (0, 0.01, 0.99, 1))
         if low > 0 and last >= _WIDE * first:

@@ -226,6 +226,10 @@ class Table:
         """The named columns alone."""
         return Table(self.frame.select(*names))
 
+    def beside(self, other: "Table") -> "Table":
+        """The columns of both, row by row."""
+        return Table(self.frame.with_columns(*(other.frame[name] for name in other.columns)))
+
     def rename(self, names: Mapping[str, str]) -> "Table":
         """The table with some columns under other names."""
         return Table(self.frame.rename(dict(names))) if names else self

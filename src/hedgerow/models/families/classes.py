@@ -1,4 +1,4 @@
-"""Classes in order: two of them (bernoulli) or more (ordinal)."""
+"""Classes: two of them (bernoulli), more in order (ordinal) or in none (categorical)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -199,6 +199,32 @@ def _ordinal(program: Any, eta: Any) -> Ordered:
     return Ordered(eta, jnp.log(below) - jnp.log(above), np.array(program.places))
 
 
+class Unordered(Response):
+    """Classes without an order: P(class j) ∝ exp(logit_j), the first logit being 0."""
+
+    discrete = True
+
+    def __init__(self, logits: Any, places: Any) -> None:
+        first = jnp.zeros((*jnp.shape(logits)[:-1], 1))
+        self.log_shares = jax.nn.log_softmax(jnp.concatenate([first, logits], axis=-1))
+        self.places = jnp.asarray(places)
+        super().__init__(logits[..., 0])
+
+    def log_prob(self, value: Any) -> Any:
+        place = jnp.searchsorted(self.places, value)
+        known = jnp.take(self.places, place, mode="clip") == value
+        chosen = jax.nn.one_hot(place, len(self.places), dtype=self.log_shares.dtype)
+        return jnp.where(known, (chosen * self.log_shares).sum(axis=-1), -jnp.inf)
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        inside = (self.places >= jnp.expand_dims(lower, -1)) & (self.places <= jnp.expand_dims(upper, -1))
+        return jax.scipy.special.logsumexp(self.log_shares, axis=-1, where=inside)
+
+    def quantile(self, uniforms: Any) -> Any:
+        below = jnp.cumsum(jnp.exp(self.log_shares), axis=-1)[..., :-1]
+        return self.places[jnp.sum(jnp.expand_dims(uniforms, -1) > below, axis=-1)]
+
+
 FAMILIES = (
     FamilyDefinition(
         "bernoulli",
@@ -217,5 +243,16 @@ FAMILIES = (
         uniform_level=True,
         response=_ordinal,
         simulate=lambda random, z: 1 + np.digitize(z - 2 + random.logistic(size=len(z)), [-1.0, 0.5, 2.0]),
+    ),
+    FamilyDefinition(
+        "categorical",
+        domain=Classes,
+        prior=LOGITS,
+        options=("lower", "upper", "levels"),
+        by_class=True,
+        response=lambda program, eta: Unordered(eta, np.array(program.places)),
+        simulate=lambda random, z: (
+            1 + np.argmax(np.outer(z - 2, [0.0, 1.0, -0.5]) + random.gumbel(size=(len(z), 3)), axis=1)
+        ),
     ),
 )

@@ -195,6 +195,7 @@ class FamilyDefinition:
     checks: Mapping[str, Callable[[str, Any], None]] = field(default_factory=dict)
     own_level: bool = False  # its locations or cut points stand in for the intercept
     uniform_level: bool = False  # ... and have a uniform prior, so that none can be given
+    by_class: bool = False  # a regression for each class but the first: η has a column for each
     exact: type[Regression] | None = None  # its closed form
     exact_options: tuple[str, ...] = ()  # settings that the closed form takes; with others there is none
 

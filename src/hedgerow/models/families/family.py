@@ -202,7 +202,7 @@ class Family(Sampled):
 def _centre_predictors(design: Design) -> Design:
     """The predictors about their means, without an intercept: for models with a level of their own."""
     kept = [j for j in range(len(design.columns)) if not is_intercept(design, j)]
-    matrix = design.matrix[:, kept]
-    return replace(
-        design, matrix=matrix - matrix.mean(axis=0), columns=tuple(design.columns[j] for j in kept)
-    )
+    matrix = design.matrix[:, kept] - design.means[kept]
+    centred = replace(design, matrix=matrix, columns=tuple(design.columns[j] for j in kept))
+    vars(centred)["hidden"] = frozenset(place for place, j in enumerate(kept) if j in design.hidden)
+    return centred

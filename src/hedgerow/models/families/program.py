@@ -40,7 +40,10 @@ class FamilyProgram:
 
     def __call__(self, X: Any, beta: Any = None, W: Any = None, spike: Any = None, y: Any = None) -> None:
         eta = jnp.zeros(X.shape[0])
-        if beta is not None:
+        if self.definition.by_class:
+            names = (f"beta_{place}" for place in range(1, len(self.places)))
+            eta = jnp.stack([X @ numpyro.sample(name, Coefficients(*beta)) for name in names], axis=-1)
+        elif beta is not None:
             eta = X @ numpyro.sample("beta", Coefficients(*beta))
         response = self.domain.truncate(self.definition.response(self, eta))
         if spike is not None and self.domain.spike is not None:

@@ -32,6 +32,10 @@ WITHHELD = (
     "the outcome of one record is withheld: treated as missing, while its row, its predictors and the "
     "number of records stay"
 )
+TOGETHER = (
+    "the outcome of one record, all its protected columns together, is withheld: treated as missing, while "
+    "its row, its public columns and the number of records stay"
+)
 _IN_RANGE = "the outcome of one record is replaced by the statement that it lies in its range, at {} weight"
 _REPLACED = (
     "the outcome of one record is replaced by {}, while its row, its predictors and the number of "

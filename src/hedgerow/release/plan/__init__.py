@@ -164,11 +164,11 @@ class Plan:
         plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {
             "version": VERSION,
-            "formula": asked.formula,
+            "formula": asked.column.formula,
             "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
-            "family": _write_family(asked.family),
-            "prior": None if asked.prior is None else parts.write_changes(asked.prior),
-            "declared": parts.write_declared(asked.declared),
+            "family": _write_family(asked.column.family),
+            "prior": None if asked.column.prior is None else parts.write_changes(asked.column.prior),
+            "declared": parts.write_declared(asked.column.declared),
             "standard": standard,
             "weights": None,
             "bound": None,

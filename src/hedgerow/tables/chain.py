@@ -1,0 +1,78 @@
+"""Several protected columns of one table: a design for each, in the order in which they are synthesized.
+
+A later column may read earlier ones. These are protected as well, so that nothing of the encoding may be
+learnt from them, and what they make of a matrix is confidential: in synthesis the synthetic value stands in
+its place.
+
+Formal guarantee: `blank` holds public things alone. Of a link that reads protected columns it has no matrix;
+`Design.encode` makes one of synthetic values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow.arrays import join_columns
+from hedgerow.errors import FormulaError
+from hedgerow.tables.design import Design
+from hedgerow.tables.formula import LEARNING, Formula, shorten
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainDesign(Design):
+    """The designs of all protected columns; its own matrix is empty."""
+
+    parts: tuple[Design, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[Design]) -> "ChainDesign":
+        """A chain of designs of one table."""
+        present = None
+        if any(part.present is not None for part in parts):
+            present = np.any(
+                [np.ones(part.records, np.bool_) if part.present is None else part.present for part in parts],
+                axis=0,
+            )
+        return cls(
+            outcome=", ".join(part.outcome for part in parts),
+            values=join_columns([part.values for part in parts]),
+            matrix=np.empty((parts[0].records, 0)),
+            columns=tuple(f"{part.outcome}: {name}" for part in parts for name in part.columns),
+            predictors=tuple(dict.fromkeys(name for part in parts for name in part.predictors)),
+            spec=None,
+            present=present,
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            parts=tuple(parts),
+        )
+
+    @property
+    def links(self) -> tuple[Design, ...]:
+        return self.parts
+
+    def blank(self) -> "ChainDesign":
+        return ChainDesign.of([_blank(part) for part in self.parts])
+
+
+def _blank(link: Design) -> Design:
+    if not link.secret:
+        return link.blank()
+    hollow = replace(link, values=np.full(link.records, np.nan), matrix=np.empty((0, len(link.columns))))
+    return replace(hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes)
+
+
+def check_links(formulas: Sequence[Formula]) -> None:
+    """Refuse predictors that are synthesized later, and an encoding that learns from protected values."""
+    outcomes = [formula.outcome for formula in formulas]
+    for place, formula in enumerate(formulas):
+        for name in formula.predictors:
+            if name in outcomes[place:]:
+                raise FormulaError(
+                    f"Formula '{shorten(formula.text)}' reads '{name}', which is synthesized later. Put "
+                    f"'{name}' before '{formula.outcome}', or leave it out of that formula."
+                )
+            if name in outcomes and formula.learns_from(name):
+                raise FormulaError(
+                    f"Formula '{shorten(formula.text)}': {', '.join(LEARNING)} learn from all values of a "
+                    f"column, and '{name}' is protected. Use it as it is, or log, sqrt and arithmetic."
+                )

@@ -1,0 +1,136 @@
+"""A chain of models is one model of several protected columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+from hedgerow.errors import FormulaError
+from hedgerow.mechanism.fit import fit
+from hedgerow.mechanism.price import Pricing
+from hedgerow.models.chain import Chain, part_of
+from hedgerow.models.exact import Normal
+from hedgerow.numerics.scoring import Draws
+from hedgerow.privacy.bounds import EXACT, RENYI
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.sensitive import withheld_part
+from hedgerow.randomness import Key
+from hedgerow.tables import design as designs
+from hedgerow.tables.chain import ChainDesign, check_links
+from hedgerow.tables.formula import parse
+from hedgerow.tables.table import Table
+
+PAIR = Chain((Normal(), Normal()))
+FORMULAS = ("x ~ z", "y ~ x + z")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=60)
+    x = 1 + z + rng.normal(size=60)
+    return Table.of(pd.DataFrame({"z": z, "x": x, "y": 0.5 * x - z + 0.5 * rng.normal(size=60)}))
+
+
+def chained(table, formulas=FORMULAS):
+    outcomes = [formula.split(" ~ ")[0] for formula in formulas]
+    return ChainDesign.of([designs.build(formula, table, secret=outcomes) for formula in formulas])
+
+
+def price_of(design, power, *, draws=200):
+    model = Chain((Normal(),) * len(design.links))
+    done = fit(model, design, power, draws=draws, key=Key.from_seed(3))
+    whole = Everywhere().interval(design.links[0].values, None)
+    return done, Pricing(done, withheld_part(power), whole, 1e-6)
+
+
+def test_two_normals_are_the_bivariate_normal(table):
+    design = chained(table)
+    done = fit(PAIR, design, np.full(60, 0.7), draws=20, key=Key.from_seed(2))
+    found = done.log_lik()
+    x, y, z = (table.numbers(name) for name in "xyz")
+    for draw in range(20):
+        (a, slope), (b, on_x, on_z) = (part_of(done.parameters, place)["beta"][draw] for place in (0, 1))
+        s, t = (part_of(done.parameters, place)["sigma"][draw] for place in (0, 1))
+        covariance = [[s**2, on_x * s**2], [on_x * s**2, on_x**2 * s**2 + t**2]]
+        means = np.column_stack([a + slope * z, b + on_x * (a + slope * z) + on_z * z])
+        wanted = multivariate_normal([0, 0], covariance).logpdf(np.column_stack([x, y]) - means)
+        np.testing.assert_allclose(found[draw], wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_the_exact_loss_is_the_log_ratio_of_both_links_posteriors(table):
+    design, power, row = chained(table), np.full(60, 0.7), 17
+    done, pricing = price_of(design, power)
+    without = np.where(np.arange(60) == row, 0.0, power)
+    wanted = np.zeros(done.draws)
+    for place, link in enumerate(design.links):
+        own = part_of(done.parameters, place)
+        draws = Draws(own["beta"], own["sigma"])
+        wanted += Normal().posterior(link, power).log_density(draws)
+        wanted -= Normal().posterior(link, without).log_density(draws)
+    loss = 0.7 * done.log_lik()[:, row] - pricing.constant[row]
+    np.testing.assert_allclose(loss, wanted, rtol=1e-7, atol=1e-9)
+    assert EXACT.by_record(pricing)[row] == pytest.approx(np.abs(wanted).max(), rel=1e-7)
+
+
+def test_renyi_divergences_of_the_links_add_before_the_maximum(table):
+    design, power = chained(table), np.full(60, 0.7)
+    pricing = price_of(design, power)[1]
+    order = 7.0
+    for row in (0, 17, 59):
+        without = np.where(np.arange(60) == row, 0.0, power)
+        wanted = sum(
+            Normal().posterior(link, power).divergences(Normal().posterior(link, without), np.array([order]))
+            for link in design.links
+        )
+        assert pricing.neighbours.divergences(order)[0][row] == pytest.approx(wanted[0], rel=1e-7)
+    joint = RENYI.epsilon(pricing)
+    assert joint == pytest.approx(pricing.neighbours.by_record(delta=1e-6).max(), rel=1e-12)
+    alone = [price_of(chained(table, [formula]), power)[1] for formula in FORMULAS]
+    assert joint < sum(RENYI.epsilon(each) for each in alone)
+
+
+def test_the_order_of_independent_columns_does_not_change_the_price(table):
+    power = np.full(60, 0.7)
+    prices = [price_of(chained(table, order), power)[1] for order in (("x ~ z", "y ~ z"), ("y ~ z", "x ~ z"))]
+    assert RENYI.epsilon(prices[0]) == pytest.approx(RENYI.epsilon(prices[1]), rel=1e-12)
+
+
+def test_a_link_that_lacks_a_value_is_left_alone_by_that_row(table):
+    gappy = table.native.copy()
+    gappy.loc[3, "y"] = np.nan
+    usable = np.isfinite
+    links = [designs.build("x ~ z", table), designs.build("y ~ z", Table.of(gappy), usable=usable)]
+    (both, pricing), (one, alone) = (price_of(ChainDesign.of(links[:many]), np.ones(60)) for many in (2, 1))
+    np.testing.assert_array_equal(both.log_lik()[:, 3], one.log_lik()[:, 3])
+    assert pricing.neighbours.by_record(delta=1e-6)[3] == pytest.approx(
+        alone.neighbours.by_record(delta=1e-6)[3], rel=1e-9
+    )
+
+
+def test_nothing_of_a_prior_is_read_off_a_protected_predictor(table):
+    other = table.native.assign(x=lambda frame: 50 * frame["x"])
+    here, there = (chained(each).links[1] for each in (table, Table.of(other)))
+    np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+
+
+def test_what_is_public_of_a_chain_has_no_protected_value(table):
+    first, second = chained(table).blank().links
+    assert np.isnan([first.values, second.values]).all()
+    np.testing.assert_array_equal(first.matrix[:, 1], table.numbers("z"))
+    assert second.matrix.size == 0
+    synthetic = Table.of(table.native.assign(x=range(60)))
+    np.testing.assert_array_equal(second.encode(synthetic).matrix[:, 1], np.arange(60))
+
+
+@pytest.mark.parametrize(
+    ("formulas", "says"),
+    [
+        (("y ~ x + z", "x ~ z"), "'x', which is synthesized later. Put 'x' before 'y'"),
+        (("x ~ z", "y ~ scale(x)"), "learn from all values of a column, and 'x' is protected"),
+        (("x ~ z", "y ~ C(x)"), "learn from all values of a column, and 'x' is protected"),
+    ],
+)
+def test_predictors_that_come_later_or_are_learnt_from_are_refused(table, formulas, says):
+    with pytest.raises(FormulaError, match=says):
+        check_links([parse(formula, table) for formula in formulas])

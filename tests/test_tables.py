@@ -1,0 +1,86 @@
+"""Several protected columns through the front door."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+
+COLUMNS = {
+    "wage": hr.Column("wage ~ age + C(sector)"),
+    "hours": hr.Column("hours ~ age + log(wage)", "normal", declared=hr.Declared("integer")),
+}
+TOLD = {"bound": "renyi", "weights": hr.ScalarWeights(1), "sampling": "stratified", "seed": 3}
+
+
+def people(n=600, seed=1):
+    random = np.random.default_rng(seed)
+    age, sector = random.integers(18, 66, n), random.choice(list("abc"), n)
+    wage = np.exp(7 + 0.02 * age + 0.4 * random.normal(size=n)).round(2)
+    hours = (20 + 3 * np.log(wage) + random.normal(size=n)).round().astype(int)
+    return pd.DataFrame({"age": age, "wage": wage, "sector": sector, "hours": hours})
+
+
+@pytest.fixture(scope="module")
+def synth():
+    return hr.Synthesizer(COLUMNS, epsilon=6.0, copies=2, **TOLD).fit(people())
+
+
+def test_copies_have_the_types_and_the_association_of_the_original(synth):
+    data = people()
+    for copy in synth.sample().tables:
+        assert list(copy.columns) == list(data.columns)
+        pd.testing.assert_frame_equal(copy[["age", "sector"]], data[["age", "sector"]])
+        assert copy["hours"].dtype == np.int64
+        assert not (copy["wage"] == data["wage"]).any()
+        ends = [np.corrcoef(np.log(table["wage"]), table["hours"])[0, 1] for table in (data, copy)]
+        # Of 600 records a correlation has a standard error of about 0.02; five of the difference.
+        assert abs(ends[0] - ends[1]) < 0.15
+
+
+def test_later_columns_follow_the_synthetic_values_of_earlier_ones(synth):
+    """The original's wage explains nothing more of a copy's hours than chance does."""
+    data, copy = people(), synth.sample().tables[0]
+    design = np.column_stack([np.ones(600), data["age"], np.log(copy["wage"])])
+    left = copy["hours"] - design @ np.linalg.lstsq(design, copy["hours"], rcond=None)[0]
+    own = np.log(data["wage"]) - np.polyval(np.polyfit(data["age"], np.log(data["wage"]), 1), data["age"])
+    assert abs(np.corrcoef(left, own)[0, 1]) < 0.16  # 4 standard errors: a false alarm in 16,000
+
+
+def test_the_price_is_that_of_the_row_and_the_guarantee_says_so(synth):
+    assert synth.total_epsilon_ <= 6
+    assert sorted(synth.utility()["column"].unique()) == ["hours", "wage"]
+    told = " ".join(str(synth.sample().guarantee).split())
+    assert "wage, hours" in told
+    assert "the outcome of one record, all its protected columns together, is withheld" in told
+
+
+def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
+    for ask in (synth.audit, synth.attack, lambda: synth.gauge_, lambda: hr.plot.data(synth)):
+        with pytest.raises(hr.HedgerowError, match="one protected column"):
+            ask()
+    assert "What copies keep of hours" in synth._repr_html_()
+    for settings in (
+        {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
+        {"debias": True}, {"preset": "recommended"},
+    ):  # fmt: skip
+        with pytest.raises(hr.HedgerowError, match="one protected column"):
+            hr.Synthesizer(COLUMNS, epsilon=2.0, **settings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({}, "No column is named"),
+        ({"wage": "wage ~ age"}, "give hr.Column"),
+        ({"pay": hr.Column("wage ~ age")}, "'pay': its formula protects 'wage'"),
+    ],
+)
+def test_columns_that_are_none_are_refused(columns, says):
+    with pytest.raises(hr.HedgerowError, match=says):
+        hr.Synthesizer(columns)
+
+
+def test_family_prior_and_declared_belong_to_each_column():
+    with pytest.raises(hr.HedgerowError, match="family, prior: with several columns each has its own"):
+        hr.Synthesizer(COLUMNS, "gamma", prior=hr.Prior())
