@@ -89,7 +89,7 @@ class Results:
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
-        done, columns = self._done(), zip(*map(columns_of, self.copied_outcomes()), strict=True)
+        done, columns = self._done(), zip(*[columns_of(copy) for copy in self.copied_outcomes()], strict=True)
         found = {}
         for link, copies in zip(done.design.links, columns, strict=True):
             present = done.present if link.present is None else done.present & link.present

@@ -597,9 +597,15 @@ MISFITS = {
     "poisson": ([1.0, 2.5, 3.0, -1.0], "2 values.*whole numbers.*Round"),
     "negative_binomial": ([1e9, 1e9 + 1, 3e14, 0.0], "2 values in 4 rows above 1,000,000,000;.*millions"),
     "bernoulli": ([0, 1, 2, 1], "1 values.*2 declared classes"),
-    "zero_lognormal": ([0.0, 1.0, -1.0, 2.0], "1 values.*apart from its spike at 0.*'student' and family='asinh'"),
+    "zero_lognormal": (
+        [0.0, 1.0, -1.0, 2.0],
+        "1 values.*apart from its spike at 0.*'student' and family='asinh'",
+    ),
     "lognormal": ([0.0, 1.0, 3.0, 0.0], "has 2 zeros in 4 rows.*family='zero_lognormal'"),
-    "lognormal, negative": ([0.0, 1.0, -3.0, 2.0], "1 zero and 1 negative value in 4 rows.*family='student' or family='asinh'"),
+    "lognormal, negative": (
+        [0.0, 1.0, -3.0, 2.0],
+        "1 zero and 1 negative value in 4 rows.*family='student' or family='asinh'",
+    ),
 }
 
 
