@@ -89,12 +89,12 @@ class Results:
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
-        done, columns = self._done(), zip(*[columns_of(copy) for copy in self.copied_outcomes()], strict=True)
-        found = {}
-        for link, copies in zip(done.design.links, columns, strict=True):
+        done, found = self._done(), {}
+        copies = [columns_of(copy) for copy in self.copied_outcomes()]
+        for place, link in enumerate(done.design.links):
             present = done.present if link.present is None else done.present & link.present
             values = link.values[present] if present.any() else link.values
-            found[link.outcome] = compare_copies(values, list(copies))
+            found[link.outcome] = compare_copies(values, [copy[place] for copy in copies])
         return found
 
     def _require_one(self, what: str) -> None:
