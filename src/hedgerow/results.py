@@ -81,11 +81,8 @@ class Results:
         by_column = self.utility_by_column()
         if not self.settings.several:
             return by_column[self.outcome_name]
-        found: dict[str, list[object]] = {}
-        for name, part in by_column.items():
-            named = {"column": [name] * len(part["copy"]), **part}
-            found = {key: [*found.get(key, []), *rows] for key, rows in named.items()}
-        return found
+        parts = [{"column": [name] * len(part["copy"]), **part} for name, part in by_column.items()]
+        return {key: [cell for part in parts for cell in part[key]] for key in parts[0]}
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
