@@ -81,8 +81,12 @@ class Results:
         by_column = self.utility_by_column()
         if not self.settings.several:
             return by_column[self.outcome_name]
-        parts = [{"column": [name] * len(part["copy"]), **part} for name, part in by_column.items()]
-        return {key: [cell for part in parts for cell in part[key]] for key in parts[0]}
+        found: dict[str, list[object]] = {"column": []}
+        for name, part in by_column.items():
+            found["column"].extend([name] * len(part["copy"]))
+            for key, cells in part.items():
+                found.setdefault(key, []).extend(cells)
+        return found
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
