@@ -10,9 +10,9 @@ perfectly true price. The verdict is taken from draws of the fit that is release
 numbers of their own: it does not ask whether the released copies happen to look well, so that asking again
 with fresh randomness is no way around it.
 
-The thresholds were chosen on the tables of docs/maths.md, "Exact models", at ε from 0.5 to 3 for five copies, where
-copies were of use from about ten records' worth of information on. In that trial, which stopped at one far draw
-instead of two, no released copy of 90 had a quantile beyond ten times the original's.
+The thresholds were chosen on the tables of docs/maths.md, "Exact models", at ε from 0.5 to 3 for five copies,
+where copies were of use from about ten records' worth of information on. In that trial, which stopped at one
+far draw instead of two, no released copy of 90 had a quantile beyond ten times the original's.
 """
 
 from dataclasses import dataclass, replace
