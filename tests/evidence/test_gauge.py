@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hedgerow as hr
@@ -111,3 +112,15 @@ def test_a_box_does_not_stop(data):
     box = {"Intercept": (-2, 3), "z": (-1, 2), "sigma": (0.4, 2.5)}
     fitted = hr.Synthesizer("x ~ z", standard=hr.Strict(box), epsilon=0.01, **SMALL).fit(data)
     assert not fitted.gauge_.may_stop
+
+
+def test_a_box_is_released_whatever_the_outcomes_are(tmp_path, monkeypatch):
+    """With nothing that the model describes, too: its neighbour has one such outcome."""
+    monkeypatch.chdir(tmp_path)
+    data = pd.DataFrame({"x": 0.0, "z": np.linspace(0, 1, 30)})
+    data.to_csv("table.csv", index=False)
+    box = {"Intercept": (8, 12), "z": (-1, 1), "sigma": (0.5, 2)}
+    told = {"standard": hr.Strict(box), "epsilon": 1.0, "draws": 200, "ledger": "l.sqlite"}
+    with pytest.warns(hr.HedgerowWarning, match="none that the lognormal family describes"):
+        made = hr.make_release(hr.Plan(formula="x ~ z", data="table.csv", **told), "release")
+    assert made.certificate.epsilon.total == 1.0

@@ -83,8 +83,9 @@ def test_set_up_compiles_every_kernel_as_a_fit_calls_it():
     kernels.conditional_extremes(Z, x, *interval, *draws)
     kernels.combined_extremes(Z, x, *interval, *draws, x, x)
     kernels.mean_mass(Z, x, *interval, *draws)
-    kernels.renyi_divergences(x, x, x, x, x, (2.0, 4.0))
-    kernels.renyi_least(x, x, x, x, x, np.arange(2.0, 5.0), np.ones(3), 2)
+    links = (np.ones((400, 3)),) * 5
+    kernels.renyi_divergences(*links, (2.0, 4.0))
+    kernels.renyi_least(*links, np.arange(2.0, 5.0), np.ones(3), 2)
     assert [len(kernel.signatures) for kernel in compiled] == [1] * 7
 
 

@@ -263,7 +263,7 @@ def test_a_column_that_is_the_outcome_in_disguise_is_refused(make, table, tmp_pa
         "standard": hr.RangeTruncated(hr.Bounds("low", float("inf"))),
         "data": tmp_path / "disguised.csv",
     }
-    with pytest.raises(DataError, match=r"publish the outcome 'x' .*: 'low' equals it .*, 'minus' equals it"):
+    with pytest.raises(DataError, match=r"publish the outcome 'x' .*: 'low' equals it .*; 'minus' equals it"):
         make(**known)
     made = make(**known, outputs=hr.Outputs(drop=("low", "minus")))
     assert made.certificate.unchanged == ("z", "group")

@@ -269,7 +269,8 @@ def test_formats_and_defaults_are_those_of_the_engine():
     written = [kind for kind in formats.Format if kind.writable]
     assert {kind.value: kind.suffix.removeprefix(".") for kind in written} == ENDINGS
     settings = hr.Plan(formula="x ~ z", epsilon=1.0).settings
-    for name in ("family", "copies", "draws", "delta"):
+    assert settings.column.family == USUAL["family"]
+    for name in ("copies", "draws", "delta"):
         assert getattr(settings, name) == USUAL[name]
     assert (settings.bound.name, settings.standard) == (USUAL["bound"], hr.ADP())
     assert USUAL["standard"] == "adp"

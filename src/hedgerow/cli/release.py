@@ -46,9 +46,9 @@ def synthesize(
         screen.note(f"Writing the copies: {change}")
     screen.say(f"Release {certificate.release} is in {out}: {out.name}/public may leave the building.")
     screen.facts(certificate.facts())
-    if not (screen.quiet or screen.as_json):
+    if screen.private or (plan.settings.noisy is not None and not (screen.quiet or screen.as_json)):
         title, facts = made.expectation()
-        screen.say(f"{title}:")
+        screen.say(title)
         screen.facts(facts)
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
@@ -67,7 +67,10 @@ def synthesize(
             "certificate_sha256": certificate.digest,
         }
     )
-    screen.utility(*read_utility(made.folder))
+    if screen.private:
+        screen.utility(*read_utility(made.folder))
+    else:
+        screen.say(f"What copies keep, confidential: hedgerow inspect {out} --confidential")
 
 
 @with_screen

@@ -60,11 +60,16 @@ class Screen:
             table.add_row(*(_line(format_figure(value)) for value in row.values()))
         _out().print(table)
 
+    @property
+    def private(self) -> bool:
+        """Whether what is confidential may be shown unasked: to a person at a terminal, not to a log."""
+        return not self.quiet and not self.as_json and _out().is_terminal
+
     def utility(self, rows: Sequence[Mapping[str, Any]], shapes: Mapping[str, Any]) -> None:
-        """What copies keep: figures and, on a terminal, a sketch; logs are kept, and do not need one."""
+        """What copies keep: figures and, on a terminal, a sketch."""
         self.table(_UTILITY, rows)
         out = _out()
-        if self.quiet or self.as_json or not shapes or not out.is_terminal:
+        if not shapes or not self.private:
             return
         from hedgerow.report.sketch import BLOCKS, draw_shapes
 

@@ -34,6 +34,7 @@ from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.threads import one_blas_thread
 
 _APART = 0.2  # ECDF maximum beyond that of the unweighted model from which copies show something else
 _BEYOND = 10.0  # times the original's quantile
@@ -79,10 +80,11 @@ class Gauge(Confidential):
         ]
 
 
+@one_blas_thread()
 def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> Gauge:
     """The gauge of a fit; the outcome that is not there takes no part."""
     design, power = start.design, outcome.fit.power
-    rows = np.flatnonzero(start.present)
+    rows = np.flatnonzero(start.present if start.present.any() else np.ones(design.records, dtype=np.bool_))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
     truth, prior = design.values[rows], _prior(settings)
     copies = _predict(outcome.fit, rows, key.child("weighted"))

@@ -13,10 +13,11 @@
 
 Formal guarantee
 ----------------
-The outcome is no argument: where the table has its column, it is overwritten before anything is read. What
-comes out is a function of the public classes, the predictors, the limits and randomness: ε = 0 for replacing
-an outcome by any other of its class, for any number of copies, with nothing to compose and nothing to charge.
-It says nothing about the classes themselves.
+The outcome is no argument: where the table has its column, it is overwritten before anything is read. Its
+synthetic values are a function of the public classes, the predictors, the limits and randomness: ε = 0 for
+replacing an outcome by any other of its class, for any number of copies, with nothing to compose or charge.
+It says nothing about the classes themselves, nor of the other columns and the index: they are released as
+they are, and nothing looks whether they give the outcome away, since nothing looks at it.
 """
 
 from typing import Any
@@ -50,6 +51,8 @@ def copies_from_classes(
     seed: int | None = None,
 ) -> list[Any]:
     """Copies of a table of public columns, each record's outcome drawn inside its class.
+
+    Give the columns that may be released, and no others.
 
     `range`: `Brackets(edges, column=…)`, or `Bounds` on public columns; `limits` of the outcome, as `Strict`
     has them. Each copy comes from a draw of its own of the regression given the classes.

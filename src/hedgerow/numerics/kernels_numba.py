@@ -494,7 +494,7 @@ def _divergence(o, reverse, w, h, r2, a, b, rest, single):  # type: ignore[no-un
     return found if found > -0.5 else np.inf  # what is no number, or far below 0, is not known
 
 
-@_kernel
+@_inline
 def _divergence_of_links(o, reverse, i, w, h, r2, a, b, rests, singles):  # type: ignore[no-untyped-def]
     """D_o between a record's two posteriors: the sum over the links of a chain, which are independent."""
     total = 0.0

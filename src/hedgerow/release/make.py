@@ -128,10 +128,13 @@ def make_release(
         with _before_spending(), job(expected):
             with _noting() as notes:
                 _warn_of_units(prepared)
-                synth = prepared.fit()
-            if asked.noisy is None and synth.gauge_.discards and not anyway:
-                ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
-                raise CalibrationError(synth.describe_stop())
+                try:
+                    synth = prepared.fit()
+                    if asked.bound.local and synth.gauge_.discards and not anyway:
+                        raise CalibrationError(synth.describe_stop())
+                except CalibrationError:  # says what was found in the data
+                    ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
+                    raise
             synth.sample()
         tell("recording the spend")
         release = secrets.token_hex(8)
@@ -164,7 +167,7 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    gauge = None if asked.noisy is not None else synth.gauge_
+    gauge = synth.gauge_ if asked.bound.local else None
     public = prepared.table.drop_columns([prepared.outcome])
     place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
     return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
@@ -173,11 +176,13 @@ def make_release(
 def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectation:
     """What the copies are worth: the gauge, or with noisy statistics what public things foretell."""
     if gauge is not None:
-        return "Confidential: what the copies carry of the data", gauge.facts()
+        return "Confidential: what the copies carry of the data:", gauge.facts()
+    if asked.noisy is None:  # over a box: nothing but what stays in confidential/
+        return "", []
     errors = expected_errors(asked, public, factors=(1.0,))
     ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]
     words = f"{ecdf:.2g}, without noise {plain:.2g}"
-    return "To expect of copies, from public things alone", [("ECDF maximum of stand-ins", words)]
+    return "To expect of copies, from public things alone:", [("ECDF maximum of stand-ins", words)]
 
 
 def _write_public(

@@ -32,8 +32,8 @@ def drop_unused_levels(column: pa.Array) -> pa.Array:
 
 
 def written_buffers(column: pa.Array) -> pa.Array:
-    """The same values, such that nothing else is written of them: a writer leaves out what lies outside a
-    slice of numbers by itself, and what takes no copy takes half the time.
+    """The same values, such that nothing else is written of them to Parquet: its writer leaves out what lies
+    outside a slice of numbers by itself, and what takes no copy takes half the time.
     """
     kind = column.type
     bare = pa.types.is_primitive(kind) and not pa.types.is_boolean(kind) and not column.null_count

@@ -10,7 +10,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from hedgerow.errors import FileError
-from hedgerow.tables.files.buffers import written_buffers
+from hedgerow.tables.files.buffers import own_buffers, written_buffers
 from hedgerow.tables.files.columns import check_flat, check_width, join_chunks
 from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Source, freeze
 
@@ -61,7 +61,8 @@ def count_missing(table: pa.Table) -> dict[str, Missing]:
 def write_columnar(table: pa.Table, file: BinaryIO, kind: Format, label: str = "") -> None:
     """The same table gives the same bytes, whatever its chunks were; a label becomes the description."""
     # Statistics in the footer come from the written values alone. No column's bytes depend on another.
-    columns = [written_buffers(join_chunks(column)) for column in table.columns]
+    own = written_buffers if kind is Format.PARQUET else own_buffers  # Arrow pads with what follows a slice
+    columns = [own(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     told = {"description": label} if label else None
     clean = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=told))
