@@ -16,7 +16,18 @@ from hedgerow.release.ledger import open_ledger
 from hedgerow.release.plan import Outputs, Plan
 from hedgerow.release.plan.flags import from_flags, to_flags
 
-ASKED = ("--formula", "x ~ z", "--standard", "strict", "--limits", "10,1e6", "--epsilon", "0.5")
+ASKED = (
+    "--formula",
+    "x ~ z",
+    "--standard",
+    "strict",
+    "--limits",
+    "10,1e6",
+    "--draws",
+    "100",
+    "--epsilon",
+    "0.5",
+)
 
 
 def read(folder):
