@@ -223,3 +223,12 @@ def test_a_strict_row_beside_the_others():
     assert np.isnan(table.loc["strict", "lipschitz"])
     assert set(found.records["standard"]) == {"ADP"}
     assert set(found.utility["standard"]) == {"ADP", "strict"}
+
+
+def test_missing_outcomes_under_strict_are_told_with_what_they_do():
+    """They cannot be refused, and nothing but the owner's knowledge mends them."""
+    data = hr.datasets.lognormal(n=200, seed=1)
+    data.loc[:4, "x"] = np.nan
+    synth = hr.Synthesizer("x ~ z", standard=hr.Strict(limits=(1e-3, 1e5)), epsilon=1.0, draws=100, seed=1)
+    with pytest.warns(hr.HedgerowWarning, match=r"5 of 200 .* come out too wide.* \(--drop-missing"):
+        synth.fit(data)

@@ -58,6 +58,7 @@ _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
 _GUESSED = 0.25  # share of the sum of squares from which the guess of σ counts
 _PLENTY = 20  # records' worth of information by coefficient
 _DELTA = "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
+_HALF = 0.5  # of the coefficients
 _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
 
 
@@ -322,6 +323,13 @@ class Fitted(Finished):
                 "The target is met only by discarding the data: the prior decides the copies (gauge_, "
                 f"confidential). {remedies(settings, self.gauge)}"
             )
+        elif settings.target is not None and not settings.several:
+            share = self.gauge.data_share if self.outcome.fit.power.sum() < plenty else None
+            if share is not None and share < _HALF:
+                doubts.append(
+                    "The prior decides more than half of the coefficients (gauge_, confidential): copies may "
+                    f"keep the column's distribution and lose its relations. {remedies(settings, self.gauge)}"
+                )
         if self.untrusted.any():
             doubts.append(
                 "Some records decide so much of their own fit that draws cannot bound the loss about them: "

@@ -111,6 +111,7 @@ def test_what_it_cannot_do_it_refuses_with_a_reason(settings, words):
         quick(public()[["z"]], **settings)
 
 
+@pytest.mark.slow
 def test_a_target_that_cannot_be_met_is_not_recommended():
     found = quick(public(20)[["z"]], parameters=GUESS, candidates=FEW[:1], epsilon=0.05)
     assert found.table["score"].isna().all()

@@ -127,6 +127,7 @@ def test_too_few_trials(plain):
         attacked(plain, np.ones(30), claimed=1.0, seed=2, trials=100)
 
 
+@pytest.mark.slow
 def test_stratified_copies_are_attacked_as_such():
     """They tell more of their draw than independent ones, and an attack on what is released finds it."""
     found = {}

@@ -176,6 +176,7 @@ def test_without_an_outcome_the_whole_procedure_runs_as_on_a_table_without_its_r
         assert fresh.scale_ != asked.scale_
 
 
+@pytest.mark.slow
 def test_weights_and_bounds_by_record_can_be_audited(small):
     """One per record: without a record its own are left out, and the others keep theirs."""
     data = small[["x", "z"]]

@@ -22,7 +22,7 @@ def data():
 @pytest.fixture(scope="module")
 def nonsense(data):
     """Five copies for ε = 0.5 of 300 records: a tenth of a record's worth is left."""
-    with pytest.warns(hr.HedgerowWarning, match="met only by discarding the data.*preset 'recommended'"):
+    with pytest.warns(hr.HedgerowWarning, match="met only by discarding the data.*--preset recommended"):
         return hr.Synthesizer("x ~ z", epsilon=0.5, copies=5, **SMALL).fit(data)
 
 

@@ -24,8 +24,8 @@ RANGE = {"relation": "range"}
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: hr.Strict(), "either limits or a box"),
-        (lambda: hr.Strict(BOX, limits=LIMITS), "either limits or a box"),
+        (lambda: hr.Strict(), "needs limits .* or a box"),
+        (lambda: hr.Strict(BOX, limits=LIMITS), "needs limits .* or a box"),
         (lambda: hr.Strict(limits=(5, 1)), "two numbers in order"),
         (lambda: hr.Strict(limits=(0, np.inf)), "two numbers in order"),
         (lambda: hr.Strict(limits=3), "two numbers"),

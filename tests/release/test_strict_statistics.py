@@ -274,9 +274,8 @@ def test_a_unit_of_several_rows_belongs_to_noisy_statistics():
     assert Plan(settings=asked).rows == Plan.loads(Plan(settings=asked).text()).settings.rows_per_unit == 3
 
 
-@pytest.mark.parametrize(
-    ("dense", "bound"), [(0, "statistics"), pytest.param(12, "gaussian", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dense", "bound"), [(0, "statistics"), (12, "gaussian")])
 def test_auto_noise_becomes_what_the_predictors_ask_for_and_the_certificate_says_so(hedgerow, dense, bound):
     """Also in what is charged and in what cost tells; another bound in the certificate is found out."""
     stream = np.random.default_rng(4)

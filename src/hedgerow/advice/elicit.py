@@ -16,10 +16,11 @@ from scipy.special import ndtri
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy import expect
 from hedgerow.mechanism.noisy.run import recipe_of
-from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.exact import Lognormal, Normal, Regression
 from hedgerow.models.families import model_named
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, Strict
+from hedgerow.privacy.strict.limits import amounts_of
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -107,16 +108,18 @@ def expected_errors(
     has the errors of the same model without privacy on the same stand-ins. `line` is the root mean squared
     error of fitted values on the response's scale, `log_sigma` that of log σ, `ecdf_max` the largest distance
     between the distributions of a copy and of what it was made from. With a spike, at which three in ten
-    stand-ins lie, `zeros` is the error of the chances to be there. `sigma` is a guess at σ, by default an
-    eighth of the distance of the limits.
+    stand-ins lie, `zeros` is the error of the chances to be there. `sigma` is a guess at σ, by default 1 on a
+    logarithmic scale, and an eighth of the distance of the limits where that is less or the scale another:
+    the wider limits are beside σ, the more they cost.
     """
     table = Table.of(predictors)
     design = public_design(settings.column.formula, predictors)
-    rows = []
+    logarithmic, rows = not isinstance(amounts_of(settings.model), Normal), []
     for factor in factors:
         epsilon = factor * (settings.epsilon or 1.0)
         recipe = recipe_of(replace(settings, epsilon=epsilon), table, design)
-        found = expect.expected_errors(recipe, sigma=sigma, sampling=settings.sampling)
+        guess = min(1.0, recipe.half_width / 4) if sigma is None and logarithmic else sigma
+        found = expect.expected_errors(recipe, sigma=guess, sampling=settings.sampling)
         rows.append(
             {
                 "epsilon": epsilon,

@@ -166,7 +166,9 @@ def box(
         ends = dict(Strict(_parse_mapping(given, "--box")).box or {})
     else:
         if not at or spread is None:
-            raise SettingError("Give --at for every coefficient and --spread, or --box. See --help.")
+            raise SettingError(
+                "Give --limits LOW,HIGH; or, for a box, --at for every coefficient and --spread, or --box."
+            )
         ratio: dict[str, Any] = {
             "top_decile_ratio" if family == "lognormal" else "top_decile_gap": _check_pair(
                 [text.plain(end.strip()) for end in spread.split(",")], "--spread"

@@ -138,13 +138,14 @@ def price_of_enough(
 def remedies(settings: Settings, gauge: Gauge, epsilon: float | None = None) -> str:
     """What would help, in one sentence."""
     several, many = settings.copies > 1, gauge.coefficients > 2
+    exact = isinstance(settings.model, Regression)
     parts = [
+        *(["Strict(limits=…) (--standard strict), under which copies cost nothing more"] if exact else []),
         "a larger ε" + ("" if epsilon is None else f", about {epsilon:g}"),
         *(["fewer copies"] if several else []),
         *(["fewer predictors, or rare categories merged"] if many else []),
         "a prior that says what is known",
-        *([] if settings.bound == RENYI else ["another bound (preset 'recommended')"]),
-        "Strict(limits=…), under which copies cost nothing more",
+        *(["another bound (--preset recommended)"] if exact and settings.bound != RENYI else []),
     ]
     return f"What would help: {'; '.join(parts)}."
 

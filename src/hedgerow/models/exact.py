@@ -370,8 +370,10 @@ class Lognormal(Regression):
         if zeros or negative:
             found = [format_count(zeros, "zero")] if zeros else []
             found += [format_count(negative, "negative value")] if negative else []
-            remedy = "family='student' or family='asinh', for amounts of either sign"
-            if not negative:
+            remedy = "family='student' or family='asinh', for amounts of either sign, with a public scale"
+            if negative and zeros:
+                remedy = "family='zero_asinh' or 'zero_student', for amounts of either sign with a spike"
+            elif zeros:
                 remedy = "family='zero_lognormal', which has a spike at zero"
             raise DataError(
                 f"Column '{design.outcome}' has {' and '.join(found)} in {design.records} rows; the "

@@ -26,6 +26,10 @@ class Column:
     declared: Declared | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.formula, str):
+            raise SettingError(
+                f'formula must be text such as "x ~ z", or several columns by name, got {self.formula!r}.'
+            )
         if self.declared is not None and not isinstance(self.declared, Declared):
             raise SettingError(
                 f"declared must be Declared(type, …), got {type(self.declared).__name__}. Use "

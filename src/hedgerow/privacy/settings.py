@@ -138,8 +138,9 @@ class Settings(Terms):
         super().__post_init__()
         if not isinstance(standard, Standard):
             raise SettingError(
-                f"standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range) or a "
-                f"Standard of your own, got {type(standard).__name__}."
+                "standard must be Unweighted(), ADP(), RangeAveraged(range), RangeTruncated(range), "
+                "Strict(limits=…), Strict(box), Censored() or a Standard of your own, got "
+                f"{repr(standard) if isinstance(standard, str) else type(standard).__name__}."
             )
         made: dict[str, Any] = {}
         if self.model is UNSET:

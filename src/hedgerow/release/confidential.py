@@ -48,7 +48,9 @@ def read_utility(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         for name in ("utility", "shapes"):
             if name == "utility" or (inside / "shapes.parquet").exists():
                 content = (inside / f"{name}.parquet").read_bytes()  # Arrow cannot open every path
-                found[name] = pq.read_table(pa.BufferReader(content)).to_pydict()
+                # One thread: a pool's may hold on to the bytes when the interpreter ends, and abort it.
+                file = pq.ParquetFile(pa.BufferReader(content))
+                found[name] = file.read(use_threads=False).to_pydict()
         label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"  # one of them is all together
         return tabulate({label: found["utility"]}), found.get("shapes", {})
     except (OSError, pa.ArrowException, KeyError, IndexError, TypeError):

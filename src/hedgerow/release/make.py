@@ -127,7 +127,6 @@ def make_release(
         expected = expected_fits(plan.settings) | expected_corrections(plan.settings)
         with _before_spending(), job(expected):
             with _noting() as notes:
-                _warn_of_units(prepared)
                 try:
                     synth = prepared.fit()
                     if asked.bound.local and synth.gauge_.discards and not anyway:
@@ -350,17 +349,6 @@ def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:
         _warn(
             "No reason was given why the range is public, and the certificate says so. Give one: "
             '--because "…", or because: in the plan.'
-        )
-
-
-def _warn_of_units(prepared: Prepared) -> None:
-    """Tells the owner, and the confidential files alone, where the table contradicts what was declared."""
-    rows, most = prepared.plan.rows, prepared.most_rows
-    if rows is not None and most is not None and most > rows:
-        _warn(
-            f"Column '{prepared.plan.unit}' names a person or firm with {most} rows, and the plan declares "
-            f"at most {rows}. The price for one of them is that of all its rows: say rows_per_unit: {most}, "
-            "or combine its rows."
         )
 
 

@@ -31,7 +31,6 @@ class Prepared:
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
-    most_rows: int | None = None  # of one person or firm, where the plan names the column
 
     def copy_to_write(self, copy: pa.Table) -> pa.Table:
         """A copy as it is written: the released columns, with the levels that the plan keeps."""
@@ -104,6 +103,8 @@ def prepare(plan: Plan) -> Prepared:
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
     formats.check(source.frame.select(released), like, formulas=outputs.formulas)
+    if plan.unit is not None:
+        _check_units(plan.unit, plan.rows or 1, source.frame.column(plan.unit))
     return Prepared(
         plan=plan,
         source=source,
@@ -113,7 +114,6 @@ def prepare(plan: Plan) -> Prepared:
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
-        most_rows=None if plan.unit is None else _count_rows(source.frame.column(plan.unit)),
     )
 
 
@@ -128,9 +128,15 @@ def hint_of_plan(plan: Plan) -> list[str]:
         return []
 
 
-def _count_rows(units: pa.ChunkedArray) -> int:
-    """How many rows the unit with the most of them has; a row without a name is a unit of its own."""
-    return int(pc.max(pc.value_counts(units.drop_null()).field("counts")).as_py() or 1)
+def _check_units(name: str, declared: int, units: pa.ChunkedArray) -> None:
+    """Refuse a column that contradicts what is declared of it; a row without a name is a unit of its own."""
+    most = int(pc.max(pc.value_counts(units.drop_null()).field("counts")).as_py() or 1)
+    if most > declared:
+        raise DataError(
+            f"Column '{name}' names a person or firm with {most} rows, and the plan declares at most "
+            f"{declared}. The price for one of them is that of all its rows: say --rows-per-unit {most} "
+            f"(rows_per_unit: {most}), or combine its rows."
+        )
 
 
 def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:

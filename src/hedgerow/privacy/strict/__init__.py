@@ -108,8 +108,8 @@ class Strict(Bounded):
         object.__setattr__(self, "range", self.range or Everywhere())  # None: no range
         if (self.box is None) == (self.limits is None):
             raise SettingError(
-                "Strict needs either limits or a box of parameters: Strict(limits=(1000, 1e9)) for the "
-                "normal, lognormal and asinh families."
+                "Strict needs limits (--limits 1000,1e9, limits=(1000, 1e9)), for the normal, lognormal and "
+                "asinh families, or a box of parameters."
             )
         if self.box is not None:
             self._check_box(self.box)
