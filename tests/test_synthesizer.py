@@ -274,3 +274,12 @@ def test_warnings_point_at_the_callers_line(small):
         with pytest.warns(hr.HedgerowWarning, match="not in the formula") as caught:
             act()
         assert all(warning.filename == __file__ for warning in caught)
+
+
+def test_a_column_that_ranges_are_read_from_is_no_column_to_leave_out(recwarn):
+    data = hr.datasets.lognormal(n=200, seed=1)
+    edges = [0.0, 1.0, 10.0, np.inf]
+    data["class"] = np.array(edges)[np.searchsorted(edges, data["x"], side="right") - 1]
+    standard = hr.RangeTruncated(hr.Brackets(edges, column="class"))
+    hr.Synthesizer("x ~ z", standard=standard, draws=100, seed=1).fit(data)
+    assert not [note for note in recwarn if "not in the formula" in str(note.message)]

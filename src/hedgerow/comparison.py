@@ -163,7 +163,8 @@ def compare(
     table = Table.of(data)
     design = encode(table, [synth.settings for synth in synthesizers.values()])
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
-    checked = check_columns(table, design, left_out=left_out, keep=keep, strict=strict)
+    read = [name for standard in chosen.values() for name in standard.range.columns]
+    checked = check_columns(table, design, left_out=left_out, keep=keep, strict=strict, read=read)
     notes = dict.fromkeys([*design.notes, *checked])
     key = Key.from_seed(seed)
     shared: Start | None = None

@@ -199,7 +199,9 @@ class Synthesizer(Results):
         strict = isinstance(standard, Bounded)
         for note in (
             *design.notes,
-            *check_columns(table, design, left_out=left_out, keep=keep, strict=strict),
+            *check_columns(
+                table, design, left_out=left_out, keep=keep, strict=strict, read=standard.range.columns
+            ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         for link, each in zip(design.links, self.settings.models, strict=True):
@@ -315,9 +317,17 @@ def _all_usable(rules: Sequence[Callable[[PerRecord], Mask]], values: PerRecord)
 
 
 def check_columns(
-    table: Table, design: designs.Design, *, left_out: Sequence[str], keep: Sequence[str], strict: bool
+    table: Table,
+    design: designs.Design,
+    *,
+    left_out: Sequence[str],
+    keep: Sequence[str],
+    strict: bool,
+    read: Sequence[str] = (),
 ) -> list[str]:
     """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest.
+
+    `read` names columns that are public by declaration, since ranges are read from them.
 
     Formal guarantees
     -----------------
@@ -356,7 +366,7 @@ def check_columns(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {*outcomes, *design.predictors, *left_out, *keep}
+    named = {*outcomes, *design.predictors, *left_out, *keep, *read}
     unused = [name for name in table.columns if name not in named]
     if unused:
         names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")

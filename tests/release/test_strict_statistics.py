@@ -299,3 +299,9 @@ def test_auto_noise_becomes_what_the_predictors_ask_for_and_the_certificate_says
     path = Path("release/public/certificate.json")
     path.write_text(path.read_text().replace(f'"bound": "{bound}"', '"bound": "strict"'))
     assert hedgerow("verify", "release").code == 3
+
+
+def test_a_preset_goes_with_limits_as_far_as_there_is_something_to_set():
+    plan = from_flags({"formula": "x ~ z", "standard": "strict", "limits": "10,1e6", "epsilon": 1.0,
+                       "preset": "recommended"})  # fmt: skip
+    assert (plan.settings.sampling, plan.settings.debias) == ("stratified", False)

@@ -13,7 +13,9 @@ from hedgerow.privacy.weights import LinearWeights, PlannedWeights
 PRESETS = ("paper", "recommended")
 
 
-def preset_settings(name: str, *, epsilon: Any, given: Collection[str]) -> dict[str, Any]:
+def preset_settings(
+    name: str, *, epsilon: Any, given: Collection[str], noisy: bool = False
+) -> dict[str, Any]:
     """What the preset says about settings that are not among `given`.
 
     A caller's own weights, or a standard's, keep the plain default's bound and are corrected for their bias;
@@ -33,4 +35,6 @@ def preset_settings(name: str, *, epsilon: Any, given: Collection[str]) -> dict[
                 f"got {epsilon!r}."
             )
         settings = {"weights": PlannedWeights(), "bound": "renyi", "sampling": "stratified"}
+    if noisy:  # whatever it says of weights, noisy statistics have none
+        settings = {key: value for key, value in settings.items() if key in ("sampling", "draws")}
     return {key: value for key, value in settings.items() if key not in given}

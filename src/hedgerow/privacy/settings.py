@@ -305,9 +305,8 @@ class Settings(Terms):
         if isinstance(standard, Bounded) and own:
             raise SettingError(f"{standard.label} has its own bound and weights; leave out {', '.join(own)}.")
         given = {*said, "weights", "bound"} if isinstance(standard, Bounded) else set(said)
-        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, given=given)
-        if getattr(standard, "by_statistics", False):  # whatever a preset says of weights, there are none
-            filled = {name: value for name, value in filled.items() if name in ("sampling", "draws")}
+        noisy = bool(getattr(standard, "by_statistics", False))
+        filled = {} if preset is None else preset_settings(preset, epsilon=epsilon, given=given, noisy=noisy)
         chosen: dict[str, Any] = filled | said
         if "bound" in chosen:
             chosen["bound"] = bound_named(chosen["bound"])

@@ -85,7 +85,8 @@ def _put_preset(plain: dict[str, Any], preset: str, base: Plan | None) -> None:
             "--preset and --plan exclude each other: a plan has every setting, and none is left to fill in."
         )
     own = ["weights", "bound"] if plain["standard"].get("kind") in BOUNDED else []
-    plain |= preset_settings(preset, epsilon=plain.get("epsilon"), given=[*plain, *own])
+    noisy = "limits" in plain["standard"]
+    plain |= preset_settings(preset, epsilon=plain.get("epsilon"), given=[*plain, *own], noisy=noisy)
     if isinstance(plain.get("weights"), Weights):
         plain["weights"] = write(plain["weights"], "weights")
 
