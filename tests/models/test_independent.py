@@ -91,6 +91,9 @@ def built(name, n, seed, **settings):
     return model, designs.build("x ~ z", Table.of(data), model.columns, model.domain.classes)
 
 
+REFUSED = {("lognormal_mixture", 0.2)}  # by the rule: so little is left of the data that modes blur
+
+
 def agreement(name, n, power):
     """Means and spreads of both samplers' draws, in standard errors; a chain's effective draws in them."""
     ways = {}
@@ -119,8 +122,13 @@ def test_draws_agree_with_those_of_nuts(name):
 @pytest.mark.parametrize("power", [1.0, 0.2])
 @pytest.mark.parametrize("name", SAMPLED)
 def test_draws_of_every_family_agree_with_those_of_nuts(name, power):
-    """At most 18 scores each, 38 cases: one beyond 5 happens by chance with p < 4e-4 in all of them."""
-    assert np.abs(agreement(name, 1000, power)).max() < 5
+    """At most 18 scores each, 42 cases: one beyond 5 happens by chance with p < 5e-4 in all of them."""
+    if (name, power) in REFUSED:
+        model, design = built(name, 1000, 5)
+        drawn = model.sample(design, np.full(1000, power), draws=2000, key=Key.from_seed(2))
+        assert not drawn.health.independent
+    else:
+        assert np.abs(agreement(name, 1000, power)).max() < 5
 
 
 @pytest.mark.slow
