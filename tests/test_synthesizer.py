@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hedgerow as hr
-from hedgerow import fitted as module
+from hedgerow.fitted import weighted as module
 
 
 def synth(**settings):

@@ -217,7 +217,7 @@ def test_epsilon_is_the_price_of_a_whole_person_and_charged_once(hedgerow, table
     """The noise is that for all rows which the plan declares, in the release as in what cost expects."""
     recipes = []
     monkeypatch.setattr(
-        "hedgerow.fitted.release_statistics",
+        "hedgerow.fitted.noised.release_statistics",
         lambda recipe, *given, **more: recipes.append(recipe) or release_statistics(recipe, *given, **more),
     )
     told, spent = {}, {}

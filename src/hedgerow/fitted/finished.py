@@ -1,0 +1,131 @@
+"""What both mechanisms end in: a release, made once."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+from hedgerow.models.base import Health, Parameters
+from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.guarantee import Guarantee, Release
+from hedgerow.privacy.settings import Settings
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+from hedgerow.threads import WORTH_SHARING, share_out
+
+_OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
+DELTA_TOO_LARGE = (
+    "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
+)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Finished(Confidential):
+    """The settings, and what was made under them: what is released and claimed comes from here."""
+
+    settings: Settings
+    key: Key
+    seeded: bool
+    left_out: tuple[str, ...] = ()  # columns read but not released
+    keep: tuple[str, ...] = ()  # columns released even if they give the outcome away
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """What was fitted."""
+
+    @property
+    @abstractmethod
+    def design(self) -> Design:
+        """Its outcome and its predictors."""
+
+    @property
+    @abstractmethod
+    def present(self) -> RecordMask:
+        """Outcomes that were used."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The price of one copy."""
+
+    @property
+    @abstractmethod
+    def total_epsilon(self) -> float:
+        """The price of all copies."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> Statement:
+        """How far draws carry the claim."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """The draws behind the copies and their neighbours."""
+
+    @property
+    @abstractmethod
+    def health(self) -> Health:
+        """Whether these draws can be trusted."""
+
+    @property
+    def failed(self) -> str:
+        """Checks of draws that the owner overrode, in words."""
+        return ""
+
+    @property
+    def corrected(self) -> int | None:
+        """How many released draws were corrected; None where that was not asked for."""
+        return None
+
+    @abstractmethod
+    def predict(self) -> list[PerLink]:
+        """The synthetic columns, copy by copy, before they take the type of the confidential ones."""
+
+    @abstractmethod
+    def doubts(self) -> list[str]:
+        """What the owner should be warned about: in words without figures."""
+
+    @cached_property
+    def release(self) -> Release:
+        """What may leave: typed copies and their guarantee, made once."""
+        design, table, links = self.design, self.table, self.design.links
+        parts = list(zip(links, self.settings.domains, self.settings.written_as, strict=True))
+
+        def make_copy(copy: PerLink) -> Any:
+            typed: Any = None
+            for (link, domain, written), values in zip(parts, columns_of(copy), strict=True):
+                made = table if typed is None else Table.of(typed)
+                typed = made.with_column(link.outcome, values, link.levels, domain.support, written)
+            return table.drop(self.left_out, typed)
+
+        tables = share_out(make_copy, self.predict(), worth=table.rows > WORTH_SHARING)
+        outcomes = [link.outcome for link in links]
+        declared = [
+            words
+            for link, domain, column in zip(links, self.settings.domains, self.settings.columns, strict=True)
+            for words in (domain.describe(link), str(column.declared or ""))
+        ]
+        guarantee = Guarantee.of(
+            self.settings,
+            self.statement,
+            protected=design.outcome,
+            passed_through=[other for other in table.columns if other not in (*outcomes, *self.left_out)],
+            declared="; ".join(filter(None, declared)),
+            atoms=any(domain.atoms for domain in self.settings.domains),
+            seeded=self.seeded,
+            uncertified=_OVERRODE.format(self.failed) if self.failed else "",
+            kept=self.keep,
+            corrected=self.corrected,
+        )
+        return Release(tables, guarantee)
+
+    @cached_property
+    def copied_outcomes(self) -> list[PerLink]:
+        """What is protected of every copy as it is released, in numbers or the places of its labels."""
+        copies = [Table.of(copy) for copy in self.release.tables]
+        links = self.design.links
+        return [join_columns([copy.outcome(link.outcome, link.levels) for link in links]) for copy in copies]

@@ -1,0 +1,224 @@
+"""Noisy statistics of the outcome, and everything that follows from them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hedgerow.arrays import PerLink, RecordMask
+from hedgerow.errors import SettingError, is_count
+from hedgerow.evidence.attack import Attack, attack_statistics
+from hedgerow.evidence.audit import StatisticsAudit
+from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
+from hedgerow.inference.statistics import summarize
+from hedgerow.mechanism.copies import uniforms
+from hedgerow.mechanism.fit import to_inference_data
+from hedgerow.mechanism.noisy.copies import draw_zeros
+from hedgerow.mechanism.noisy.copies import predict as predict_copy
+from hedgerow.mechanism.noisy.margin import fit_tilt
+from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
+from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.rounds import release_statistics
+from hedgerow.mechanism.noisy.run import (
+    Outcomes,
+    classes_within,
+    clip_response,
+    losses,
+    margin_left_out,
+    recipe_of,
+    settle_noise,
+)
+from hedgerow.models.base import Health, Parameters
+from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict.limits import amounts_of, spike_of
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+_CLIPPED = 0.05  # share of values at a limit from which copies miss what lies beyond
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Noised(Finished):
+    """Noisy statistics of the outcome: the only thing that was read off it, and all that copies come from.
+
+    Formal guarantee: `released` is ε-differentially private under the standard's relation. Copies, draws,
+    intervals and `statistics` are functions of it, of public things and of independent randomness.
+    """
+
+    source: Table
+    encoded: Design
+    released: Released
+
+    @classmethod
+    def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "Noised":
+        """The mechanism: clip, sum and add noise, once."""
+        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design, table)
+        settings = settle_noise(settings, recipe)
+        released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
+        return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
+
+    @property
+    def table(self) -> Table:
+        return self.source
+
+    @property
+    def design(self) -> Design:
+        return self.encoded
+
+    @property
+    def present(self) -> RecordMask:
+        return self.outcomes[1]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Responses within the limits, and which of them are there; confidential."""
+        return read_outcomes(self.settings, self.design, self.table)
+
+    @property
+    def epsilon(self) -> float:
+        return self.released.recipe.epsilon
+
+    @property
+    def total_epsilon(self) -> float:
+        return self.epsilon
+
+    @property
+    def statement(self) -> Statement:
+        # What the chain achieved is a function of released things, but the claim does not rest on it.
+        return self.settings.bound.statement(self.settings.draws, self.health)
+
+    @cached_property
+    def drawn(self) -> PosteriorDraws:
+        """The posterior given the released statistics."""
+        return draw_posterior(self.released, draws=self.settings.draws, key=self.key.child("posterior"))
+
+    @property
+    def parameters(self) -> Parameters:
+        return self.drawn.parameters
+
+    @property
+    def health(self) -> Health:
+        drawn = self.drawn
+        return Health("given noisy statistics", False, effective_draws=drawn.effective, chains=drawn.chains)
+
+    @property
+    def clipped(self) -> float:
+        """The share of the outcomes that were moved to a limit; confidential."""
+        (low, high), (response, present) = self.limits, self.outcomes
+        return float(((response <= low) | (response >= high))[present].mean()) if present.any() else 0.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Those of the response."""
+        return self.released.recipe.low, self.released.recipe.high
+
+    def predict(self) -> list[PerLink]:
+        model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
+        copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
+        classes, blank = classes_within(self.settings, self.table), self.design.blank()
+        places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
+        for copy, place in enumerate(places):
+            beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
+            if classes is not None and model is not None:
+                draw = {"beta": beta, "sigma": np.asarray(sigma)}
+                numbers = uniforms(self.settings.sampling, model, blank, draw, key=key.child(copy))
+                copies.append(model.predict_inside(blank, draw, classes, numbers))
+                continue
+            tilt = None if self.released.counts is None else fit_tilt(self.released, beta, sigma)
+            response = predict_copy(
+                self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
+            )
+            values = response if model is None else model.outcome(response)
+            if spike is not None:
+                chances, own = self.parameters["spike_beta"][place], key.child(copy).child("spike")
+                zeros = draw_zeros(self.released.recipe, chances, sampling=self.settings.sampling, key=own)
+                values = np.where(zeros, spike, values)
+            copies.append(values)
+        return copies
+
+    def intervals(self, level: float) -> dict[str, Any]:
+        """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
+        return summarize(self.parameters, list(self.design.columns), level)
+
+    def to_arviz(self, *, log_likelihood: bool) -> Any:
+        """The draws by chain."""
+        if log_likelihood:
+            raise SettingError(
+                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
+                "have none. Leave it out."
+            )
+        return to_inference_data({"posterior": self.parameters}, self.health.chains)
+
+    def statistics(self) -> dict[str, Any]:
+        """What was released, in plain numbers: sums with the scales of their noise, round by round."""
+        recipe, counts, spike = self.released.recipe, self.released.counts, self.released.spike
+        plain: dict[str, Any] = {"relation": recipe.relation, "epsilon": recipe.epsilon}
+        plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
+        plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
+        plain |= {"rows_per_unit": recipe.rows_per_unit, "cap": recipe.cap}
+        plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
+        plain |= {"counts": None if counts is None else _plain(counts)}
+        return plain if spike is None else plain | {"spike": _plain(spike)}
+
+    def audit(self) -> StatisticsAudit:
+        """How much of ε the records at hand use."""
+        found, none = losses(self.released, *self.outcomes), np.zeros(0)
+        return StatisticsAudit(self.epsilon, found, np.zeros_like(found), none.astype(int), none, none, none)
+
+    def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
+        """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
+        (response, present), recipe = self.outcomes, self.released.recipe
+        chosen = 0 if record is None else record
+        if record is None:  # the value farthest from the others, of those that are amounts
+            amounts = response[~np.isnan(response)]
+            away = np.abs(response - np.median(amounts)) if amounts.size else response
+            chosen = int(np.argmax(np.nan_to_num(away)))
+        if not is_count(chosen) or not 0 <= chosen < len(response):
+            raise SettingError(f"record must be a row between 0 and {len(response) - 1}.")
+        other = self._neighbour(chosen)
+        key = self.key.child("attack")
+        return attack_statistics(
+            recipe, (response, present), other, claimed=self.epsilon, key=key, trials=trials,
+            confidence=confidence,
+        )  # fmt: skip
+
+    def _neighbour(self, record: int) -> Outcomes:
+        """The table in which the record's outcome is blank, at the farther limit, or far away in its set."""
+        (response, present), (low, high) = self.outcomes, self.limits
+        own, other, there = response[record], response.copy(), present.copy()
+        if self.released.recipe.relation == "withheld":
+            there[record] = False
+        else:
+            width = self.released.recipe.width or high - low
+            ends = max(low, own - width), min(high, own + width)
+            # From the spike, a value that is far from the others.
+            other[record] = high if np.isnan(own) else max(ends, key=lambda end: abs(end - own))
+        return other, there
+
+    def doubts(self) -> list[str]:
+        doubts = []
+        if self.clipped > _CLIPPED:
+            doubts.append(
+                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
+                "will not show what lies there. Give wider limits if public knowledge supports them."
+            )
+        if left_out := margin_left_out(self.settings, self.design.records):
+            doubts.append(left_out)
+        if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
+            doubts.append(DELTA_TOO_LARGE)
+        return doubts
+
+
+def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
+    """The responses within the limits, and which outcomes are there."""
+    present = np.ones(design.records, dtype=np.bool_) if design.present is None else design.present
+    return clip_response(settings, design.values, table), present
+
+
+def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
+    }
