@@ -87,6 +87,7 @@ def test_a_planted_leak_is_found(plain):
     assert "refutes the claim" in str(found)
 
 
+@pytest.mark.slow
 def test_a_build_with_the_weights_switched_off_is_found():
     """The strict mechanism with every weight at 1, and ε claimed as if it had its own."""
     synth = hr.Synthesizer("x ~ z", standard=hr.Strict(BOX), epsilon=0.5, seed=1, draws=100).fit(outlying(1))
@@ -142,6 +143,7 @@ def test_stratified_copies_are_attacked_as_such():
     assert "stratified" not in str(found["independent"])
 
 
+@pytest.mark.slow
 def test_corrected_copies_are_attacked_as_such(monkeypatch):
     """A few draws are corrected as a release's are, and every copy is predicted from a moved draw."""
     shift = 0.7

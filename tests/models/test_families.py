@@ -318,9 +318,8 @@ def test_a_spiked_family_from_table_to_release(wages):
     assert "Where a range holds a single value" in str(synth.sample().guarantee).replace("\n  ", " ")
 
 
-@pytest.mark.parametrize(
-    "make", [pd.DataFrame, pytest.param(pl.DataFrame, marks=pytest.mark.slow)], ids=["pandas", "polars"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_labels_come_back_as_they_were(make):
     random = np.random.default_rng(1)
     z = random.normal(size=120)

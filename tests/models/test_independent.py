@@ -247,6 +247,7 @@ def test_whole_numbers_are_the_smallest_that_reach_their_uniform(first, last):
     np.testing.assert_array_equal(found, np.clip(oracle.ppf(uniforms), first, last))
 
 
+@pytest.mark.slow
 def test_a_curvature_that_jax_does_not_have_comes_from_differences():
     """The incomplete gamma function has no second derivative by its shape there: declared ends need it."""
     data = hr.datasets.family("gamma", n=60, seed=1)

@@ -82,6 +82,7 @@ def test_power_zero_is_withholding_and_power_two_is_repetition(data):
     np.testing.assert_allclose(densities(program, data, twice), densities(program, repeated), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_trap_one_scale_refuses_zero_and_scales_priors(data):
     """NumPyro's own way to weight fails twice; ours leaves the prior alone, at zero powers too."""
     with pytest.raises(ValueError, match="positive"):

@@ -38,7 +38,7 @@ CLOUDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=CLOUDS)
 def test_pruned_is_identical(case):
     outlier, columns, seed = case.pop("outlier"), case["columns"], case["seed"]

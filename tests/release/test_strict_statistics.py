@@ -58,7 +58,7 @@ def test_ten_copies_cost_what_one_costs_in_certificate_and_ledger(hedgerow, tabl
     ("flags", "account", "withheld", "bound"),
     [
         ((), "withheld", 0.5, "statistics"),
-        (("--relation", "replaced"), "replaced", 0.25, "statistics"),
+        pytest.param(("--relation", "replaced"), "replaced", 0.25, "statistics", marks=pytest.mark.slow),
         (
             ("--relation", "range", "--radius", "0.4,1.8"),
             "replaced in radius(0.4, 1.8)",
@@ -66,7 +66,7 @@ def test_ten_copies_cost_what_one_costs_in_certificate_and_ledger(hedgerow, tabl
             "statistics",
         ),
         (("--noise", "gaussian", "--delta", "1e-5"), "withheld", 0.5, "gaussian"),
-        (("--margin", "0.25"), "withheld", 0.5, "statistics"),
+        pytest.param(("--margin", "0.25"), "withheld", 0.5, "statistics", marks=pytest.mark.slow),
     ],
 )
 def test_each_relation_pays_from_its_account_and_for_withheld(
@@ -101,7 +101,7 @@ def test_a_certificate_that_says_another_relation_or_bound_is_found_out(hedgerow
 @pytest.mark.parametrize(
     ("family", "more"),
     [
-        ("zero_lognormal", ()),
+        pytest.param("zero_lognormal", (), marks=pytest.mark.slow),
         pytest.param("lognormal", ("--margin", "0.5"), marks=pytest.mark.slow),
         pytest.param("lognormal", ("--noise", "gaussian"), marks=pytest.mark.slow),
     ],
@@ -189,7 +189,7 @@ def test_flags_that_do_not_belong_together(hedgerow, table):
     assert "--limits goes with --standard strict" in hedgerow(*plain, "--limits", "1,2").text
     strict = (*plain, "--standard", "strict")
     assert "--limits takes two numbers" in hedgerow(*strict, "--limits", "1,2,3").text
-    assert "either limits or a box" in hedgerow(*strict).text
+    assert "or a box of parameters" in hedgerow(*strict).text
     assert "go together" in hedgerow(*strict, "--limits", "1,2", "--radius", "0.4,1.8").text
 
 

@@ -73,7 +73,7 @@ def test_zeros_and_signs_are_told_their_families(small):
     ):
         hr.Synthesizer("x ~ z").fit(zero)
     with pytest.raises(
-        DataError, match=r"1 zero and 2 negative values in .* family='student' or family='asinh'"
+        DataError, match=r"1 zero and 2 negative values in .* family='zero_asinh' or 'zero_student'"
     ):
         hr.Synthesizer("x ~ z").fit(both)
     with pytest.raises(DataError, match=r"zero_gamma has a spike .* family='student' and family='asinh'"):
