@@ -169,7 +169,7 @@ weights = st.sampled_from(
 
 @pytest.mark.filterwarnings("ignore::hedgerow.errors.HedgerowWarning")
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     tables(),
     st.sampled_from(["x ~ z", "x ~ 1", "x ~ poly(z, 2)"]),

@@ -61,7 +61,12 @@ def public(folder):
     return names, certificate, (folder / "public/plan.yaml").read_text()
 
 
-@pytest.mark.parametrize("name", CELLS)
+QUICK = ("missing", "zero", "a word", "beyond the range of floats")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CELLS]
+)
 @pytest.mark.parametrize(
     ("family", "standard"),
     [
