@@ -14,7 +14,8 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py --out demo
 
 # Tests of one file mostly stay on one core, where they share fits and compiled code.
-test: lint types
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j2 lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: lint types docs

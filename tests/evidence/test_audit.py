@@ -49,6 +49,7 @@ def test_log_density_is_the_posteriors_own(small):
     np.testing.assert_allclose(found - found[0], joint - joint[0], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_fixed_losses_are_the_exact_withheld_price(small):
     synth, found = audited(small[["x", "z"]], riskiest=4, sample=2)
     assert found.largest_fixed == pytest.approx(synth.withheld_epsilon_["exact"])

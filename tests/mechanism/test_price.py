@@ -74,6 +74,7 @@ def test_exact_is_absent_where_there_is_no_closed_form(small):
     assert "exact" not in synth.by_draws_.columns
 
 
+@pytest.mark.slow
 def test_the_statement_covers_fresh_draws(small):
     """At most δ of 4,000 fresh draws exceed the certified Lipschitz and exact prices.
 

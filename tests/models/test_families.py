@@ -171,6 +171,7 @@ def recovered(name, n, seed):
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

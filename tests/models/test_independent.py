@@ -113,6 +113,7 @@ def agreement(name, n, power):
     return np.concatenate([means, spreads])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("gamma", marks=pytest.mark.slow), "poisson"])
 def test_draws_agree_with_those_of_nuts(name):
     """6 and 4 scores: one beyond 4.5 happens by chance with p < 7e-5."""
@@ -159,6 +160,7 @@ def test_a_statement_calls_draws_independent_only_where_they_always_are():
     assert (stated.independent, stated.draws) == (False, 400)
 
 
+@pytest.mark.slow
 def test_draws_depend_on_their_key_and_the_table_alone():
     """Whatever was fitted in between."""
     model, design = built("gamma", 100, 1)

@@ -51,6 +51,7 @@ def test_it_is_prior_plus_powers_times_likelihood_plus_jacobian(data):
     np.testing.assert_allclose(densities(hr.Program(programs.lognormal), data, power), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_at_power_one_it_is_numpyros_own_potential():
     """For a program with correlation matrices and vectors, where Jacobians are intricate."""
     stress = np.linspace(80.0, 150.0, 19)

@@ -338,6 +338,7 @@ ONLY_SAMPLED = {
 INVERTED = {name: RESPONSES[name][0] for name in ("gamma", "poisson")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ONLY_SAMPLED, *INVERTED])
 def test_stratified_numbers_are_refused_where_they_would_be_ignored(small, name):
     model = hr.Program(mean_only((ONLY_SAMPLED | INVERTED)[name]))
