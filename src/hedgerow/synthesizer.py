@@ -293,7 +293,7 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     """
     first = settings[0]
     outcomes = [column.outcome for column in first.columns]
-    check_links([parse(column.formula, table) for column in first.columns])
+    check_links([parse(column.formula, table) for column in first.columns], table)
     links = []
     for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
         rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]

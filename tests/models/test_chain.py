@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from hedgerow.errors import FormulaError
+from hedgerow.errors import DataError, FormulaError
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.chain import Chain, part_of
@@ -129,8 +129,21 @@ def test_what_is_public_of_a_chain_has_no_protected_value(table):
         (("y ~ x + z", "x ~ z"), "'x', which is synthesized later. Put 'x' before 'y'"),
         (("x ~ z", "y ~ scale(x)"), "learn from all values of a column, and 'x' is protected"),
         (("x ~ z", "y ~ C(x)"), "learn from all values of a column, and 'x' is protected"),
+        (("word ~ z", "y ~ word"), "learn from all values of a column, and 'word' is protected"),
     ],
 )
 def test_predictors_that_come_later_or_are_learnt_from_are_refused(table, formulas, says):
+    table = Table.of(table.native.assign(word=["a", "b"] * 30))
     with pytest.raises(FormulaError, match=says):
-        check_links([parse(formula, table) for formula in formulas])
+        check_links([parse(formula, table) for formula in formulas], table)
+
+
+def test_a_column_that_another_link_protects_is_no_public_column_of_a_model(table):
+    with pytest.raises(FormulaError, match="asks for the outcome 'y' as a predictor"):
+        designs.build("x ~ z", table, ("y",), secret=("x", "y"))
+
+
+def test_synthetic_values_that_a_transform_has_no_place_for_are_refused(table):
+    link = designs.build("y ~ exp(x)", table, secret=("x", "y"))
+    with pytest.raises(DataError, match="not finite for every synthetic value"):
+        link.encode(Table.of(table.native.assign(x=1e6)))

@@ -48,8 +48,9 @@ def synthesize(
     screen.facts(certificate.facts())
     if screen.private or (plan.settings.noisy is not None and not (screen.quiet or screen.as_json)):
         title, facts = made.expectation()
-        screen.say(title)
-        screen.facts(facts)
+        if facts:
+            screen.say(title)
+            screen.facts(facts)
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")

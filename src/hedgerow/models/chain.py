@@ -32,11 +32,11 @@ class ChainInfluence(Influence):
     design: Design
 
     @property
-    def leverage(self) -> PerRecord:  # type: ignore[override]
+    def leverage(self) -> PerRecord:  # type: ignore[override]  # derived, where others have a field
         return np.max([link.leverage for link in self.links], axis=0)
 
     @property
-    def pull(self) -> PerRecord:  # type: ignore[override]
+    def pull(self) -> PerRecord:  # type: ignore[override]  # likewise
         return np.max([link.pull for link in self.links], axis=0)
 
     def loss_constant(self, share: PerRecord) -> PerRecord:
@@ -57,7 +57,7 @@ class Chain(Model):
     models: tuple[Model, ...]
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # derived, where others have a field
         return ", ".join(model.name for model in self.models)
 
     @property
@@ -96,10 +96,10 @@ class Chain(Model):
         )
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
-        scores = (
-            np.where(there(link, np.ones(design.records))[records], model.log_lik(link, own, records), 0.0)
-            for model, link, own in self.links(design, parameters)
-        )
+        scores = []
+        for model, link, own in self.links(design, parameters):
+            score = model.log_lik(link, own, records)
+            scores.append(score if link.present is None else np.where(link.present[records], score, 0.0))
         return np.asarray(sum(scores), dtype=np.float64)
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:

@@ -76,7 +76,7 @@ _DECLARED = "The plan says so; the statement does not hold if it was read from t
 
 @dataclass(frozen=True)
 class Made:
-    """A release that was made. Public facts, and where things are."""
+    """A release that was made: public facts, where things are, and what its owner may expect of it."""
 
     folder: Path
     certificate: Certificate

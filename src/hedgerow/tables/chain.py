@@ -17,6 +17,7 @@ from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
 from hedgerow.tables.design import Design
 from hedgerow.tables.formula import LEARNING, Formula, shorten
+from hedgerow.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +62,7 @@ def _blank(link: Design) -> Design:
     return replace(hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes)
 
 
-def check_links(formulas: Sequence[Formula]) -> None:
+def check_links(formulas: Sequence[Formula], table: Table) -> None:
     """Refuse predictors that are synthesized later, and an encoding that learns from protected values."""
     outcomes = [formula.outcome for formula in formulas]
     for place, formula in enumerate(formulas):
@@ -71,8 +72,9 @@ def check_links(formulas: Sequence[Formula]) -> None:
                     f"Formula '{shorten(formula.text)}' reads '{name}', which is synthesized later. Put "
                     f"'{name}' before '{formula.outcome}', or leave it out of that formula."
                 )
-            if name in outcomes and formula.learns_from(name):
+            if name in outcomes and (formula.learns_from(name) or not table.is_numeric(name)):
                 raise FormulaError(
-                    f"Formula '{shorten(formula.text)}': {', '.join(LEARNING)} learn from all values of a "
-                    f"column, and '{name}' is protected. Use it as it is, or log, sqrt and arithmetic."
+                    f"Formula '{shorten(formula.text)}': {', '.join(LEARNING)} and levels of labels learn "
+                    f"from all values of a column, and '{name}' is protected. Use numbers as they are, or "
+                    "log, sqrt and arithmetic."
                 )

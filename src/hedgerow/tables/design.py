@@ -109,6 +109,14 @@ class Design:
         with np.errstate(all="ignore"):
             again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
         matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+        bad = [
+            name for name, column in zip(self.columns, matrix.T, strict=True) if not np.isfinite(column).all()
+        ]
+        if bad:
+            raise DataError(
+                f"Design columns {', '.join(bad)} are not finite for every synthetic value, for instance "
+                "the log of one that is not positive. Give that column a family of positive values."
+            )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
     def blank(self) -> "Design":
@@ -141,11 +149,12 @@ def build(
     columns that are protected as well: whether the matrix has full rank is then nobody's to know.
     """
     parsed = parse(formula, table)
-    if parsed.outcome in also:
-        raise FormulaError(
-            f"The model asks for the outcome '{parsed.outcome}' as a predictor. Predictors are released "
-            "unchanged, so this would publish it. Give it another column."
-        )
+    for name in also:
+        if name in (parsed.outcome, *secret):
+            raise FormulaError(
+                f"The model asks for the outcome '{name}' as a predictor. Predictors are released "
+                "unchanged, so this would publish it. Give it another column."
+            )
     levels = classes(table, parsed.outcome) if classes is not None else None
     present = None
     if usable is None:
