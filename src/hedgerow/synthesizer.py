@@ -293,13 +293,15 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     """
     first = settings[0]
     outcomes = [column.outcome for column in first.columns]
-    check_links([parse(column.formula, table) for column in first.columns], table)
+    found = [domain.levels(table, name) for domain, name in zip(first.domains, outcomes, strict=True)]
+    levels = {name: each for name, each in zip(outcomes, found, strict=True) if each is not None}
+    check_links([parse(column.formula, table) for column in first.columns], table, levels)
     links = []
     for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
         rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
         link = designs.build(
             column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
-            usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
+            levels_of=levels, usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
         )  # fmt: skip
         hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
         links.append(replace(link, notes=(*link.notes, *hints)))

@@ -129,7 +129,10 @@ def test_what_is_public_of_a_chain_has_no_protected_value(table):
         (("y ~ x + z", "x ~ z"), "'x', which is synthesized later. Put 'x' before 'y'"),
         (("x ~ z", "y ~ scale(x)"), "learn from all values of a column, and 'x' is protected"),
         (("x ~ z", "y ~ C(x)"), "learn from all values of a column, and 'x' is protected"),
-        (("word ~ z", "y ~ word"), "learn from all values of a column, and 'word' is protected"),
+        (
+            ("word ~ z", "y ~ word"),
+            "learn from all values of a column, and 'word' is protected. Give it a fam",
+        ),
     ],
 )
 def test_predictors_that_come_later_or_are_learnt_from_are_refused(table, formulas, says):
@@ -147,3 +150,73 @@ def test_synthetic_values_that_a_transform_has_no_place_for_are_refused(table):
     link = designs.build("y ~ exp(x)", table, secret=("x", "y"))
     with pytest.raises(DataError, match="not finite for every synthetic value"):
         link.encode(Table.of(table.native.assign(x=1e6)))
+
+
+WORDS = {"word": ("a", "b", "never"), "grade": (1.0, 2.0, 3.0), "flag": (False, True)}
+
+
+def labelled(table, *, seed=1, **more):
+    random = np.random.default_rng(seed)
+    columns = {
+        "word": random.choice(["a", "b"], 60),
+        "grade": random.choice([1, 2], 60),
+        "flag": random.uniform(size=60) < 0.2,
+    }
+    return Table.of(table.native.assign(**columns | more))
+
+
+@pytest.mark.parametrize(
+    ("term", "columns"),
+    [
+        ("word", ["word[T.b]", "word[T.never]"]),
+        ("C(word)", ["C(word)[T.b]", "C(word)[T.never]"]),
+        ("C(grade)", ["C(grade)[T.2.0]", "C(grade)[T.3.0]"]),
+        ("flag", ["flag[T.True]"]),
+        ("word:z", ["word[a]:z", "word[b]:z", "word[never]:z"]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_protected_labels_are_encoded_by_their_declared_levels_alone(table, term, columns, kind):
+    here = labelled(table)
+    constant = labelled(table, word="b", grade=3, flag=True)
+    if kind != "pandas":
+        import polars as pl
+
+        here, constant = (pl.from_pandas(each.native) for each in (here, constant))
+        here, constant = (
+            Table.of(each if kind == "polars" else each.to_arrow()) for each in (here, constant)
+        )
+    links = []
+    for each in (here, constant):
+        check_links([parse("word ~ z", each), parse(f"y ~ {term}", each)], each, WORDS)
+        secret = ("word", "grade", "flag", "y")
+        links.append(designs.build(f"y ~ {term}", each, secret=secret, levels_of=WORDS))
+    for link in links:
+        assert list(link.columns[1:]) == columns
+        np.testing.assert_array_equal(link.spread[1:], 1)
+        np.testing.assert_array_equal(link.means[1:], 0)
+        assert link.notes == ()
+    np.testing.assert_array_equal(links[0].encode(constant).matrix, links[1].matrix)
+    np.testing.assert_array_equal(_blank_of(links[1]).encode(here).matrix, links[0].matrix)
+
+
+def _blank_of(link):
+    return ChainDesign.of([link]).blank().links[0]
+
+
+def test_a_label_that_is_not_declared_leaves_nothing_to_predict_from(table):
+    words = np.array(["a", "b"] * 30, dtype=object)
+    words[[3, 7]] = "c", None
+    link = designs.build("y ~ word", labelled(table, word=words), secret=("word",), levels_of=WORDS)
+    np.testing.assert_array_equal(np.flatnonzero(~link.present), [3, 7])
+    assert np.isfinite(link.matrix).all()
+
+
+@pytest.mark.parametrize("term", ["C(grade) + grade", "C(grade) + log(grade)", "C(word, ['a', 'b'])"])
+def test_protected_labels_are_read_as_categories_or_not_at_all(table, term):
+    here = labelled(table)
+    with pytest.raises(FormulaError, match="classes are declared: write C"):
+        formulas = [parse(text, here) for text in ("word ~ z", "grade ~ z", f"y ~ {term}")]
+        check_links(formulas, here, WORDS)
+    number = designs.build("y ~ grade", here, secret=("grade",), levels_of=WORDS)
+    assert number.columns == ("Intercept", "grade")

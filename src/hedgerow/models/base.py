@@ -39,6 +39,10 @@ class Domain:
         """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
         return None
 
+    def levels(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        """The public classes, labels or numbers, by which later columns may encode it; None: it has none."""
+        return self.classes(table, outcome)
+
     def describe(self, design: Design) -> str:
         """What was declared of the outcome, in words for the guarantee; empty for nothing."""
         return self.declared

@@ -136,12 +136,7 @@ class Table:
         if levels is None:
             return self.numbers(name)
         self.require_complete([name])
-        series = self.frame[name]
-        if series.dtype == nw.Boolean and tuple(levels) == (False, True):
-            return series.to_numpy().astype(np.float64)
-        order = {str(level): place for place, level in enumerate(levels)}
-        words = self._words(name).tolist()
-        places = np.array([order.get(word, -1) for word in words], dtype=np.float64)
+        places = self.places(name, levels)
         missed = int((places < 0).sum())
         if missed:
             raise DataError(
@@ -149,6 +144,19 @@ class Table:
                 f"{len(levels)} declared levels. Declare every level that may occur, in order."
             )
         return places
+
+    def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
+        """The place of each cell among the levels, from 0 up; −1 for one that is missing or none of them."""
+        series = self.frame[name]
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            values, found = self._floats(name), np.full(self.rows, -1.0)
+            for place, level in enumerate(levels):
+                found[values == float(level)] = place
+            return found
+        order = {str(level): float(place) for place, level in enumerate(levels)}
+        gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+        found = np.array([order.get(word, -1.0) for word in self._words(name).tolist()])
+        return np.where(gone, -1.0, found)
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The levels of an ordered category, in order, as its type has them; empty for other columns."""
