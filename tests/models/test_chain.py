@@ -215,8 +215,8 @@ def test_a_label_that_is_not_declared_leaves_nothing_to_predict_from(table):
 @pytest.mark.parametrize("term", ["C(grade) + grade", "C(grade) + log(grade)", "C(word, ['a', 'b'])"])
 def test_protected_labels_are_read_as_categories_or_not_at_all(table, term):
     here = labelled(table)
+    formulas = [parse(text, here) for text in ("word ~ z", "grade ~ z", f"y ~ {term}")]
     with pytest.raises(FormulaError, match="classes are declared: write C"):
-        formulas = [parse(text, here) for text in ("word ~ z", "grade ~ z", f"y ~ {term}")]
         check_links(formulas, here, WORDS)
     number = designs.build("y ~ grade", here, secret=("grade",), levels_of=WORDS)
     assert number.columns == ("Intercept", "grade")
