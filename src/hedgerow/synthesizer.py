@@ -301,7 +301,8 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
         rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
         link = designs.build(
             column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
-            levels_of=levels, usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
+            levels_of=levels, crossed=first.domains[place].crossed,
+            usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
         )  # fmt: skip
         hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
         links.append(replace(link, notes=(*link.notes, *hints)))

@@ -7,7 +7,7 @@ gets a single draw, without that axis.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.models.scored import Interval
@@ -30,6 +30,7 @@ class Domain:
     the owner said of the outcome, in words.
     """
 
+    crossed: ClassVar[bool] = False  # whether the model reads cells of categorical predictors, not a matrix
     support: Support = ANYWHERE
     atoms: bool = False
     usable: Callable[[PerRecord], Mask] | None = field(default=None, kw_only=True)

@@ -19,6 +19,7 @@ from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
 from hedgerow.models.scored import Interval
+from hedgerow.numerics.dirichlet import join_neighbours
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
@@ -43,7 +44,7 @@ class ChainInfluence(Influence):
         return np.sum([link.loss_constant(own) for link, own in self._shares(share)], axis=0)
 
     def neighbours(self, share: PerRecord) -> Neighbours:
-        return Neighbours.join([link.neighbours(own) for link, own in self._shares(share)])
+        return join_neighbours([link.neighbours(own) for link, own in self._shares(share)])
 
     def _shares(self, share: PerRecord) -> Iterator[tuple[Influence, PerRecord]]:
         for link, design in zip(self.links, self.design.links, strict=True):

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
-from hedgerow.tables.formula import CLASSES, Formula, parse, shorten
+from hedgerow.tables.crossing import Crossing
+from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
 from hedgerow.tables.table import Table
 
@@ -61,6 +62,7 @@ class Design:
     secret: tuple[str, ...] = ()  # predictors that are protected themselves: the matrix is as confidential
     classes: tuple[str, ...] = ()  # predictors that are categories whatever they hold
     declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # levels of protected predictors
+    crossing: Crossing | None = None  # the cells that the predictors make, where the model asks for these
 
     @property
     def links(self) -> "tuple[Design, ...]":
@@ -101,12 +103,17 @@ class Design:
     def hidden(self) -> frozenset[int]:
         """The columns of the matrix that are made of protected values."""
         names = [self.aliases.get(name, name) for name in self.secret]
-        if not names:
+        if not names or self.crossing is not None:
             return frozenset()
         return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
 
     def encode(self, table: Table) -> "Design":
         """The same encoding of another table's predictors, without an outcome."""
+        if self.crossing is not None:
+            return replace(
+                self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,
+                notes=(), crossing=self.crossing.encode(table),
+            )  # fmt: skip
         settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
         with np.errstate(all="ignore"):
             again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
@@ -129,6 +136,7 @@ class Design:
         return Design(
             self.outcome, np.full(self.records, np.nan), matrix, self.columns, self.predictors, None,
             dict(self.aliases), public, self.levels,
+            crossing=None if self.crossing is None else self.crossing.blank(),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -143,6 +151,7 @@ def build(
     usable: Callable[[PerRecord], Mask] | None = None,
     secret: Sequence[str] = (),
     levels_of: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+    crossed: bool = False,
 ) -> Design:
     """Check the formula, then encode the table.
 
@@ -151,7 +160,8 @@ def build(
     the model can describe, where the others, missing ones among them, count as withheld. `secret` names
     columns that are protected as well: whether the matrix has full rank is then nobody's to know. `levels_of`
     has the declared classes of some of these: as categories they are encoded by them. In a row with another
-    value the outcome has nothing to be predicted from, and counts as withheld.
+    value the outcome has nothing to be predicted from, and counts as withheld. With `crossed` the predictors
+    make cells, and the matrix is an intercept alone.
     """
     parsed = parse(formula, table)
     for name in also:
@@ -179,11 +189,17 @@ def build(
             present = known if present is None else present & known
     table.require_complete([name for name in parsed.predictors if name not in declared])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
+    hidden = tuple(name for name in parsed.predictors if name in secret)
+    if crossed:
+        crossing = _cross(parsed, table, declared)
+        return Design(
+            parsed.outcome, values, np.ones((table.rows, 1)), ("Intercept",), parsed.predictors, None,
+            levels=levels, present=present, secret=hidden, declared=declared, crossing=crossing,
+        )  # fmt: skip
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
     matrix, columns, spec = _encode(parsed, settled, declared)
-    hidden = tuple(name for name in parsed.predictors if name in secret)
     _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:
@@ -194,6 +210,18 @@ def build(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
+
+
+def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...]]) -> Crossing:
+    """The cells of the predictors, all of which must be categories."""
+    for name in formula.predictors:
+        counted = table.is_numeric(name) or table.is_temporal(name)
+        if not formula.as_classes(name, numeric=counted):
+            raise FormulaError(
+                f"Formula '{shorten(formula.text)}': the family takes cells of categories, and '{name}' is "
+                f"read as numbers. Write C({quote(name)}) if it has few values, or put it into classes first."
+            )
+    return Crossing.of(table, [name for name in formula.predictors if name not in declared], declared)
 
 
 def _find_spread(column: PerRecord) -> float:

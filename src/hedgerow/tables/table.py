@@ -155,7 +155,7 @@ class Table:
             return found
         order = {str(level): float(place) for place, level in enumerate(levels)}
         gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-        found = np.array([order.get(word, -1.0) for word in self._words(name).tolist()])
+        found = np.array([order.get(word, -1.0) for word in self.words(name).tolist()])
         return np.where(gone, -1.0, found)
 
     def categories(self, name: str) -> tuple[Any, ...]:
@@ -203,7 +203,7 @@ class Table:
         self.require(names)
         codes = np.zeros(self.rows, dtype=np.int64)
         for name in names:
-            _, inner = np.unique(self._words(name), return_inverse=True)
+            _, inner = np.unique(self.words(name), return_inverse=True)
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
@@ -212,7 +212,7 @@ class Table:
         self.require_complete([name])
         series = self.frame[name]
         # Numbers sort as numbers: as text, level 10 would come before level 2.
-        values = series.to_numpy() if series.dtype.is_numeric() else self._words(name)
+        values = series.to_numpy() if series.dtype.is_numeric() else self.words(name)
         levels, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), len(levels)
 
@@ -225,6 +225,11 @@ class Table:
         """Whether a column holds numbers."""
         self.require([name])
         return bool(self.frame[name].dtype.is_numeric())
+
+    def is_temporal(self, name: str) -> bool:
+        """Whether a column holds dates, times of a date or durations."""
+        self.require([name])
+        return isinstance(self.frame[name].dtype, nw.Date | nw.Datetime | nw.Duration)
 
     def number_columns(self) -> list[str]:
         """The columns of numbers or flags."""
@@ -281,7 +286,7 @@ class Table:
             series = self.frame[name]
             plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
             complete = not series.null_count()
-            columns[name] = np.array(series.to_numpy()) if plain and complete else self._words(name)
+            columns[name] = np.array(series.to_numpy()) if plain and complete else self.words(name)
         return Table(nw.from_dict(columns, backend=self.frame.implementation))
 
     def rows_where(self, keep: Mask) -> "Table":
@@ -340,7 +345,8 @@ class Table:
         """A new dataframe of the same kind."""
         return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
 
-    def _words(self, name: str) -> NDArray[np.str_]:
+    def words(self, name: str) -> NDArray[np.str_]:
+        """A column as text."""
         return self.frame[name].cast(nw.String).to_numpy().astype(str)
 
     def _floats(self, name: str) -> Array:

@@ -288,6 +288,7 @@ class _Family(Part):
     components: Whole = optional("of a mixture", ge=2)
     levels: list[Number | Text] = optional("classes in order", min_length=2)
     df: Finite = optional("degrees of freedom of student and log_student", gt=1)
+    concentration: Finite = optional("records of each class that dirichlet adds to each cell", gt=0)
 
     def build(self) -> Family:
         settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
