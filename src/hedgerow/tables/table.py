@@ -131,6 +131,18 @@ class Table:
         self._require_numeric(name)
         return self._floats(name)
 
+    def raw_cells(self, name: str) -> tuple[NDArray[Any], Mask]:
+        """A column's cells as numbers, flags as 1 and 0, or as text; and which of them are not missing."""
+        self.require([name])
+        series = self.frame[name]
+        known = ~np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+        if series.dtype.is_numeric():
+            values: NDArray[Any] = self._floats(name)
+            return values, known & ~np.isnan(values)
+        if series.dtype == nw.Boolean:
+            return series.fill_null(value=False).to_numpy().astype(np.float64), known
+        return self.words(name), known
+
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
         """A protected column as numbers: its own, or the places of its labels among the levels, from 0 up."""
         if levels is None:
