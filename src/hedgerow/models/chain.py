@@ -116,23 +116,17 @@ class Chain(Model):
         """In one pass over all links, where all are exact and d is a multiple of their sum."""
         multiple = isinstance(sensitive, Linear) and not sensitive.uses_mass and sensitive.density.min() >= 0
         exact = [
-            (model, link, Draws(own["beta"], own["sigma"]))
+            (model, link, Draws(own["beta"], own["sigma"]), there(link, np.ones(link.records)))
             for model, link, own in self.links(design, parameters)
             if isinstance(model, Regression)
         ]
         if not (isinstance(sensitive, Linear) and multiple) or len(exact) < len(self.models):
             return drawn_extremes(self, design, parameters, sensitive, interval)
-        kept = [1.0 if link.present is None else link.present.astype(np.float64) for _, link, _ in exact]
         scored = links_extremes(
-            [
-                (link.matrix, model.response(link.values), draws, here)
-                for (model, link, draws), here in zip(exact, kept, strict=True)
-            ]
+            [(link.matrix, model.response(link.values), draws, kept) for model, link, draws, kept in exact]
         )
-        jacobian = sum(
-            here * model.jacobian(link) for (model, link, _), here in zip(exact, kept, strict=True)
-        )
-        shifted, density = scored.shifted(np.asarray(jacobian)), sensitive.density
+        jacobian = np.sum([kept * model.jacobian(link) for model, link, _, kept in exact], axis=0)
+        shifted, density = scored.shifted(jacobian), sensitive.density
         low, high = (np.where(density == 0, 0.0, density * end) for end in (shifted.low, shifted.high))
         return Extremes(low, high).shifted(sensitive.constant)
 

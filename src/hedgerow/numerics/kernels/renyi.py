@@ -1,4 +1,4 @@
-"""Rényi divergences between a record's two posteriors, compiled: formulas and doors are in `numerics.renyi`."""
+"""Rényi divergences between a record's two posteriors, compiled; `numerics.renyi` says what they are for."""
 
 import math
 
