@@ -9,7 +9,9 @@ from hedgerow.errors import DataError, FormulaError
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.chain import Chain, part_of
-from hedgerow.models.exact import Normal
+from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.scored import Linear
+from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.ranges import Everywhere
@@ -220,3 +222,42 @@ def test_protected_labels_are_read_as_categories_or_not_at_all(table, term):
         check_links(formulas, here, WORDS)
     number = designs.build("y ~ grade", here, secret=("grade",), levels_of=WORDS)
     assert number.columns == ("Intercept", "grade")
+
+
+def test_a_price_in_one_pass_is_that_of_the_matrix(table):
+    gappy = table.native.assign(x=lambda frame: np.exp(frame["x"]))
+    gappy.loc[[3, 40], "y"] = np.nan
+    here = Table.of(gappy)
+    links = [
+        designs.build("x ~ z", here),
+        designs.build("y ~ z + log(x)", here, usable=np.isfinite, secret=("x", "y")),
+    ]
+    design, model = ChainDesign.of(links), Chain((Lognormal(), Normal()))
+    done = fit(model, design, np.ones(60), draws=33, key=Key.from_seed(3))
+    part = Linear(np.linspace(0, 1, 60), np.zeros(60), np.linspace(-1, 1, 60))
+    whole = Everywhere().interval(design.links[0].values, None)
+    scored = part(slice(None), done.log_lik(), done.log_lik())
+    found = done.extremes(part, whole)
+    np.testing.assert_allclose(found.low, scored.min(axis=0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.high, scored.max(axis=0), rtol=1e-10, atol=1e-12)
+
+
+def test_a_link_that_scores_whole_tables_is_asked_once_for_each_draw(table):
+    """Blocks of records would have it score the table again for each of them."""
+    asked = []
+
+    class Whole(Normal):
+        def log_lik(self, design, parameters, records):
+            asked.append((len(parameters["sigma"]), records))
+            return super().log_lik(design, parameters, slice(None))[:, records]
+
+    class Other(Wrapped):
+        def sample(self, design, power, *, draws, key):
+            return self.base.sample(design, power, draws=draws, key=key)
+
+    design = chained(table)
+    done = fit(Chain((Normal(), Other(Whole()))), design, np.ones(60), draws=100, key=Key.from_seed(3))
+    whole, part = Everywhere().interval(design.links[0].values, None), withheld_part(np.ones(60))
+    found = done.extremes(part, whole)
+    assert asked == [(64, slice(None))] * 2  # the last block repeats a draw, so that one shape is compiled
+    np.testing.assert_allclose(found.low, done.log_lik().min(axis=0), rtol=1e-10)

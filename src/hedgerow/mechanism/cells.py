@@ -180,7 +180,9 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                     )
             else:
                 design = _build_part(text, made, model, cells, link, secret, levels)
-            hints = hint_at_logs(column.formula, table, secret) if cells is None and on_log_scale(model) else []
+            hints = (
+                hint_at_logs(column.formula, table, secret) if cells is None and on_log_scale(model) else []
+            )
             built.append(replace(design, notes=(*design.notes, *hints)))
         if cells is not None:
             if not cells.known.all():
