@@ -20,7 +20,7 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-SAMPLED = [name for name in FAMILIES if name not in ("normal", "lognormal", "asinh")]
+SAMPLED = [name for name in FAMILIES if name not in ("normal", "lognormal", "asinh", "dirichlet")]
 
 
 class Known:
