@@ -21,7 +21,7 @@ from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding,
 from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
-from hedgerow.mechanism.cells import build_links
+from hedgerow.mechanism.cells import build_links, read_parts
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
@@ -203,12 +203,11 @@ class Synthesizer(Results):
             *check_columns(
                 table,
                 design,
+                self.settings,
                 left_out=left_out,
                 keep=keep,
                 strict=strict,
                 read=standard.range.columns,
-                protected=outcomes,
-                derived=[name for name in derived if name in table.columns],
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
@@ -313,18 +312,16 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
 def check_columns(
     table: Table,
     design: designs.Design,
+    settings: Settings,
     *,
     left_out: Sequence[str],
     keep: Sequence[str],
     strict: bool,
     read: Sequence[str] = (),
-    protected: Sequence[str] = (),
-    derived: Sequence[str] = (),
 ) -> list[str]:
     """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest.
 
-    `read` names columns that are public by declaration, since ranges are read from them; `protected` those
-    that are synthesized, the outcomes of the design if none is named, and `derived` those that follow.
+    `read` names columns that are public by declaration, since ranges are read from them.
 
     Formal guarantees
     -----------------
@@ -332,9 +329,10 @@ def check_columns(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
-    outcomes = list(protected) or [link.outcome for link in design.links]
-    for names, done in ((left_out, "left out"), (keep, "kept as it is")):
-        for name in set(names).intersection([*outcomes, *derived]):
+    outcomes = [column.outcome for column in settings.columns]
+    derived, parts = settings.rules.names, read_parts(table, settings.links)
+    for names, fixed, done in ((left_out, (), "left out"), (keep, derived, "kept as it is")):
+        for name in set(names).intersection([*outcomes, *fixed]):
             raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
@@ -342,9 +340,11 @@ def check_columns(
     released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes = []
     for link in design.links:
+        looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
         findings = [
             finding
-            for finding in find_giveaways(table, link.values, released)
+            for values in looked_at
+            for finding in find_giveaways(table, values, released)
             if not finding.columns or not set(finding.columns) <= set(keep)
         ]
         telling = [finding for finding in findings if finding.refused]
