@@ -304,7 +304,7 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
         hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
         links.append(replace(link, notes=(*link.notes, *hints)))
     if len(links) > 1:
-        return ChainDesign.of(links)
+        return ChainDesign.of(links, table)
     design = links[0]
     if any(each.noisy is None for each in settings):
         return design

@@ -7,6 +7,7 @@ from typing import Any
 
 from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
 from hedgerow.models.base import Health, Parameters
+from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
@@ -120,6 +121,8 @@ class Finished(Confidential):
             uncertified=_OVERRODE.format(self.failed) if self.failed else "",
             kept=self.keep,
             corrected=self.corrected,
+            simulated=isinstance(self.settings.model, Chain)
+            and self.settings.model.simulates(design, self.settings.standard.range.restricts),
         )
         return Release(tables, guarantee)
 

@@ -10,7 +10,7 @@ its price is that of the row, all of whose protected values are withheld togethe
     'normal, lognormal'
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
+from hedgerow.models.joint import Joint
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.randomness import Key
@@ -103,9 +104,23 @@ class Chain(Model):
         return np.asarray(sum(scores), dtype=np.float64)
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        if not interval[records].whole:
-            raise SettingError("A range on one of several protected columns has no price yet.")
-        return np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
+        low, high = self.log_mass_ends(design, parameters, interval, records)
+        return (low + high) / 2
+
+    def log_mass_ends(
+        self, design: Design, parameters: Parameters, interval: Interval, records: slice
+    ) -> tuple[LogMass, LogMass]:
+        """Bounds of the log probability that a record lies in all of its ranges (`models.joint`)."""
+        if interval.whole:
+            nothing = np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
+            return nothing, nothing
+        ranged = tuple(not interval.link(place).whole for place in range(len(self.models)))
+        joint = Joint(self.models, design, ranged)
+        return joint.log_mass_ends([own for _, _, own in self.links(design, parameters)], interval, records)
+
+    def simulates(self, design: Design, ranged: Callable[[str], bool]) -> bool:
+        """Whether the probability of ranges on these columns is estimated; a function of public things."""
+        return Joint(self.models, design, tuple(ranged(link.outcome) for link in design.links)).simulated
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         raise SettingError("A chain is predicted link by link: each needs the values made before it.")

@@ -26,7 +26,7 @@ from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named,
 from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.columns import Column, read_columns
 from hedgerow.privacy.presets import preset_settings
-from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import spike_of
@@ -155,6 +155,7 @@ class Settings(Terms):
             raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
         if self.several:
             self._check_chain()
+        self._check_range()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
             raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
         if self.noisy is None and self.rows_per_unit > 1:
@@ -185,16 +186,35 @@ class Settings(Terms):
         """Refuse what several protected columns have no price for, before any data are seen."""
         unpriced = {
             f"standard={self.standard.label}": isinstance(self.standard, Bounded),
-            "a range": not isinstance(self.standard.range, Everywhere),
+            "inside": self.standard.inside,
+            "known='simulated'": self.known == "simulated",
             "debias": self.debias,
             type(self.weights).__name__: isinstance(self.weights, PlannedWeights | IdentificationWeights),
         }
         for what, asked in unpriced.items():
             if asked:
                 raise SettingError(
-                    f"{what} goes with one protected column, got {len(self.columns)}. Use ADP() or "
-                    "Unweighted() with other settings, or protect one column."
+                    f"{what} goes with one protected column, got {len(self.columns)}. Leave it out, or "
+                    "protect one column."
                 )
+
+    def _check_range(self) -> None:
+        """Refuse ranges that do not say which column they are of, or that a protected column decides."""
+        known, outcomes = self.standard.range, [column.outcome for column in self.columns]
+        if self.several and not isinstance(known, Box | Everywhere):
+            raise SettingError(
+                f"A range goes with one protected column, got {len(self.columns)}. Say which have one: "
+                f'Box({{"{outcomes[0]}": {type(known).__name__}(…)}}).'
+            )
+        if not isinstance(known, Box):
+            return
+        for named, what in ((known.ranges, "has a range and is not protected"), (known.columns, "")):
+            for name in named:
+                if (name in outcomes) != bool(what):
+                    why = what or "is protected, and a range is read from it, which would make it public"
+                    raise SettingError(
+                        f"Box: '{name}' {why}. Ranges are of protected columns and from public ones."
+                    )
 
     @property
     def several(self) -> bool:

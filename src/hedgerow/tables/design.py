@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
@@ -118,6 +119,19 @@ class Design:
                 "the log of one that is not positive. Give that column a family of positive values."
             )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
+
+    def encode_secret(self, columns: Mapping[str, Any]) -> tuple[list[int], Matrix]:
+        """The places of columns made of protected predictors, and what other values make of them.
+
+        `columns` holds all that their terms read, row by row; what is not finite is left so.
+        """
+        secret = {self.aliases.get(name, name) for name in self.secret}
+        spec = self.spec.subset([term for term in self.spec.terms if secret & self.spec.term_variables[term]])
+        frame = pd.DataFrame({self.aliases.get(name, name): column for name, column in columns.items()})
+        with np.errstate(all="ignore"):
+            matrix = spec.get_model_matrix(frame, context=_FUNCTIONS, na_action="ignore")
+        places = [self.spec.column_names.index(name) for name in spec.column_names]
+        return places, np.asarray(matrix, dtype=np.float64)
 
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
