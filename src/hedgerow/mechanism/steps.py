@@ -20,7 +20,7 @@ from hedgerow.mechanism.planned import planned_weight
 from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
-from hedgerow.models.wrapped import Restricted
+from hedgerow.models.wrapped import PublicRisk
 from hedgerow.privacy.bounds import Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
@@ -82,7 +82,7 @@ def begin(
     model.check(design)
     rows = np.ones(design.records, dtype=np.bool_) if present is None else present
     rows = rows if design.present is None else rows & design.present
-    if isinstance(model, Restricted):
+    if isinstance(model, PublicRisk):
         return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)

@@ -79,8 +79,10 @@ class Chain(Model):
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         samples = [
-            model.sample(link, there(link, power), draws=draws, key=key.child(place))
-            for place, (model, link, _) in enumerate(self.links(design))
+            model.sample(link, there(link, own), draws=draws, key=key.child(place))
+            for place, ((model, link, _), own) in enumerate(
+                zip(self.links(design), self.by_link(design, power), strict=True)
+            )
         ]
         parameters = {
             f"{place}.{name}": values
@@ -95,6 +97,10 @@ class Chain(Model):
             worst_health([one.health for one in samples]),
             influence=lambda: ChainInfluence(tuple(influence() for influence in made), design),
         )
+
+    def by_link(self, design: Design, power: PerRecord) -> Sequence[PerRecord]:
+        """The power of each link on a row of that power: the same."""
+        return [power] * len(self.models)
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         scores = []

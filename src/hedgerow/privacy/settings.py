@@ -28,7 +28,7 @@ from hedgerow.privacy.columns import Column, read_columns
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
-from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
+from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
@@ -167,7 +167,7 @@ class Settings(Terms):
             self._check_noisy(self.noisy, made.get("model", self.model))
         elif isinstance(standard, Bounded):
             if "model" in made:
-                made["model"] = standard.restrict(made["model"], default_prior=self.column.prior is None)
+                made["model"] = self._restrict(standard, made["model"])
             made["weights"] = StrictWeights(per_copy(self.epsilon or 0.0, self.copies))
         if self.noisy is None and self.sampling == "projected":
             raise SettingError(
@@ -185,7 +185,8 @@ class Settings(Terms):
     def _check_chain(self) -> None:
         """Refuse what several protected columns have no price for, before any data are seen."""
         unpriced = {
-            f"standard={self.standard.label}": isinstance(self.standard, Bounded),
+            f"standard={self.standard.label}": isinstance(self.standard, Bounded)
+            and not getattr(self.standard, "by_column", False),
             "inside": self.standard.inside,
             "known='simulated'": self.known == "simulated",
             "debias": self.debias,
@@ -197,6 +198,21 @@ class Settings(Terms):
                     f"{what} goes with one protected column, got {len(self.columns)}. Leave it out, or "
                     "protect one column."
                 )
+
+    def _restrict(self, standard: Bounded, model: Model) -> Model:
+        """The model whose risks are public; of several columns one for each, with its own box."""
+        if not isinstance(model, Chain) or not isinstance(standard, Strict):
+            return standard.restrict(model, default_prior=self.column.prior is None)
+        outcomes = [column.outcome for column in self.columns]
+        for name in standard.box or {}:
+            if name not in outcomes:
+                raise SettingError(f"Strict: '{name}' has a box and is not protected. Leave it out.")
+        return BoxedChain(
+            tuple(
+                standard.of(column.outcome).restrict(each, default_prior=column.prior is None)
+                for column, each in zip(self.columns, model.models, strict=True)
+            )
+        )
 
     def _check_range(self) -> None:
         """Refuse ranges that do not say which column they are of, or that a protected column decides."""

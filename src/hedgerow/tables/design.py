@@ -177,13 +177,19 @@ def build(
         values = table.gappy_numbers(parsed.outcome)
         present = usable(values)
         values = np.where(present, values, _NO_VALUE)
-    table.require_complete(parsed.predictors)
+    # Where nothing may be refused for what a protected column holds, a row whose protected predictors make no
+    # numbers counts as withheld.
+    lenient = [name for name in parsed.predictors if usable is not None and name in secret]
+    table.require_complete([name for name in parsed.predictors if name not in lenient])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of)
     matrix, columns, spec = _encode(parsed, settled)
     hidden = tuple(name for name in parsed.predictors if name in secret)
+    if lenient and present is not None:
+        works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
+        matrix, present = np.where(works[:, None], matrix, 0.0), present & works
     _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:

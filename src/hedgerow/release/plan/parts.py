@@ -102,11 +102,12 @@ def build(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+_BY_COLUMN = GenericAlias(dict, (str, "AnyRange"))
 # The type of a key by that of the attribute it stands for. Words (Literal) stand for themselves.
 _TYPES: dict[Any, Any] = {
     float: Number, str: Text, bool: Flag, Sequence[float]: list[Number], Sequence[str]: list[Text],
     ranges.Range: "AnyRange", weights.Weights: "AnyWeights",
-    Mapping[str, ranges.Range]: GenericAlias(dict, (str, "AnyRange")),
+    Mapping[str, ranges.Range]: _BY_COLUMN,
 }  # fmt: skip
 
 
@@ -156,12 +157,7 @@ RANGES, AnyRange = _kinds(
             "column": (Text, optional("public column with each record's class, as its lower edge")),
         },
         "bounds": {"lower": _END, "upper": _END},
-        "box": {
-            "ranges": (
-                GenericAlias(dict, (str, "AnyRange")),
-                needed("a range for some protected columns, by name."),
-            )
-        },
+        "box": {"ranges": (_BY_COLUMN, needed("a range for some protected columns, by name."))},
     },
     outside=(Literal["error", "public"], optional(_OUTSIDE)),
     because=(Text | None, optional(_BECAUSE)),
@@ -171,7 +167,7 @@ _RANGE = needed(
     "a range standard says what is public: radius, brackets, bounds, …",
     json_schema_extra={"type": "object", "required": ["because"]},
 )
-_BOX = "a lower and an upper end for every coefficient and for sigma"
+_BOX = "a lower and an upper end for every coefficient and for sigma; of several columns by their names"
 _LIMITS = "smallest and largest value of the protected column that matter, chosen without looking at it"
 
 
@@ -191,7 +187,7 @@ STANDARDS, AnyStandard = _kinds(
         },
         "strict": {
             "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
-            "box": (dict[str, Pair], optional(_BOX)),
+            "box": (dict[str, Pair | dict[str, Pair]], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
             "limits": (Pair, optional(_LIMITS)),
             "relation": (
@@ -466,6 +462,8 @@ def write(value: Any, what: str) -> dict[str, Any]:
             item = {name: write(part, "a range") for name, part in value.ranges.items()}
         elif isinstance(item, weights.Weights):
             item = write(item, "weights")
+        elif isinstance(value, Strict) and value.by_column and key == "box":
+            item = {name: dict(part) for name, part in (value.box or {}).items()}
         elif isinstance(item, Margin):
             item = {"share": item.share}
         written[key] = item
