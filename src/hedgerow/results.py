@@ -21,7 +21,7 @@ from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.progress import job, phase
 
 
@@ -259,9 +259,9 @@ class Results:
         self._boxed("edge_mass_")
         return self._need().edge_mass
 
-    def _boxed(self, name: str) -> Boxed:
+    def _boxed(self, name: str) -> Boxed | BoxedChain:
         model = self._need().settings.model
-        if not isinstance(model, Boxed):
+        if not isinstance(model, Boxed | BoxedChain):
             raise AttributeError(f"{name}: only a fit under Strict has a box.")
         return model
 

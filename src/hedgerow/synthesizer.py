@@ -301,7 +301,7 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     """
     links = build_links(table, settings)
     if len(links) > 1:
-        return ChainDesign.of(links)
+        return ChainDesign.of(links, table)
     design = links[0]
     if any(each.noisy is None for each in settings):
         return design

@@ -15,6 +15,7 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
+    NEIGHBOURS_OF_ROWS,
     NOTHING,
     TOGETHER,
     Figures,
@@ -52,6 +53,7 @@ class Guarantee:
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
     inside: bool = False  # copies were drawn inside public ranges
+    simulated: bool = False  # the probability of ranges on several columns is estimated
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @classmethod
@@ -68,6 +70,7 @@ class Guarantee:
         uncertified: str = "",
         kept: Sequence[str] = (),
         corrected: int | None = None,
+        simulated: bool = False,
     ) -> "Guarantee":
         """The guarantee of settings and of what the draws made under them support."""
         standard = settings.standard
@@ -75,7 +78,9 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=TOGETHER if len(settings.columns) > 1 else standard.neighbour,
+            neighbour=NEIGHBOURS_OF_ROWS.get(standard.label, TOGETHER)
+            if len(settings.columns) > 1
+            else standard.neighbour,
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),
@@ -92,6 +97,7 @@ class Guarantee:
             kept=tuple(kept),
             corrected=corrected,
             inside=standard.inside,
+            simulated=simulated,
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -196,6 +202,7 @@ class Guarantee:
             write_caveat("C25"): self.corrected is not None,
             write_caveat("C36"): not self.statement.independent and bound.over_draws,
             write_caveat("C27"): self.seeded,
+            write_caveat("C37"): self.simulated and bound.local,
             write_caveat("C34"): self.standard == "Strict, in range",
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))

@@ -56,6 +56,20 @@ NEIGHBOURS: Mapping[str, str] = {
     "Strict, replaced": _REPLACED.format("any other value"),
     "Strict, in range": _REPLACED.format("another value of the same public set"),
 }
+# The same where several columns are protected: the unit is the row.
+_ROW_IN_BOX = (
+    "the protected values of one record are replaced by the statement that each lies in its range, all of "
+    "them at once, at {} weight"
+)
+NEIGHBOURS_OF_ROWS: Mapping[str, str] = {
+    **{label: TOGETHER for label, words in NEIGHBOURS.items() if words == WITHHELD},
+    "RangeAveraged": (
+        "one record keeps only the share of its likelihood deemed public (λ, the chance that a row lies "
+        "outside the record's ranges), still at its exact values"
+    ),
+    "RangeTruncated": _ROW_IN_BOX.format("the record's own"),
+    "RangeTruncated, public weight one": _ROW_IN_BOX.format("full"),
+}
 # Standards that bring their own bound: its name, by the label of the standard.
 OWN_BOUNDS: Mapping[str, tuple[str, ...]] = {
     "Strict": ("strict",),

@@ -25,7 +25,7 @@ from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
 from hedgerow.privacy.claims import NEIGHBOURS, WITHHELD
 from hedgerow.privacy.ranges import Everywhere, Radius, Range
 from hedgerow.privacy.standards import Standard, require_public
-from hedgerow.privacy.strict.box import OUTWARD, Boxed, StrictWeights
+from hedgerow.privacy.strict.box import OUTWARD, Boxed, BoxedChain, StrictWeights
 from hedgerow.privacy.strict.limits import (
     Margin,
     Noise,
@@ -37,7 +37,7 @@ from hedgerow.privacy.strict.limits import (
     widest_set,
 )
 
-__all__ = ["OUTWARD", "Bounded", "Boxed", "Margin", "Strict", "StrictWeights"]
+__all__ = ["OUTWARD", "Bounded", "Boxed", "BoxedChain", "Margin", "Strict", "StrictWeights"]
 
 _LABELS = {"withheld": "Strict, withheld", "replaced": "Strict, replaced", "range": "Strict, in range"}
 
@@ -77,7 +77,8 @@ class Strict(Bounded):
     (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the line, from public things.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
-    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
+    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. Several
+    protected columns have one each, by name: {"wage": {"Intercept": (5, 9), …}, "bonus": {…}}. `reason` says
     why the owner may know limits or box without the data; it is printed in the guarantee.
 
     Formal guarantees
@@ -93,7 +94,7 @@ class Strict(Bounded):
     chosen without the outcome, which only the owner can vouch for.
     """
 
-    box: Mapping[str, tuple[float, float]] | None = None
+    box: Mapping[str, Any] | None = None
     reason: str = ""
     limits: tuple[float, float] | None = field(default=None, kw_only=True)
     relation: Relation = field(default="withheld", kw_only=True)
@@ -149,7 +150,7 @@ class Strict(Bounded):
                 "Leave one of them out."
             )
 
-    def _check_box(self, box: Mapping[str, tuple[float, float]]) -> None:
+    def _check_box(self, box: Mapping[str, Any]) -> None:
         usual = {
             name: Strict.__dataclass_fields__[name].default
             for name in ("relation", "margin", "noise", "inside")
@@ -160,22 +161,29 @@ class Strict(Bounded):
                 f"Strict: {(given or ['range'])[0]} goes with limits, not with a box. Use "
                 "Strict(limits=(low, high), …)."
             )
-        ends: dict[str, tuple[float, float]] = {}
-        for name, pair in dict(box).items():
-            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
-                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
-            low, high = (float(end) for end in pair)
-            if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise SettingError(
-                    f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
-                )
-            ends[str(name)] = (low, high)
-        if "sigma" not in ends or ends["sigma"][0] <= 0:
-            raise SettingError(
-                "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
-                "instance 'sigma': (0.5, 2)."
-            )
+        if any(isinstance(part, Mapping) for part in box.values()):
+            alone = [name for name, part in box.items() if not isinstance(part, Mapping)]
+            if alone:
+                raise SettingError(f"Strict: '{alone[0]}' needs a box of its own, as the other columns have.")
+            ends: Mapping[str, Any] = {str(name): _read_box(part) for name, part in box.items()}
+        else:
+            ends = _read_box(box)
         object.__setattr__(self, "box", MappingProxyType(ends))
+
+    def of(self, outcome: str) -> "Strict":
+        """The same with the box of one of several columns."""
+        box = self.box or {}
+        if not isinstance(box.get(outcome), Mapping):
+            raise SettingError(
+                f"Strict: '{outcome}' needs a box of its own, as every protected column does: "
+                f'{{"{outcome}": {{"Intercept": (low, high), …, "sigma": (low, high)}}, …}}.'
+            )
+        return Strict(box[outcome], self.reason)
+
+    @property
+    def by_column(self) -> bool:
+        """Whether the box is one of several columns."""
+        return any(isinstance(part, Mapping) for part in (self.box or {}).values())
 
     @property
     def by_statistics(self) -> bool:
@@ -186,6 +194,9 @@ class Strict(Bounded):
         if self.limits is not None:
             (low, high), apart = self.limits, "" if spike is None else f", or at {spike:g}"
             return f"values lie between {low:g} and {high:g}{apart}; others are moved to the nearer limit"
+        if self.by_column:
+            boxes = (f"of '{name}': {self.of(name).described()}" for name in self.box or {})
+            return "; ".join(boxes)
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in (self.box or {}).items())
         return f"parameters lie in the box {sides}"
 
@@ -208,6 +219,10 @@ class Strict(Bounded):
         if self.box is None:
             raise SettingError(
                 "Strict(limits=…) restricts no model: its copies follow from noisy statistics."
+            )
+        if self.by_column:
+            raise SettingError(
+                "Strict: a box by columns goes with several protected columns. Give its inside."
             )
         if not isinstance(model, Regression):
             raise SettingError(
@@ -236,5 +251,24 @@ class Strict(Bounded):
                 widest_set(self.range, amounts, self.limits)
 
     def __hash__(self) -> int:
-        box = None if self.box is None else tuple(self.box.items())
-        return hash((box, self.reason, self.limits, self.relation, self.margin, self.noise))
+        return hash((str(self.box), self.reason, self.limits, self.relation, self.margin, self.noise))
+
+
+def _read_box(box: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ends of every side, after checking them."""
+    ends: dict[str, tuple[float, float]] = {}
+    for name, pair in dict(box).items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+            raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
+        low, high = (float(end) for end in pair)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise SettingError(
+                f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
+            )
+        ends[str(name)] = (low, high)
+    if "sigma" not in ends or ends["sigma"][0] <= 0:
+        raise SettingError(
+            "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
+            "instance 'sigma': (0.5, 2)."
+        )
+    return MappingProxyType(ends)
