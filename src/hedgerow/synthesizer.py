@@ -19,7 +19,7 @@ import numpy as np
 from hedgerow import cards, progress
 from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
-from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_combined, find_giveaways
 from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
@@ -344,11 +344,13 @@ def check_columns(
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
     released = [name for name in table.columns if name not in (*outcomes, *left_out)]
     notes = []
-    for link in design.links:
+    found = [(link, find_giveaways(table, link.values, released)) for link in design.links]
+    if len(design.links) > 1:
+        values = {link.outcome: link.values for link in design.links}
+        found.append((design, find_combined(table, values, released)))
+    for link, given_away in found:
         findings = [
-            finding
-            for finding in find_giveaways(table, link.values, released)
-            if not finding.columns or not set(finding.columns) <= set(keep)
+            finding for finding in given_away if not finding.columns or not set(finding.columns) <= set(keep)
         ]
         telling = [finding for finding in findings if finding.refused]
         if telling and not strict:

@@ -92,7 +92,7 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        design, table, links = self.design, self.table, self.design.links
+        table, links = self.table, self.design.links
         parts = list(zip(links, self.settings.domains, self.settings.written_as, strict=True))
 
         def make_copy(copy: PerLink) -> Any:
@@ -109,10 +109,11 @@ class Finished(Confidential):
             for link, domain, column in zip(links, self.settings.domains, self.settings.columns, strict=True)
             for words in (domain.describe(link), str(column.declared or ""))
         ]
+        protected = tuple(column.outcome for column in self.settings.columns)
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=design.outcome,
+            protected=protected if self.settings.several else protected[0],
             passed_through=[other for other in table.columns if other not in (*outcomes, *self.left_out)],
             declared="; ".join(filter(None, declared)),
             atoms=any(domain.atoms for domain in self.settings.domains),

@@ -30,17 +30,18 @@ _WIDE = 50  # times as large at the 99 % quantile as at the 1 %
 _SCALE = "scale"  # SPSS: the dictionary itself says that codes are numbers
 
 
-def spell_categories(formula: str, source: Source) -> tuple[str, list[str]]:
+def spell_categories(formula: str, source: Source, protected: Collection[str] = ()) -> tuple[str, list[str]]:
     """The formula with C(…) around columns of labelled codes, and what the owner should know of it.
 
     A column counts if every code that occurs has a value label, SPSS does not measure it on a scale, and the
-    formula names it without a transform: I(age) says that its codes are numbers.
+    formula names it without a transform: I(age) says that its codes are numbers. One that is `protected`
+    stays as it is: which codes occur in it is nobody's to know.
     """
     frame, outcome = source.frame, split(formula)[0]
     if outcome not in frame.column_names:  # of the public predictors alone
         frame = frame.append_column(outcome, pa.nulls(frame.num_rows))
     parsed = parse(formula, Table.of(frame))
-    bare = [name for name in parsed.predictors if parsed.uses[name] == {BARE}]
+    bare = [name for name in parsed.predictors if parsed.uses[name] == {BARE} and name not in protected]
     coded = {name: count for name in bare if (count := _count_labelled(source, name))}
     notes = [
         f"the {count} codes of '{name}' have value labels and enter the formula as categories, "
