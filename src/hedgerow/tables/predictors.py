@@ -98,15 +98,23 @@ def hint_at_logs(formula: str, table: Table, protected: Collection[str] = ()) ->
     """Which positive public predictors span decades and enter a log-scale family as they are."""
     parsed, hints = parse(formula, table), []
     for name in parsed.predictors:
-        if name in protected or parsed.uses[name] != {BARE} or not table.is_numeric(name):
+        if name in protected or parsed.uses[name] != {BARE}:
             continue
-        low, first, last, high = np.quantile(table.numbers(name), (0, 0.01, 0.99, 1))
-        if low > 0 and last >= _WIDE * first:
+        if spans_decades(table, name):
+            low, high = table.numbers(name).min(), table.numbers(name).max()
             hints.append(
                 f"'{name}' spans {np.log10(high / low):.0f} decades and enters a family on the log scale as "
                 f"it is: try log({quote(name)})."
             )
     return hints
+
+
+def spans_decades(table: Table, name: str) -> bool:
+    """Whether a column holds positive numbers, some of them many times as large as others."""
+    if not table.is_numeric(name):
+        return False
+    low, first, last = np.quantile(table.numbers(name), (0, 0.01, 0.99))
+    return bool(low > 0 and last >= _WIDE * first)
 
 
 def _has_order(frame: "nw.DataFrame[Any]", name: str) -> bool:
