@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow import cards, progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
-from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_combined, find_giveaways
 from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
@@ -339,13 +339,18 @@ def check_columns(
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
     released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes = []
+    found = []
     for link in design.links:
         looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
+        found.append(
+            (link, [each for values in looked_at for each in find_giveaways(table, values, released)])
+        )
+    if len(design.links) > 1:
+        values = {link.outcome: link.values for link in design.links}
+        found.append((design, find_combined(table, values, released)))
+    for link, given_away in found:
         findings = [
-            finding
-            for values in looked_at
-            for finding in find_giveaways(table, values, released)
-            if not finding.columns or not set(finding.columns) <= set(keep)
+            finding for finding in given_away if not finding.columns or not set(finding.columns) <= set(keep)
         ]
         telling = [finding for finding in findings if finding.refused]
         if telling and not strict:

@@ -112,7 +112,7 @@ class Finished(Confidential):
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=", ".join(outcomes),
+            protected=tuple(outcomes) if len(outcomes) > 1 else outcomes[0],
             passed_through=[
                 other for other in table.columns if other not in (*outcomes, *made_last, *self.left_out)
             ],

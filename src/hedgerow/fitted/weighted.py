@@ -177,12 +177,13 @@ class Fitted(Finished):
                 "record the outcome in smaller units."
             )
         plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
-        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+        gauged = settings.target is not None and not settings.several  # a chain has no gauge
+        if gauged and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
             doubts.append(
                 "The target is met only by discarding the data: the prior decides the copies (gauge_, "
                 f"confidential). {remedies(settings, self.gauge)}"
             )
-        elif settings.target is not None and not settings.several:
+        elif gauged:
             share = self.gauge.data_share if self.outcome.fit.power.sum() < plenty else None
             if share is not None and share < _HALF:
                 doubts.append(

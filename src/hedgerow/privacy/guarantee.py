@@ -15,10 +15,10 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
-    NEIGHBOURS_OF_ROWS,
     NOTHING,
-    TOGETHER,
     Figures,
+    join_columns,
+    list_protected,
     write_claim,
     write_plain,
     write_refusal,
@@ -40,7 +40,7 @@ class Guarantee:
     standard: str
     neighbour: str
     family: str
-    protected: str
+    protected: str | tuple[str, ...]  # a name; of several columns their names, in order
     passed_through: tuple[str, ...]
     known: str  # the range assumed public, as the owner wrote it; empty for none
     averaged: bool
@@ -62,7 +62,7 @@ class Guarantee:
         settings: Settings,
         statement: Statement,
         *,
-        protected: str,
+        protected: str | tuple[str, ...],
         passed_through: Sequence[str],
         declared: str = "",
         atoms: bool = False,
@@ -78,10 +78,8 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=NEIGHBOURS_OF_ROWS.get(standard.label, TOGETHER)
-            if len(settings.columns) > 1
-            else standard.neighbour,
-            family=settings.model.name,
+            neighbour=join_columns(standard.neighbour) if len(settings.columns) > 1 else standard.neighbour,
+            family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),
             known=standard.assumption(spike_of(settings.model))
@@ -197,7 +195,7 @@ class Guarantee:
             write_caveat("C20"): self.single_values,
             write_caveat("C21"): self.follows_outcome and bound.local,
             write_caveat("C22"): self.outside_public,
-            write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
+            write_caveat("C23", ", ".join(self.kept), list_protected(self.protected)): self.kept,
             write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
             write_caveat("C25"): self.corrected is not None,
             write_caveat("C36"): not self.statement.independent and bound.over_draws,
@@ -214,7 +212,7 @@ class Guarantee:
             "bound": self.terms.bound.name,
             "model": self.family,
             "copies": str(self.terms.copies),
-            "protected": self.protected,
+            "protected": list_protected(self.protected),
             "unchanged": ", ".join(self.passed_through) or "no other column",
             "assumed public": self.known,
             "declared": self.declared,

@@ -265,14 +265,23 @@ class Settings(Terms):
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
-    def respelled(self, formula: str) -> "Settings":
-        """The same with another spelling of the only column's formula."""
-        return replace(self, columns=(replace(self.column, formula=formula),))
+    def respelled(self, *formulas: str) -> "Settings":
+        """The same with another spelling of each column's formula."""
+        pairs = zip(self.columns, formulas, strict=True)
+        return replace(self, columns=tuple(replace(column, formula=text) for column, text in pairs))
 
     @property
     def models(self) -> tuple[Model, ...]:
         """The model of each link."""
         return self.model.models if isinstance(self.model, Chain) else (self.model,)
+
+    @property
+    def families(self) -> str:
+        """The families, to be shown: that of each column."""
+        if not self.several:
+            return self.model.name
+        families = (column.family for column in self.columns)
+        return ", ".join(each if isinstance(each, str) else each.name for each in families)
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""

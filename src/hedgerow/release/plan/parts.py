@@ -430,8 +430,8 @@ class PlanKeys(Record):
         "type, decimals and limits of the protected column in the copies, chosen without looking at it"
     )
     columns: Annotated[dict[Text, ColumnKeys], Field(min_length=1)] = optional(
-        "in place of the four: several protected columns by name, each with its own formula, family, prior "
-        "and declared, in the order in which they are synthesized; a formula may read those above it"
+        "several protected columns by name, in the order in which they are synthesized, each with its own "
+        "formula, family, prior and declared; a formula may read those above it"
     )
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
