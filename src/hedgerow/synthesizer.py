@@ -21,10 +21,11 @@ from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
 from hedgerow.evidence.utility import tabulate
-from hedgerow.fitted import Finished, Fitted, Noised
+from hedgerow.fitted import Finished, Fitted, NoisedChain, NoisedColumn
 from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
+from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.families import on_log_scale
@@ -255,7 +256,8 @@ class Synthesizer(Results):
     ) -> Finished:
         """Release noisy statistics of the outcome, from which everything else follows."""
         columns = {"left_out": tuple(left_out), "keep": tuple(keep)}
-        self._fitted = Noised.of(self.settings, table, design, key=key, seeded=seeded, **columns)
+        kind = NoisedChain if self.settings.by_name else NoisedColumn
+        self._fitted = kind.of(self.settings, table, design, key=key, seeded=seeded, **columns)
         return self._fitted
 
     def __repr__(self) -> str:
@@ -292,6 +294,8 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     takes it so.
     """
     first = settings[0]
+    if first.by_name:
+        return encode_columns(first, table)
     outcomes = [column.outcome for column in first.columns]
     check_links([parse(column.formula, table) for column in first.columns], table)
     links = []

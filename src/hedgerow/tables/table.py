@@ -150,6 +150,17 @@ class Table:
             )
         return places
 
+    def gappy_places(self, name: str, levels: Sequence[Any]) -> PerRecord:
+        """The places of a column's labels among the levels; NaN for a label that is none, or is missing."""
+        series = self.frame[name]
+        if series.dtype == nw.Boolean:  # whose words differ between kinds of tables
+            series, levels = series.cast(nw.Int64), [int(level) for level in levels]
+        missing = series.is_null().to_numpy().astype(np.bool_)
+        order = {str(level): place for place, level in enumerate(levels)}
+        words = series.cast(nw.String).to_numpy().astype(str).tolist()
+        places = np.array([order.get(word, np.nan) for word in words], dtype=np.float64)
+        return np.where(missing, np.nan, places)
+
     def categories(self, name: str) -> tuple[Any, ...]:
         """The levels of an ordered category, in order, as its type has them; empty for other columns."""
         dtype = self.frame[name].dtype
