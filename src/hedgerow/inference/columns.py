@@ -2,7 +2,7 @@
 
 A section has the public part of its column's formula, the columns before it that it `reads` and its own ε.
 The rule by which predictors became loadings follows from these and from what was released before, so that it
-can be computed again. Scores come in the order public predictors, entries of the columns read (`noisy.chain`).
+can be computed again. Scores are those of public predictors, then of the entries of columns read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ReleaseError
+from hedgerow.errors import ReleaseError, SettingError, is_real
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
@@ -83,6 +83,7 @@ def summarize_columns(
     columns: Sequence[ReleasedColumn], drawn: Sequence[Parameters], level: float
 ) -> dict[str, Any]:
     """Medians and quantiles by column and parameter; residuals multiplied out where that can be done."""
+    check_level(level)
     found: dict[str, list[Any]] = {name: [] for name in ("column", "parameter", "estimate", "lower", "upper")}
     for place, (column, own) in enumerate(zip(columns, drawn, strict=True)):
         parts: list[tuple[Any, list[str]]] = []
@@ -109,6 +110,12 @@ def summarize_columns(
             for name, values in zip(("estimate", "lower", "upper"), ends, strict=True):
                 found[name] += values.tolist()
     return found
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no share of draws."""
+    if not is_real(level) or not 0 < level < 1:
+        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
 
 
 def _plain(part: Round | Counts | Spike) -> dict[str, Any]:

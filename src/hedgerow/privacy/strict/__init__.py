@@ -74,11 +74,12 @@ class Strict(Bounded):
     `limits` are the smallest and the largest value of the outcome that matter, in its own units: others are
     moved to the nearer one. For several protected columns they go by name, {"wage": (1000, 1e7)}, and classes
     have none; `shares` say how ε is divided among columns, evenly unless given. `relation` says which tables
-    ε compares: one outcome "withheld" (blank), one "replaced" by any other value, or replaced by another value of the same public set of `range` ("range":
-    Blowfish privacy). Where public columns or numbers say every record's set (`Bounds`, `Brackets` with a
-    column), a value outside it is moved to its nearer end, and `inside=True` draws copies inside them.
-    `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
-    (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the line, from public things.
+    ε compares: one outcome "withheld" (blank), one "replaced" by any other value, or replaced by another
+    value of the same public set of `range` ("range": Blowfish privacy). Where public columns or numbers say
+    every record's set (`Bounds`, `Brackets` with a column), a value outside it is moved to its nearer end,
+    and `inside=True` draws copies inside them. `margin` spends a share of ε on the outcome's distribution,
+    `noise="gaussian"` gives (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the
+    line, from public things.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
     (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
