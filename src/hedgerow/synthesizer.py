@@ -19,11 +19,12 @@ from hedgerow import cards, progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_combined, find_giveaways
 from hedgerow.evidence.utility import tabulate
-from hedgerow.fitted import Finished, Fitted, Noised
+from hedgerow.fitted import Finished, Fitted, NoisedChain, NoisedColumn
 from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.cells import build_links, read_parts
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
+from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.prior import Prior
@@ -263,7 +264,8 @@ class Synthesizer(Results):
     ) -> Finished:
         """Release noisy statistics of the outcome, from which everything else follows."""
         columns = {"left_out": tuple(left_out), "keep": tuple(keep)}
-        self._fitted = Noised.of(self.settings, table, design, key=key, seeded=seeded, **columns)
+        kind = NoisedChain if self.settings.by_name else NoisedColumn
+        self._fitted = kind.of(self.settings, table, design, key=key, seeded=seeded, **columns)
         return self._fitted
 
     def __repr__(self) -> str:
@@ -299,6 +301,8 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so.
     """
+    if settings[0].by_name:
+        return encode_columns(settings[0], table)
     links = build_links(table, settings)
     if len(links) > 1:
         return ChainDesign.of(links, table)

@@ -190,7 +190,7 @@ class Settings(Terms):
         """Refuse what several protected columns have no price for, before any data are seen."""
         unpriced = {
             f"standard={self.standard.label}": isinstance(self.standard, Bounded)
-            and not getattr(self.standard, "by_column", False),
+            and not (self.by_name or getattr(self.standard, "by_column", False)),
             "inside": self.standard.inside,
             "known='simulated'": self.known == "simulated",
             "debias": self.debias,
@@ -285,7 +285,12 @@ class Settings(Terms):
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""
-        standard.check_model(model)
+        self._require_plain([column.outcome for column in self.columns], standard.label)
+        if standard.by_name:
+            models = model.models if isinstance(model, Chain) else (model,)
+            standard.check_named([column.outcome for column in self.columns], models)
+        else:
+            standard.check_model(model)
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
             raise SettingError(
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
@@ -295,6 +300,11 @@ class Settings(Terms):
             raise SettingError(
                 "sampling='projected' would move copies out of their classes, and inside=True keeps them "
                 "there. Use 'independent' or 'stratified'."
+            )
+        if standard.by_name and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' goes with limits of one column, got limits by column. Use "
+                "'independent' or 'stratified'."
             )
         if spike_of(model) is not None and self.sampling == "projected":
             raise SettingError(
@@ -306,7 +316,8 @@ class Settings(Terms):
             "prior": (
                 any(
                     one not in (None, Prior(), DEFAULT)
-                    for one in (self.column.prior, getattr(self.column.family, "prior", None))
+                    for column in self.columns
+                    for one in (column.prior, getattr(column.family, "prior", None))
                 ),
                 "its prior follows from the limits",
             ),
@@ -321,6 +332,11 @@ class Settings(Terms):
         """The standard, if copies follow from noisy statistics instead of a weighted posterior."""
         standard = self.standard
         return standard if isinstance(standard, Strict) and standard.by_statistics else None
+
+    @property
+    def by_name(self) -> bool:
+        """Whether noisy statistics are released column by column, with limits that go by name."""
+        return self.noisy is not None and self.noisy.by_name
 
     @property
     def domains(self) -> tuple[Domain, ...]:

@@ -130,7 +130,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
                 row |= {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
                 row["withheld"] = synth.withheld_epsilon_.get(_local_bound(plan), np.nan)
             else:
-                row["withheld"] = withheld_epsilon(synth._noised("statistics_").released.recipe)
+                row["withheld"] = synth._noised("statistics_").withheld_epsilon()
         rows.append(row)
     return rows
 
