@@ -62,10 +62,16 @@ def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
     assert "What copies keep of hours" in synth._repr_html_()
     for settings in (
         {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
-        {"debias": True}, {"preset": "recommended"},
+        {"debias": True},
     ):  # fmt: skip
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             hr.Synthesizer(COLUMNS, epsilon=2.0, **settings)
+
+
+def test_one_weight_is_planned_for_all_columns():
+    planned = hr.Synthesizer(COLUMNS, preset="recommended", epsilon=2.0, draws=200, seed=1).fit(people())
+    assert len(set(planned.alpha_)) == 1
+    assert 1 < planned.total_epsilon_ <= 2
 
 
 @pytest.mark.parametrize(

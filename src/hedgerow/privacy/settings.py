@@ -187,7 +187,7 @@ class Settings(Terms):
             f"standard={self.standard.label}": isinstance(self.standard, Bounded),
             "a range": not isinstance(self.standard.range, Everywhere),
             "debias": self.debias,
-            type(self.weights).__name__: isinstance(self.weights, PlannedWeights | IdentificationWeights),
+            type(self.weights).__name__: isinstance(self.weights, IdentificationWeights),
         }
         for what, asked in unpriced.items():
             if asked:
