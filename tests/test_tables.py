@@ -56,7 +56,7 @@ def test_the_price_is_that_of_the_row_and_the_guarantee_says_so(synth):
 
 
 def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
-    for ask in (synth.audit, synth.attack, lambda: synth.gauge_, lambda: hr.plot.data(synth)):
+    for ask in (synth.audit, synth.attack, lambda: hr.plot.data(synth)):
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             ask()
     assert "What copies keep of hours" in synth._repr_html_()
@@ -90,3 +90,19 @@ def test_columns_that_are_none_are_refused(columns, says):
 def test_family_prior_and_declared_belong_to_each_column():
     with pytest.raises(hr.HedgerowError, match="family, prior: with several columns each has its own"):
         hr.Synthesizer(COLUMNS, "gamma", prior=hr.Prior())
+
+
+def test_a_gauge_looks_at_each_column(synth):
+    good = synth.gauge_
+    assert sorted(good.columns) == ["hours", "wage"]
+    assert not good.discards
+    assert all(abs(each.apart) < 0.05 for each in good.columns.values())
+    assert [name for name, _ in good.facts()][1:] == [f"ECDF maximum of copies, {name}" for name in COLUMNS]
+
+
+@pytest.mark.slow
+def test_a_column_that_is_lost_is_named():
+    with pytest.warns(hr.HedgerowWarning, match="met only by discarding the data"):
+        lost = hr.Synthesizer(COLUMNS, epsilon=0.3, copies=3, draws=200, **TOLD).fit(people(200))
+    assert lost.gauge_.discards
+    assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()

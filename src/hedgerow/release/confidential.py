@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
     return {
         "certified_epsilon": synth.certified_epsilon_,
-        **({"gauge": vars(synth.gauge_)} if synth.settings.bound.local else {}),
+        **({"gauge": asdict(synth.gauge_)} if synth.settings.bound.local else {}),
         "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
         "withheld_epsilon": synth.withheld_epsilon_,
         "sensitivity": synth.sensitivity_,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
@@ -50,6 +51,10 @@ class ChainDesign(Design):
     @property
     def links(self) -> tuple[Design, ...]:
         return self.parts
+
+    def take(self, rows: NDArray[np.intp]) -> "ChainDesign":
+        """The same of some rows."""
+        return ChainDesign.of([part.take(rows) for part in self.parts])
 
     def blank(self) -> "ChainDesign":
         return ChainDesign.of([_blank(part) for part in self.parts])
