@@ -59,17 +59,23 @@ def test_the_price_is_that_of_the_row_and_the_guarantee_says_so(synth):
 
 
 def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
-    for ask in (synth.audit, synth.attack, lambda: synth.gauge_, lambda: hr.plot.data(synth)):
+    for ask in (synth.audit, synth.attack, lambda: hr.plot.data(synth)):
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             ask()
     assert "What copies keep of hours" in synth._repr_html_()
     for settings in (
         {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
-        {"debias": True}, {"preset": "recommended"},
+        {"debias": True},
         {"standard": hr.RangeAveraged(BOX), "known": "simulated"},
     ):  # fmt: skip
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             hr.Synthesizer(COLUMNS, epsilon=2.0, **settings)
+
+
+def test_one_weight_is_planned_for_all_columns():
+    planned = hr.Synthesizer(COLUMNS, preset="recommended", epsilon=2.0, draws=200, seed=1).fit(people())
+    assert len(set(planned.alpha_)) == 1
+    assert 1 < planned.total_epsilon_ <= 2
 
 
 @pytest.mark.parametrize(
@@ -149,3 +155,19 @@ def test_boxes_that_say_nothing_or_too_much_are_refused(make, says):
 
 def asked(box, **settings):
     return hr.Synthesizer(COLUMNS, standard=hr.RangeTruncated(box), draws=100, seed=3, **settings)
+
+
+def test_a_gauge_looks_at_each_column(synth):
+    good = synth.gauge_
+    assert sorted(good.columns) == ["hours", "wage"]
+    assert not good.discards
+    assert all(abs(each.apart) < 0.05 for each in good.columns.values())
+    assert [name for name, _ in good.facts()][1:] == [f"ECDF maximum of copies, {name}" for name in COLUMNS]
+
+
+@pytest.mark.slow
+def test_a_column_that_is_lost_is_named():
+    with pytest.warns(hr.HedgerowWarning, match="met only by discarding the data"):
+        lost = hr.Synthesizer(COLUMNS, epsilon=0.3, copies=3, draws=200, **TOLD).fit(people(200))
+    assert lost.gauge_.discards
+    assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()

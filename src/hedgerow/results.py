@@ -300,7 +300,6 @@ class Results:
     @property
     def gauge_(self) -> Gauge:
         """How many records' worth of information the copies carry, and how far they are from the data."""
-        self._require_one("gauge_")
         return self._need().gauge
 
     def describe_stop(self) -> str:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
@@ -56,6 +57,10 @@ class ChainDesign(Design):
     @property
     def links(self) -> tuple[Design, ...]:
         return self.parts
+
+    def take(self, rows: NDArray[np.intp]) -> "ChainDesign":
+        """The same of some rows."""
+        return ChainDesign.of([part.take(rows) for part in self.parts])
 
     def blank(self) -> "ChainDesign":
         return ChainDesign.of([_blank(part) for part in self.parts], self.table)
