@@ -63,7 +63,7 @@ $(STAMP): requirements.lock pyproject.toml studies/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./studies
-	$(BIN)/python -c "from hedgerow.numerics.kernels_numba import compile_all; compile_all()"
+	$(BIN)/python -c "from hedgerow.numerics.kernels import renyi, scoring_numba; renyi.compile_all(); scoring_numba.compile_all()"
 	touch $@
 
 # Resolve the newest versions pyproject.toml allows, and write them with the hashes of all their files, those

@@ -17,6 +17,7 @@ SUBJECTS = (
     "debias",
     "sampling",
     "release",
+    "tables",
     "paper",
 )  # modules of this package
 RESULTS = Path(__file__).parent / "results"

@@ -14,7 +14,7 @@ from .models.families.family import Family as Family
 from .models.prior import Prior as Prior
 from .models.programs.program import Codes as Codes, Levels as Levels, Program as Program
 from .privacy.censored import Censored as Censored
-from .privacy.columns import Column as Column
+from .privacy.columns import Column as Column, Rules as Rules
 from .privacy.guarantee import Guarantee as Guarantee, Release as Release
 from .privacy.ranges import (
     Bounds as Bounds,

@@ -56,11 +56,12 @@ def family(name: str, n: int = 1000, seed: int = 1) -> pd.DataFrame:
     """Simulated data of a family's own kind: x, and z ~ Normal(2, 1) that it depends on.
 
     A `zero_` family has a spike at zero of about a quarter of the records. Classes of "ordinal" are 1 to 4,
-    those of "categorical" 1 to 3.
+    those of "categorical" and "dirichlet" 1 to 3; the latter has z in whole numbers, for its cells.
     """
     definition = find_definition(name)
     random = _generator(n, seed)
     z = random.normal(2.0, 1.0, n)
+    z = np.rint(z) if definition.domain.crossed else z
     x = np.asarray(definition.simulate(random, z), dtype=np.float64)
     if name != definition.name:
         x = np.where(random.uniform(size=n) < expit(-1.0 + 0.3 * (z - 2)), 0.0, x)

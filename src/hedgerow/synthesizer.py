@@ -9,36 +9,32 @@ Release(1 copy, ADP, ε = 8)
 
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow import cards, progress
-from hedgerow.arrays import Mask, PerRecord
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
 from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.mechanism.calibrate import expected_fits, finish
+from hedgerow.mechanism.cells import build_links
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
-from hedgerow.models.families import on_log_scale
 from hedgerow.models.prior import Prior
-from hedgerow.privacy.columns import Column
+from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
-from hedgerow.tables.chain import ChainDesign, check_links
-from hedgerow.tables.formula import parse
-from hedgerow.tables.predictors import hint_at_logs
+from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
 
@@ -90,6 +86,8 @@ class Synthesizer(Results):
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
+    rules
+        `Rules(derived=…, checks=…)`: columns of the copies that follow from others, and what is checked.
     rows_per_unit
         Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
     preset
@@ -125,6 +123,7 @@ class Synthesizer(Results):
         declared: Declared | None = None,
         sampling: Sampling = UNSET,  # independent
         debias: bool = UNSET,  # False
+        rules: Rules = UNSET,  # none
         rows_per_unit: int = UNSET,  # 1
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
@@ -144,6 +143,7 @@ class Synthesizer(Results):
             declared=declared,
             sampling=sampling,
             debias=debias,
+            rules=rules,
             rows_per_unit=rows_per_unit,
             preset=preset,
         )
@@ -183,33 +183,42 @@ class Synthesizer(Results):
         model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
-        outcomes = [link.outcome for link in design.links]
-        shown = [name for name in standard.range.columns if name in (*outcomes, *left_out)]
+        outcomes = [column.outcome for column in self.settings.columns]
+        derived = self.settings.rules.names
+        shown = [name for name in standard.range.columns if name in (*outcomes, *derived, *left_out)]
         if standard.inside and shown:
             raise SettingError(
                 f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
                 "released as it is. Read the ranges from columns that are, or leave inside out."
             )
-        for link, column in zip(design.links, self.settings.columns, strict=True):
-            if link.levels is not None and column.declared is not None:
+        for link, each in zip(design.links, self.settings.links, strict=True):
+            if link.levels is not None and each.role != "kind" and each.column.declared is not None:
                 raise SettingError(
-                    f"declared: the {column.family} family takes '{link.outcome}' as classes, which have no "
+                    f"declared: the {each.family} family takes '{link.outcome}' as classes, which have no "
                     "type, decimals or limits. Leave declared out."
                 )
         strict = isinstance(standard, Bounded)
         for note in (
             *design.notes,
             *check_columns(
-                table, design, left_out=left_out, keep=keep, strict=strict, read=standard.range.columns
+                table,
+                design,
+                left_out=left_out,
+                keep=keep,
+                strict=strict,
+                read=standard.range.columns,
+                protected=outcomes,
+                derived=[name for name in derived if name in table.columns],
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
-        for link, each in zip(design.links, self.settings.models, strict=True):
-            gaps = 0 if link.present is None else int((~link.present).sum())
+        for link, each in zip(design.links, self.settings.links, strict=True):
+            plain = each.column.is_plain  # the others' gaps are in their notes
+            gaps = int((~link.present).sum()) if plain and link.present is not None else 0
             if gaps:
                 warnings.warn(
                     f"{gaps} of {design.records} values of '{link.outcome}' are missing or none that the "
-                    f"{each.name} family describes. They count as withheld, and their rows get synthetic "
+                    f"{each.family} family describes. They count as withheld, and their rows get synthetic "
                     f"values like any other (confidential).{_TOO_WIDE if self.settings.noisy else ''}",
                     HedgerowWarning,
                     stacklevel=2,
@@ -291,18 +300,7 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so.
     """
-    first = settings[0]
-    outcomes = [column.outcome for column in first.columns]
-    check_links([parse(column.formula, table) for column in first.columns], table)
-    links = []
-    for place, (column, model) in enumerate(zip(first.columns, first.models, strict=True)):
-        rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
-        link = designs.build(
-            column.formula, table, model.columns, first.domains[place].classes, secret=outcomes,
-            usable=partial(_all_usable, rules) if len(rules) == len(settings) else None,
-        )  # fmt: skip
-        hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
-        links.append(replace(link, notes=(*link.notes, *hints)))
+    links = build_links(table, settings)
     if len(links) > 1:
         return ChainDesign.of(links)
     design = links[0]
@@ -310,10 +308,6 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
     return replace(design, values=np.clip(design.values, -designs.LARGEST, designs.LARGEST))
-
-
-def _all_usable(rules: Sequence[Callable[[PerRecord], Mask]], values: PerRecord) -> Mask:
-    return np.logical_and.reduce([rule(values) for rule in rules])
 
 
 def check_columns(
@@ -324,10 +318,13 @@ def check_columns(
     keep: Sequence[str],
     strict: bool,
     read: Sequence[str] = (),
+    protected: Sequence[str] = (),
+    derived: Sequence[str] = (),
 ) -> list[str]:
     """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest.
 
-    `read` names columns that are public by declaration, since ranges are read from them.
+    `read` names columns that are public by declaration, since ranges are read from them; `protected` those
+    that are synthesized, the outcomes of the design if none is named, and `derived` those that follow.
 
     Formal guarantees
     -----------------
@@ -335,14 +332,14 @@ def check_columns(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
-    outcomes = [link.outcome for link in design.links]
+    outcomes = list(protected) or [link.outcome for link in design.links]
     for names, done in ((left_out, "left out"), (keep, "kept as it is")):
-        for name in set(names).intersection(outcomes):
+        for name in set(names).intersection([*outcomes, *derived]):
             raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
-    released = [name for name in table.columns if name not in (*outcomes, *left_out)]
+    released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes = []
     for link in design.links:
         findings = [
@@ -366,7 +363,7 @@ def check_columns(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {*outcomes, *design.predictors, *left_out, *keep, *read}
+    named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read}
     unused = [name for name in table.columns if name not in named]
     if unused:
         names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")

@@ -6,7 +6,7 @@
 
 Our matrices are tall and narrow, and factored thousands of times. OpenBLAS's threads wait for each other in a
 loop at each of them: with two cores a factor of 5,571 × 28 takes seven times as long as on one, one of
-65,536 × 100 three times. Scoring shares records out between threads of its own (`numerics.kernels_numba`),
+65,536 × 100 three times. Scoring shares records out between threads of its own (`numerics.kernels`),
 and what is done to each column, copy or block of a large table is shared out here.
 """
 

@@ -11,7 +11,7 @@ ROOMS = ("numerics", "models", "mechanism", "privacy/sensitive.py")
 # At the doors wrong types must meet hedgerow's own errors, which name value, bound and remedy.
 DOORS = {"models.prior"}
 # Decorated functions do not compile to numba's cache, and what JAX traces is no NumPy array.
-COMPILED = ("numerics.kernels_", "models.programs.", "models.families.")
+COMPILED = ("numerics.kernels.", "models.programs.", "models.families.")
 
 
 def modules():

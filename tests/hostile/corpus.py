@@ -92,9 +92,14 @@ def all_plans() -> list[Plan]:
         hr.Family("asinh", scale=0.1),
         hr.Family("zero_gamma", spike=0),
     )
+    several = {
+        "x": hr.Column("x ~ z", prior=hr.Prior(2.0), declared=hr.Declared("integer")),
+        "no": hr.Column("no ~ log(x) + z", hr.Family("zero_gamma", spike=-8)),
+    }
     return [
         *quick_plans(),
         everything,
+        Plan(formula=several, epsilon=4.0, dictionaries={"no": DictionaryEntry("Pay", {1: "low"})}),
         Plan(**_SMALL, weights=pairwise),
         Plan(**_SMALL, weights=hr.PlannedWeights(), bound="renyi"),
         Plan(**_SMALL, standard=hr.RangeTruncated(_RANGES[4]), reasons={"then": "a register"}),

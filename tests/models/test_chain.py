@@ -9,7 +9,9 @@ from hedgerow.errors import DataError, FormulaError
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.chain import Chain, part_of
-from hedgerow.models.exact import Normal
+from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.scored import Linear
+from hedgerow.models.wrapped import Wrapped
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.ranges import Everywhere
@@ -129,7 +131,10 @@ def test_what_is_public_of_a_chain_has_no_protected_value(table):
         (("y ~ x + z", "x ~ z"), "'x', which is synthesized later. Put 'x' before 'y'"),
         (("x ~ z", "y ~ scale(x)"), "learn from all values of a column, and 'x' is protected"),
         (("x ~ z", "y ~ C(x)"), "learn from all values of a column, and 'x' is protected"),
-        (("word ~ z", "y ~ word"), "learn from all values of a column, and 'word' is protected"),
+        (
+            ("word ~ z", "y ~ word"),
+            "learn from all values of a column, and 'word' is protected. Give it a fam",
+        ),
     ],
 )
 def test_predictors_that_come_later_or_are_learnt_from_are_refused(table, formulas, says):
@@ -147,3 +152,112 @@ def test_synthetic_values_that_a_transform_has_no_place_for_are_refused(table):
     link = designs.build("y ~ exp(x)", table, secret=("x", "y"))
     with pytest.raises(DataError, match="not finite for every synthetic value"):
         link.encode(Table.of(table.native.assign(x=1e6)))
+
+
+WORDS = {"word": ("a", "b", "never"), "grade": (1.0, 2.0, 3.0), "flag": (False, True)}
+
+
+def labelled(table, *, seed=1, **more):
+    random = np.random.default_rng(seed)
+    columns = {
+        "word": random.choice(["a", "b"], 60),
+        "grade": random.choice([1, 2], 60),
+        "flag": random.uniform(size=60) < 0.2,
+    }
+    return Table.of(table.native.assign(**columns | more))
+
+
+@pytest.mark.parametrize(
+    ("term", "columns"),
+    [
+        ("word", ["word[T.b]", "word[T.never]"]),
+        ("C(word)", ["C(word)[T.b]", "C(word)[T.never]"]),
+        ("C(grade)", ["C(grade)[T.2.0]", "C(grade)[T.3.0]"]),
+        ("flag", ["flag[T.True]"]),
+        ("word:z", ["word[a]:z", "word[b]:z", "word[never]:z"]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_protected_labels_are_encoded_by_their_declared_levels_alone(table, term, columns, kind):
+    here = labelled(table)
+    constant = labelled(table, word="b", grade=3, flag=True)
+    if kind != "pandas":
+        import polars as pl
+
+        here, constant = (pl.from_pandas(each.native) for each in (here, constant))
+        here, constant = (
+            Table.of(each if kind == "polars" else each.to_arrow()) for each in (here, constant)
+        )
+    links = []
+    for each in (here, constant):
+        check_links([parse("word ~ z", each), parse(f"y ~ {term}", each)], each, WORDS)
+        secret = ("word", "grade", "flag", "y")
+        links.append(designs.build(f"y ~ {term}", each, secret=secret, levels_of=WORDS))
+    for link in links:
+        assert list(link.columns[1:]) == columns
+        np.testing.assert_array_equal(link.spread[1:], 1)
+        np.testing.assert_array_equal(link.means[1:], 0)
+        assert link.notes == ()
+    np.testing.assert_array_equal(links[0].encode(constant).matrix, links[1].matrix)
+    np.testing.assert_array_equal(_blank_of(links[1]).encode(here).matrix, links[0].matrix)
+
+
+def _blank_of(link):
+    return ChainDesign.of([link]).blank().links[0]
+
+
+def test_a_label_that_is_not_declared_leaves_nothing_to_predict_from(table):
+    words = np.array(["a", "b"] * 30, dtype=object)
+    words[[3, 7]] = "c", None
+    link = designs.build("y ~ word", labelled(table, word=words), secret=("word",), levels_of=WORDS)
+    np.testing.assert_array_equal(np.flatnonzero(~link.present), [3, 7])
+    assert np.isfinite(link.matrix).all()
+
+
+@pytest.mark.parametrize("term", ["C(grade) + grade", "C(grade) + log(grade)", "C(word, ['a', 'b'])"])
+def test_protected_labels_are_read_as_categories_or_not_at_all(table, term):
+    here = labelled(table)
+    formulas = [parse(text, here) for text in ("word ~ z", "grade ~ z", f"y ~ {term}")]
+    with pytest.raises(FormulaError, match="classes are declared: write C"):
+        check_links(formulas, here, WORDS)
+    number = designs.build("y ~ grade", here, secret=("grade",), levels_of=WORDS)
+    assert number.columns == ("Intercept", "grade")
+
+
+def test_a_price_in_one_pass_is_that_of_the_matrix(table):
+    gappy = table.native.assign(x=lambda frame: np.exp(frame["x"]))
+    gappy.loc[[3, 40], "y"] = np.nan
+    here = Table.of(gappy)
+    links = [
+        designs.build("x ~ z", here),
+        designs.build("y ~ z + log(x)", here, usable=np.isfinite, secret=("x", "y")),
+    ]
+    design, model = ChainDesign.of(links), Chain((Lognormal(), Normal()))
+    done = fit(model, design, np.ones(60), draws=33, key=Key.from_seed(3))
+    part = Linear(np.linspace(0, 1, 60), np.zeros(60), np.linspace(-1, 1, 60))
+    whole = Everywhere().interval(design.links[0].values, None)
+    scored = part(slice(None), done.log_lik(), done.log_lik())
+    found = done.extremes(part, whole)
+    np.testing.assert_allclose(found.low, scored.min(axis=0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.high, scored.max(axis=0), rtol=1e-10, atol=1e-12)
+
+
+def test_a_link_that_scores_whole_tables_is_asked_once_for_each_draw(table):
+    """Blocks of records would have it score the table again for each of them."""
+    asked = []
+
+    class Whole(Normal):
+        def log_lik(self, design, parameters, records):
+            asked.append((len(parameters["sigma"]), records))
+            return super().log_lik(design, parameters, slice(None))[:, records]
+
+    class Other(Wrapped):
+        def sample(self, design, power, *, draws, key):
+            return self.base.sample(design, power, draws=draws, key=key)
+
+    design = chained(table)
+    done = fit(Chain((Normal(), Other(Whole()))), design, np.ones(60), draws=100, key=Key.from_seed(3))
+    whole, part = Everywhere().interval(design.links[0].values, None), withheld_part(np.ones(60))
+    found = done.extremes(part, whole)
+    assert asked == [(64, slice(None))] * 2  # the last block repeats a draw, so that one shape is compiled
+    np.testing.assert_allclose(found.low, done.log_lik().min(axis=0), rtol=1e-10)

@@ -11,7 +11,8 @@ import pytest
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 
-from hedgerow.numerics import kernels_numba as kernels
+from hedgerow.numerics.kernels import renyi
+from hedgerow.numerics.kernels import scoring_numba as kernels
 
 
 def worst(function, exact, points):
@@ -56,7 +57,7 @@ def test_mills_ratio():
 def test_jax_mills_ratio():
     import jax
 
-    from hedgerow.numerics import kernels_jax
+    from hedgerow.numerics.kernels import scoring_jax as kernels_jax
 
     points = np.geomspace(1e-9, 100.0, 500)
     with kernels_jax._x64(True):
@@ -68,12 +69,13 @@ def test_jax_mills_ratio():
 def test_set_up_compiles_every_kernel_as_a_fit_calls_it():
     compiled = [
         kernel
-        for kernel in vars(kernels).values()
+        for kernel in (*vars(kernels).values(), *vars(renyi).values())
         if isinstance(kernel, Dispatcher) and not isinstance(kernel._cache, NullCache)
     ]
     kernels.compile_all()
-    assert len(compiled) == 7
-    assert [len(kernel.signatures) for kernel in compiled] == [1] * 7
+    renyi.compile_all()
+    assert len(compiled) == 9
+    assert [len(kernel.signatures) for kernel in compiled] == [1] * 9
 
     Z, x = np.random.default_rng(1).normal(size=(400, 2)), np.ones(400)
     Z.flags.writeable = False
@@ -83,10 +85,11 @@ def test_set_up_compiles_every_kernel_as_a_fit_calls_it():
     kernels.conditional_extremes(Z, x, *interval, *draws)
     kernels.combined_extremes(Z, x, *interval, *draws, x, x)
     kernels.mean_mass(Z, x, *interval, *draws)
+    kernels.links_extremes([(Z, x, x, *draws), (Z, x, x, *draws)])
     links = (np.ones((400, 3)),) * 5
-    kernels.renyi_divergences(*links, (2.0, 4.0))
-    kernels.renyi_least(*links, np.arange(2.0, 5.0), np.ones(3), 2)
-    assert [len(kernel.signatures) for kernel in compiled] == [1] * 7
+    renyi.divergences(*links, (2.0, 4.0))
+    renyi.least_epsilon(*links, np.arange(2.0, 5.0), np.ones(3), 2)
+    assert [len(kernel.signatures) for kernel in compiled] == [1] * 9
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -94,7 +97,7 @@ def test_threads_are_started_once_and_anew_after_a_fork():
     script = """
         import os, signal, threading
         import numpy as np
-        from hedgerow.numerics import kernels_numba as kernels
+        from hedgerow.numerics.kernels import scoring_numba as kernels
 
         def score():
             return kernels.density_extremes(np.ones((5000, 1)), x, np.ones((200, 1)), np.ones(200))[0]

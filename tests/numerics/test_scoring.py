@@ -198,3 +198,18 @@ def test_importing_loads_neither_numba_nor_jax():
     command = [sys.executable, "-c", code]
     out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("either_backend")
+def test_sums_over_links_are_paired_draw_by_draw():
+    links, sums = [], 0.0
+    for place, columns in enumerate((1, 3, 6)):
+        Z, y, lower, upper, draws = example(n=1300, draws=37, columns=columns, seed=place)
+        kept = (np.arange(1300) % (place + 2) > 0).astype(np.float64)
+        sums = sums + kept * plain(Z, y, lower, upper, draws)[0]
+        links.append((Z, y, draws, kept))
+    assert_extremes(scoring.links_extremes(links), sums)
+    several = scoring.links_extremes(
+        [tuple(x[:700] if isinstance(x, np.ndarray) else x for x in link) for link in links]
+    )
+    np.testing.assert_allclose(several.low, sums.min(axis=0)[:700], rtol=1e-12)

@@ -401,3 +401,58 @@ def test_what_the_reader_accepts_the_schema_accepts_and_every_refusal_is_ours():
                 accepted += 1
                 assert checker.is_valid(changed), (place, value)
     assert accepted > 20
+
+
+COLUMNS = {
+    "wage": hr.Column("wage ~ age", prior=hr.Prior(residual=2.0), declared=hr.Declared("integer")),
+    "net pay": hr.Column("`net pay` ~ log(wage)", hr.Family("zero_lognormal", spike=-8.0)),
+}
+TWO = "version: 1\nepsilon: 1\ncolumns: {x: {formula: x ~ z}, y: {formula: y ~ x}}\n"
+
+
+def test_several_protected_columns_are_written_and_read_in_their_order():
+    plan = Plan(formula=COLUMNS, epsilon=3.0, dictionaries={"net pay": DictionaryEntry(label="Net")})
+    everywhere_the_same(plan)
+    assert list(plan.mapping()["columns"]) == ["wage", "net pay"]
+    assert "formula" not in plan.mapping()
+    again = Plan.loads(plan.text())
+    assert again.settings.columns == tuple(COLUMNS.values())
+    assert again.dictionary == {"wage": DictionaryEntry(), "net pay": DictionaryEntry(label="Net")}
+    assert again.relation == "withheld"
+
+
+def test_one_column_by_name_is_the_same_plan_as_by_its_formula():
+    named = Plan.loads(
+        "version: 1\nepsilon: 1\ncolumns: {x: {formula: x ~ z, family: gamma, dictionary: {label: Pay}}}"
+    )
+    alone = "version: 1\nepsilon: 1\nformula: x ~ z\nfamily: gamma\noutputs: {dictionary: {label: Pay}}"
+    assert named == Plan.loads(alone)
+    assert named.digest == Plan.loads(alone).digest
+
+
+NAMED = "version: 1\nepsilon: 1\ncolumns: "
+AGAINST_THE_SCHEMA = {
+    "version: 1\nepsilon: 1": "formula is missing: the protected column",
+    f"{TWO}formula: x ~ z": "formula and columns exclude each other",
+    f"{TWO}family: gamma": "family and columns exclude each other: with columns each has its own",
+    NAMED + "{}": "columns must have at least 1 entries, got 0",
+    NAMED + "{x: x ~ z}": "columns.x must be a mapping",
+    NAMED + "{x: {family: gamma}}": "columns.x.formula is missing",
+    NAMED + "{x: {formula: x ~ z, prior_: 1}}": "columns.x.prior_ is not known. Did you mean prior?",
+}
+BEYOND_A_SCHEMA = {
+    NAMED + "{x: {formula: y ~ z}}": "'x': its formula protects 'y'",
+    NAMED + "{7: {formula: x ~ z}}": "must be text, got 7. Put it in quotes",
+    TWO.replace("y:", "x:"): "the key 'x' occurs twice",
+    f"{TWO}outputs: {{dictionary: {{label: Pay}}}}": "outputs.dictionary goes with one protected column",
+}
+
+
+@pytest.mark.parametrize("content", [*AGAINST_THE_SCHEMA, *BEYOND_A_SCHEMA])
+def test_columns_that_say_nothing_or_two_things_are_refused(content):
+    with pytest.raises(SettingError) as raised:
+        Plan.loads(content)
+    assert (AGAINST_THE_SCHEMA | BEYOND_A_SCHEMA)[content] in str(raised.value)
+    if content in AGAINST_THE_SCHEMA:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(text.load(content), schema())

@@ -37,6 +37,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "preset": "paper, or recommended: one weight planned beforehand, bound renyi, stratified.",
         "prior": '"{residual: 1, slope: [0, 2]}".',
         "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
+        "columns": 'Several protected columns: "{pay: {formula: pay ~ age, family: gamma}, …}".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",
         "ledger": "The ledger file (or HEDGEROW_LEDGER, or the plan's).",

@@ -1,11 +1,15 @@
 """What both mechanisms end in: a release, made once."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+import numpy as np
+
+from hedgerow.arrays import Confidential, PerLink, PerRecord, RecordMask, columns_of, join_columns
+from hedgerow.mechanism.cells import codes_of, read_copy, write_column, write_derived
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
@@ -92,28 +96,25 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        design, table, links = self.design, self.table, self.design.links
-        parts = list(zip(links, self.settings.domains, self.settings.written_as, strict=True))
-
-        def make_copy(copy: PerLink) -> Any:
-            typed: Any = None
-            for (link, domain, written), values in zip(parts, columns_of(copy), strict=True):
-                made = table if typed is None else Table.of(typed)
-                typed = made.with_column(link.outcome, values, link.levels, domain.support, written)
-            return table.drop(self.left_out, typed)
-
-        tables = share_out(make_copy, self.predict(), worth=table.rows > WORTH_SHARING)
-        outcomes = [link.outcome for link in links]
+        table = self.table
+        outcomes = [column.outcome for column in self.settings.columns]
+        tables = share_out(self._write_copy, self.predict(), worth=table.rows > WORTH_SHARING)
         declared = [
             words
-            for link, domain, column in zip(links, self.settings.domains, self.settings.columns, strict=True)
-            for words in (domain.describe(link), str(column.declared or ""))
+            for link, each, domain in zip(
+                self.design.links, self.settings.links, self.settings.domains, strict=True
+            )
+            for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
+        declared += [word for column in self.settings.columns for word in column.assumptions]
+        made_last = self.settings.rules.names
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=design.outcome,
-            passed_through=[other for other in table.columns if other not in (*outcomes, *self.left_out)],
+            protected=", ".join(outcomes),
+            passed_through=[
+                other for other in table.columns if other not in (*outcomes, *made_last, *self.left_out)
+            ],
             declared="; ".join(filter(None, declared)),
             atoms=any(domain.atoms for domain in self.settings.domains),
             seeded=self.seeded,
@@ -121,11 +122,54 @@ class Finished(Confidential):
             kept=self.keep,
             corrected=self.corrected,
         )
-        return Release(tables, guarantee)
+        return Release(tables, guarantee, self._count_broken(tables))
+
+    def _write_copy(self, copy: PerLink) -> Any:
+        """A typed copy: the protected columns one after the other, then those that follow from others."""
+        settings, made = self.settings, self.table
+        typed: Any = None
+        parts: list[PerRecord] = []
+        for link, each, values in zip(self.design.links, settings.links, columns_of(copy), strict=True):
+            parts.append(values)
+            if each.role == "kind":
+                continue
+            made = made if typed is None else Table.of(typed)
+            typed = write_column(settings, each.column, made, link.levels, parts)
+            parts = []
+        typed = write_derived(settings, typed)
+        return self.table.drop(self.left_out, typed)
+
+    def _count_broken(self, tables: Sequence[Any]) -> Any:
+        """How many rows of each copy break each check; None without checks."""
+        checks = self.settings.rules.conditions
+        if not checks:
+            return None
+        codes = codes_of(self.settings.columns)
+        found = [
+            {
+                "check": check.text,
+                "copy": number,
+                "broken": int((~check.holds(copy, codes, doubt=True)).sum()),
+            }
+            for number, copy in enumerate(map(Table.of, tables), 1)
+            for check in checks
+        ]
+        return self.table.like({name: [row[name] for row in found] for name in found[0]})
 
     @cached_property
     def copied_outcomes(self) -> list[PerLink]:
-        """What is protected of every copy as it is released, in numbers or the places of its labels."""
-        copies = [Table.of(copy) for copy in self.release.tables]
-        links = self.design.links
-        return [join_columns([copy.outcome(link.outcome, link.levels) for link in links]) for copy in copies]
+        """What each link models, of every copy as it is released; NaN where a copy has nothing of it."""
+        return [self.read_outcomes(Table.of(copy)) for copy in self.release.tables]
+
+    def read_outcomes(self, copy: Table) -> PerLink:
+        """What each link models, of a table: numbers or the places of labels."""
+        plain = all(column.is_plain for column in self.settings.columns)
+        cells = {} if plain else read_copy(self.settings, copy)
+        columns = []
+        for link, each in zip(self.design.links, self.settings.links, strict=True):
+            if plain:
+                columns.append(copy.outcome(link.outcome, link.levels))
+            else:
+                values, present = cells[each.column.outcome].of_link(each)
+                columns.append(np.where(present, values, np.nan))
+        return join_columns(columns)

@@ -14,12 +14,14 @@ import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, join_columns
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.cells import codes_of, stand_in, take_apart, write_column
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
+from hedgerow.privacy.columns import marks_of
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
@@ -85,19 +87,33 @@ def predict_copies(
 def _predict_links(
     settings: Settings, start: Start, chain: Chain, design: Design, parameters: Parameters, key: Key
 ) -> PerLink:
-    """One column after the other, each from the synthetic values of those before it."""
-    outcomes = [link.outcome for link in design.links]
-    public = [name for name in design.predictors if name not in outcomes]
-    made, columns = start.table.select(public) if public else None, []
-    for place, (model, link, own) in enumerate(chain.links(design, parameters)):
+    """One link after the other, each from the synthetic cells of the columns before it."""
+    outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
+    read = [*design.predictors, *(name for column in settings.columns for name in column.reads)]
+    hidden = {*outcomes, *(mark for each in marks.values() for mark in each)}
+    public = [name for name in dict.fromkeys(read) if name not in hidden]
+    cells = made = (
+        start.table.select(public) if public else None
+    )  # as they are, and as later columns read them
+    columns: list[PerRecord] = []
+    own: list[PerRecord] = []
+    for place, (model, link, drawn) in enumerate(chain.links(design, parameters)):
         here = link.encode(made) if link.secret and made is not None else link
-        numbers = uniforms(settings.sampling, model, here, own, key=key.child(place))
-        columns.append(model.predict(here, own, numbers))
-        typed = start.table.select([link.outcome]).with_column(
-            link.outcome, columns[-1], link.levels, settings.domains[place].support,
-            settings.written_as[place],
-        )  # fmt: skip
-        made = Table.of(typed) if made is None else made.beside(Table.of(typed))
+        numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place))
+        own.append(model.predict(here, drawn, numbers))
+        columns.append(own[-1])
+        column = settings.links[place].column
+        if settings.links[place].role == "kind":
+            continue
+        source = start.table.select([column.outcome])
+        before = source if cells is None else cells.beside(source)
+        typed = Table.of(write_column(settings, column, before, link.levels, own)).select([column.outcome])
+        cells = typed if cells is None else cells.beside(typed)
+        made = typed if made is None else made.beside(typed)
+        if not column.is_plain:
+            taken = take_apart(column, cells, settings.domains[place], codes=codes_of(settings.columns))
+            made = stand_in(made, taken, marks[column.outcome])
+        own = []
     return join_columns(columns)
 
 

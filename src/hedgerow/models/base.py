@@ -7,7 +7,7 @@ gets a single draw, without that axis.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.models.scored import Interval
@@ -30,6 +30,7 @@ class Domain:
     the owner said of the outcome, in words.
     """
 
+    crossed: ClassVar[bool] = False  # whether the model reads cells of categorical predictors, not a matrix
     support: Support = ANYWHERE
     atoms: bool = False
     usable: Callable[[PerRecord], Mask] | None = field(default=None, kw_only=True)
@@ -38,6 +39,10 @@ class Domain:
     def classes(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
         """The classes of an outcome that holds labels, in order; None for an outcome of numbers."""
         return None
+
+    def levels(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        """The public classes, labels or numbers, by which later columns may encode it; None: it has none."""
+        return self.classes(table, outcome)
 
     def describe(self, design: Design) -> str:
         """What was declared of the outcome, in words for the guarantee; empty for nothing."""

@@ -18,8 +18,12 @@ import numpy as np
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
-from hedgerow.models.scored import Interval
+from hedgerow.models.exact import Regression
+from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
+from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.numerics.dirichlet import join_neighbours
 from hedgerow.numerics.renyi import Neighbours
+from hedgerow.numerics.scoring import Draws, Extremes, links_extremes
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
@@ -43,7 +47,7 @@ class ChainInfluence(Influence):
         return np.sum([link.loss_constant(own) for link, own in self._shares(share)], axis=0)
 
     def neighbours(self, share: PerRecord) -> Neighbours:
-        return Neighbours.join([link.neighbours(own) for link, own in self._shares(share)])
+        return join_neighbours([link.neighbours(own) for link, own in self._shares(share)])
 
     def _shares(self, share: PerRecord) -> Iterator[tuple[Influence, PerRecord]]:
         for link, design in zip(self.links, self.design.links, strict=True):
@@ -106,6 +110,37 @@ class Chain(Model):
         if not interval[records].whole:
             raise SettingError("A range on one of several protected columns has no price yet.")
         return np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        """In one pass over all links, where all are exact and d is a multiple of their sum."""
+        multiple = isinstance(sensitive, Linear) and not sensitive.uses_mass and sensitive.density.min() >= 0
+        exact = [
+            (model, link, Draws(own["beta"], own["sigma"]), there(link, np.ones(link.records)))
+            for model, link, own in self.links(design, parameters)
+            if isinstance(model, Regression)
+        ]
+        if not (isinstance(sensitive, Linear) and multiple) or len(exact) < len(self.models):
+            return drawn_extremes(self, design, parameters, sensitive, interval)
+        scored = links_extremes(
+            [(link.matrix, model.response(link.values), draws, kept) for model, link, draws, kept in exact]
+        )
+        jacobian = np.sum([kept * model.jacobian(link) for model, link, _, kept in exact], axis=0)
+        shifted, density = scored.shifted(jacobian), sensitive.density
+        low, high = (np.where(density == 0, 0.0, density * end) for end in (shifted.low, shifted.high))
+        return Extremes(low, high).shifted(sensitive.constant)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        total = np.zeros(design.records)
+        for part, count in draw_blocks(parameters, design.records):
+            total += np.exp(self.log_mass(design, part, interval, slice(None))[:count]).sum(axis=0)
+        return total / count_draws(parameters)
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         raise SettingError("A chain is predicted link by link: each needs the values made before it.")

@@ -15,6 +15,7 @@ from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.tables.design import Design
 
+_COMPILED = 64  # draws in a block, at most: as many as compiled programs score at once
 _BLOCK_CELLS = 1 << 21  # 16 MiB of float64 at a time, whatever the number of draws
 
 
@@ -77,6 +78,33 @@ def blocked_extremes(
         part = sensitive(records, log_lik, log_mass)
         low[records], high[records] = part.min(axis=0), part.max(axis=0)
     return Extremes(low, high)
+
+
+def drawn_extremes(
+    model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+) -> Extremes:
+    """`extremes` by blocks of draws: for models that score the whole table even for a few of its records."""
+    low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
+    for part, _ in draw_blocks(parameters, design.records):
+        log_lik = model.log_lik(design, part, slice(None))
+        log_mass = log_lik  # stands in, as above
+        if sensitive.uses_mass:
+            log_mass = model.log_mass(design, part, interval, slice(None))
+        scored = sensitive(slice(None), log_lik, log_mass)
+        low, high = np.minimum(low, scored.min(axis=0)), np.maximum(high, scored.max(axis=0))
+    return Extremes(low, high)
+
+
+def draw_blocks(parameters: Parameters, records: int) -> Iterator[tuple[Parameters, int]]:
+    """Some draws at a time, and how many: the last block repeats the last draw, so that all have one shape.
+
+    A model that compiles its scores for each shape then does so once.
+    """
+    draws = count_draws(parameters)
+    step = min(_COMPILED, block_rows(records, draws))
+    for start in range(0, draws, step):
+        rows = np.minimum(np.arange(start, start + step), draws - 1)
+        yield {name: value[rows] for name, value in parameters.items()}, min(step, draws - start)
 
 
 def blocks(records: int, draws: int) -> Iterator[slice]:

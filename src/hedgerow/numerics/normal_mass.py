@@ -8,8 +8,8 @@ Three forms, each used where it loses nothing (docs/maths.md, "Scoring"):
 - narrow: density at the midpoint × width × the even Hermite series, because a difference of two nearly
   equal tails would keep no digits.
 
-The same forms are in `kernels_numba` and `kernels_jax`, fused with the reductions over draws and relative to
-the record's own value; they are tested against these. `models.programs.masses.normal_log_mass` works on the
+The same forms are in `kernels`, fused with the reductions over draws and relative to the record's own value;
+they are tested against these. `models.programs.masses.normal_log_mass` works on the
 log scale throughout, because there the mass enters a posterior and needs a gradient in both tails.
 """
 

@@ -116,13 +116,13 @@ class Neighbours(Confidential):
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
         """The least ε over the orders, by record, and the place of its order in either direction."""
-        found: tuple[Array, Array, Array] = _kernels().renyi_least(
+        found: tuple[Array, Array, Array] = _kernels().least_epsilon(
             *self._columns(), ORDERS, conversion(ORDERS, delta), copies
         )
         return found
 
     def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
-        found: tuple[Array, Array] = _kernels().renyi_divergences(*self._columns(), (forward, backward))
+        found: tuple[Array, Array] = _kernels().divergences(*self._columns(), (forward, backward))
         return found
 
     def _larger(self, order: float) -> PerRecord:
@@ -138,4 +138,4 @@ class Neighbours(Confidential):
 
 
 def _kernels() -> Any:
-    return importlib.import_module("hedgerow.numerics.kernels_numba")  # slow to import
+    return importlib.import_module("hedgerow.numerics.kernels.renyi")  # slow to import

@@ -14,6 +14,7 @@ Nothing of size draws × records is ever held. The same functions run on the CPU
 import importlib
 import importlib.util
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -138,12 +139,18 @@ def _per_record(values: Array | float, y: Array) -> Array:
 
 
 def _run(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficients: Array) -> Any:
-    kernels = importlib.import_module(f"hedgerow.numerics.kernels_{backend()}")
-    return getattr(kernels, kernel)(*records, draws.beta, draws.sigma, *coefficients)
+    return _kernel(kernel)(*records, draws.beta, draws.sigma, *coefficients)
+
+
+def _kernel(name: str) -> Any:
+    return getattr(importlib.import_module(f"hedgerow.numerics.kernels.scoring_{backend()}"), name)
 
 
 def _extremes(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficients: Array) -> Extremes:
-    low, high = _run(kernel, records, draws, *coefficients)
+    return _checked(*_run(kernel, records, draws, *coefficients))
+
+
+def _checked(low: PerRecord, high: PerRecord) -> Extremes:
     if not np.all(low <= high):  # missing or infinite inputs leave no value to compare, on either back end
         raise DataError(
             "Outcome and predictors must be finite numbers. Drop or fill the records that are not."
@@ -198,6 +205,17 @@ def _absolute(
 def density_extremes(Z: Array, y: Array, draws: Draws) -> Extremes:
     """Extremes of f over all draws."""
     return _extremes("density_extremes", _records(draws, Z, y), draws)
+
+
+def links_extremes(links: Sequence[tuple[Array, Array, Draws, Array | float]]) -> Extremes:
+    """Extremes over paired draws of the sum of f over the links of a chain: Z, y, draws, and what is kept.
+
+    The last is 0 for a record without a value of that link, else 1.
+    """
+    checked = [
+        (*_records(draws, Z, y), _per_record(kept, y), draws.beta, draws.sigma) for Z, y, draws, kept in links
+    ]
+    return _checked(*_kernel("links_extremes")(checked))
 
 
 def density_low(Z: Array, y: Array, draws: Draws, *, prune: bool | None = None) -> PerRecord:

@@ -2,28 +2,71 @@
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'
+
+A cell of a column may hold an amount (or a class), one of several codes, or nothing. `mechanism.cells` makes
+links of a column, each with a model of its own: which kind of cell it is, where that is not public, and then
+the amount, or its share of another column.
+
+>>> [link.outcome for link in link_columns([Column("bonus ~ wage", missing="synthesized", codes=(-8,))])]
+['bonus: kind', 'bonus']
 """
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
 
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.base import Model
+from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
-from hedgerow.tables.formula import split
+from hedgerow.tables.expressions import Expression, parse_expression
+from hedgerow.tables.formula import quote, split
 from hedgerow.tables.values import Declared
+
+Missing = Literal["refused", "withheld", "synthesized", "public"]
+Role = Literal["kind", "amount", "share"]
+AMOUNT, MISSING = "amount", "missing"
 
 
 @dataclass(frozen=True)
 class Column:
-    """How one of several protected columns is synthesized: from public columns and from those before it."""
+    """How one of several protected columns is synthesized: from public columns and from those before it.
+
+    Parameters
+    ----------
+    formula, family, prior, declared
+        As for `Synthesizer`.
+    missing
+        What a missing cell is. "refused": an error, unless the standard withholds it. "withheld": a cell
+        whose value is not used; copies have one. "synthesized": copies have gaps as well, by a model of
+        their own. "public": everybody knows which cells are missing; copies have gaps in the same places.
+    codes
+        Values that stand for no amount, such as -8 for a refusal: each is a kind of its own in the copies.
+    share_of
+        A column, or arithmetic such as "total - rent", that this one is a part of: its share is modelled (by
+        beta, say), so that no copy exceeds it. Where that is zero or less, the part is the same; where it is
+        missing, missing.
+    only_where, otherwise
+        A condition over public and earlier columns, such as "status == 'employed'", and what the cell holds
+        elsewhere: a number, a label of classes, or None for a missing cell. What the confidential column
+        holds there is not used.
+    filler
+        A usual amount, known to the public, that stands for cells without one where later columns read this
+        one; an indicator for each kind of cell joins their formulas.
+    """
 
     formula: str
     family: str | Model = "lognormal"
     _: KW_ONLY
     prior: Prior | None = None
     declared: Declared | None = None
+    missing: Missing = "refused"
+    codes: tuple[Any, ...] = ()
+    share_of: str | None = None
+    only_where: str | None = None
+    otherwise: float | str | None = None
+    filler: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str):
@@ -35,11 +78,224 @@ class Column:
                 f"declared must be Declared(type, …), got {type(self.declared).__name__}. Use "
                 'Declared("integer", range_min=0).'
             )
+        if self.missing not in get_args(Missing):
+            words = ", ".join(map(repr, get_args(Missing)))
+            raise SettingError(f"missing must be one of {words}, got {self.missing!r}.")
+        given: Any = self.codes
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise SettingError(f"codes must be a list such as [-8, -9], got {given!r}.")
+        object.__setattr__(self, "codes", tuple(self.codes))
+        labels = [*map(str, self.codes), AMOUNT, MISSING]
+        if len(set(labels)) < len(labels) or not all(
+            isinstance(code, str) or is_finite(code) for code in self.codes
+        ):
+            raise SettingError(
+                f"codes must be different numbers or words other than '{AMOUNT}' and '{MISSING}', got "
+                f"{list(self.codes)!r}."
+            )
+        word = isinstance(self.otherwise, str) and self.share_of is None
+        if self.otherwise is not None and (
+            self.only_where is None or not (word or is_finite(self.otherwise))
+        ):
+            raise SettingError(
+                f"otherwise must be a number, a label of classes, or None, together with only_where, got "
+                f"{self.otherwise!r}."
+            )
+        if not is_finite(self.filler):
+            raise SettingError(f"filler must be a finite number, got {self.filler!r}.")
+        if self.condition is not None and not self.condition.is_condition:
+            raise SettingError(
+                f'only_where must be a condition such as "hours > 0", got {self.only_where!r}.'
+            )
+        if self.whole is not None and self.whole.is_condition:
+            raise SettingError(f"share_of must be a column or arithmetic, got {self.share_of!r}.")
+        if self.outcome in self.reads:
+            raise SettingError(
+                f"'{self.outcome}' cannot be read by a rule of its own (only_where, share_of)."
+            )
 
     @property
     def outcome(self) -> str:
         """The protected column."""
         return split(self.formula)[0]
+
+    @cached_property
+    def condition(self) -> Expression | None:
+        """Where the column has cells of its own."""
+        return None if self.only_where is None else parse_expression(self.only_where)
+
+    @cached_property
+    def whole(self) -> Expression | None:
+        """What the column is a part of."""
+        return None if self.share_of is None else parse_expression(quote_name(self.share_of))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that its rules read."""
+        rules = [rule for rule in (self.condition, self.whole) if rule is not None]
+        return tuple(dict.fromkeys(name for rule in rules for name in rule.names))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its cells are amounts, or classes, and nothing else: one link that is the column itself."""
+        return self.missing == "refused" and not self.codes and not self.reads
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of cells that are synthesized: one alone needs no model."""
+        return (AMOUNT, *map(str, self.codes), *((MISSING,) if self.missing == "synthesized" else ()))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is taken as public of its cells, in words."""
+        said = []
+        if self.missing == "public":
+            said.append(f"which cells of '{self.outcome}' are missing")
+        if self.codes:
+            said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' stand for no amount")
+        if self.share_of is not None:
+            said.append(f"that '{self.outcome}' is at most {self.share_of}")
+        if self.only_where is not None:
+            elsewhere = "missing" if self.otherwise is None else str(self.otherwise)
+            said.append(f"that '{self.outcome}' is {elsewhere} unless {self.only_where}")
+        return tuple(said)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One model of a chain: of the kind of a column's cells, of its amounts, or of its shares of another."""
+
+    column: Column
+    role: Role
+
+    @property
+    def outcome(self) -> str:
+        """What is modelled: the column itself, or a name that no column has."""
+        name = self.column.outcome
+        return name if self.role == "amount" else f"{name}: {self.role}"
+
+    @property
+    def family(self) -> str | Model:
+        """The model's."""
+        if self.role != "kind":
+            return self.column.family
+        kinds = self.column.kinds
+        return Family("bernoulli" if len(kinds) == 2 else "categorical", levels=kinds)
+
+    @property
+    def prior(self) -> Prior | None:
+        """That of the column is for amounts."""
+        return None if self.role == "kind" else self.column.prior
+
+    def formula(self, marks: Sequence[str] = ()) -> str:
+        """The column's formula, of this link's outcome, with indicators of the kinds of what it reads."""
+        if self.role == "amount" and not marks:
+            return self.column.formula
+        right = split(self.column.formula)[1]
+        return f"{quote(self.outcome)} ~ {' + '.join([right, *(f'`{mark}`' for mark in marks)])}"
+
+
+def link_columns(columns: Sequence[Column]) -> tuple[Link, ...]:
+    """The links of some columns, in order: the kind of a cell before its amount or share."""
+    links = []
+    for column in columns:
+        if len(column.kinds) > 1:
+            links.append(Link(column, "kind"))
+        links.append(Link(column, "amount" if column.share_of is None else "share"))
+    return tuple(links)
+
+
+def marks_of(columns: Sequence[Column]) -> dict[str, tuple[str, ...]]:
+    """For each column the kinds that its cells may have beside amounts, as names of indicators."""
+    marks: dict[str, tuple[str, ...]] = {}
+    for column in columns:
+        gaps = column.missing in ("synthesized", "public")
+        gaps |= column.only_where is not None and column.otherwise is None
+        gaps |= column.whole is not None and any(marks.get(name) for name in column.whole.names)
+        apart = [column.otherwise] if isinstance(column.otherwise, str) else []
+        labels = dict.fromkeys([*map(str, column.codes), *apart, *([MISSING] if gaps else [])])
+        marks[column.outcome] = tuple(f"{column.outcome}: {label}" for label in labels)
+    return marks
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds in every row of a table: columns that follow from others, and checks that are counted.
+
+    >>> Rules(derived={"hourly": "wage / hours"}, checks=["bonus <= wage"]).names
+    ('hourly',)
+
+    Parameters
+    ----------
+    derived
+        For each column arithmetic over others, or {column: {value: result, …}} for fixed combinations. Copies
+        have it recomputed; the confidential column itself is read by nobody and not released.
+    checks
+        Conditions that are counted in the copies (`Release.checks`). No row is left out or drawn again.
+    """
+
+    derived: Mapping[str, str | Mapping[str, Mapping[Any, Any]]] = field(default_factory=dict)
+    checks: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.derived, Mapping):
+            raise SettingError(f"derived must be a mapping of columns, got {type(self.derived).__name__}.")
+        if isinstance(self.checks, str) or not isinstance(self.checks, Sequence):
+            raise SettingError(f'checks must be a list such as ["bonus <= wage"], got {self.checks!r}.')
+        object.__setattr__(self, "derived", dict(self.derived))
+        object.__setattr__(self, "checks", tuple(self.checks))
+        for name, how in self.derived.items():
+            if isinstance(how, Mapping) and not (
+                len(how) == 1 and all(isinstance(known, Mapping) and known for known in how.values())
+            ):
+                raise SettingError(
+                    f"derived '{name}': a lookup is {{column: {{value: result, …}}}}, of one column."
+                )
+            if name in self.reads_of(name):
+                raise SettingError(f"derived '{name}' cannot be read by itself.")
+        for check in self.conditions:
+            if not check.is_condition:
+                raise SettingError(f"checks must be conditions, got '{check.text}'.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The derived columns, in the order in which they are made."""
+        return tuple(self.derived)
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        """The checks, parsed."""
+        return tuple(parse_expression(check) for check in self.checks)
+
+    def reads_of(self, name: str) -> tuple[str, ...]:
+        """The columns that a derived one follows from."""
+        how = self.derived[name]
+        return tuple(how) if isinstance(how, Mapping) else parse_expression(how).names
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        """Refuse rules that read what is made later, and derived columns that are modelled."""
+        outcomes = [column.outcome for column in columns]
+        for place, column in enumerate(columns):
+            late = [name for name in column.reads if name in outcomes[place:] or name in self.derived]
+            if late:
+                raise SettingError(
+                    f"'{column.outcome}': its rule reads '{late[0]}', which is made later. Put it before."
+                )
+        made: list[str] = []
+        for name in self.names:
+            if name in outcomes:
+                raise SettingError(f"'{name}' is derived and protected by a model. Choose one.")
+            late = [other for other in self.reads_of(name) if other in self.derived and other not in made]
+            if late:
+                raise SettingError(
+                    f"derived '{name}' reads '{late[0]}', which is derived later. Put it before."
+                )
+            made.append(name)
+
+
+def quote_name(text: str) -> str:
+    """A bare column name that is no identifier, in backticks; arithmetic as it is."""
+    return f"`{text}`" if isinstance(text, str) and " " in text and not set(text) & set("+-*/`()") else text
 
 
 def read_columns(formula: Any, **own: Any) -> tuple[Column, ...]:

@@ -75,7 +75,7 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=TOGETHER if settings.several else standard.neighbour,
+            neighbour=TOGETHER if len(settings.columns) > 1 else standard.neighbour,
             family=settings.model.name,
             protected=protected,
             passed_through=tuple(passed_through),
@@ -240,6 +240,7 @@ class Release:
 
     tables: list[Any]
     guarantee: Guarantee
+    checks: Any = None  # how many rows of each copy break each check, as a dataframe; None without checks
 
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon

@@ -24,7 +24,7 @@ from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
 from hedgerow.privacy.claims import WITHHELD
-from hedgerow.privacy.columns import Column, read_columns
+from hedgerow.privacy.columns import Column, Link, Rules, link_columns, read_columns
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard
@@ -123,6 +123,7 @@ class Settings(Terms):
     columns: tuple[Column, ...]  # what is protected, in the order in which it is synthesized
     standard: Standard = field(default_factory=ADP)
     weights: Weights = field(default_factory=LinearWeights)
+    rules: Rules = field(default_factory=Rules)  # columns that follow from others, and checks of copies
     rows_per_unit: int = 1  # noisy statistics protect so many rows of a person together
     model: Model = UNSET  # made from the columns and the standard
 
@@ -142,9 +143,12 @@ class Settings(Terms):
                 "Strict(limits=…), Strict(box), Censored() or a Standard of your own, got "
                 f"{repr(standard) if isinstance(standard, str) else type(standard).__name__}."
             )
+        if not isinstance(self.rules, Rules):
+            raise SettingError(f"rules must be hr.Rules(derived=…, checks=…), got {self.rules!r}.")
+        self.rules.check_columns(self.columns)
         made: dict[str, Any] = {}
         if self.model is UNSET:
-            models = tuple(model_named(column.family, column.prior) for column in self.columns)
+            models = tuple(model_named(link.family, link.prior) for link in self.links)
             made["model"] = models[0] if len(models) == 1 else Chain(models)
         if isinstance(standard, Bounded) and self.epsilon is None:
             why = (
@@ -177,9 +181,9 @@ class Settings(Terms):
             object.__setattr__(self, name, value)
         if isinstance(self.weights, PlannedWeights) and standard.weighted:
             self._require_planned()
-        for column, model in zip(self.columns, self.models, strict=True):
-            if column.declared is not None:
-                column.declared.nearest(np.zeros(0), model.domain.support)  # refuses what cannot be kept
+        for link, model in zip(self.links, self.models, strict=True):
+            if link.column.declared is not None and link.role == "amount":
+                link.column.declared.nearest(np.zeros(0), model.domain.support)  # refuses what cannot be kept
 
     def _check_chain(self) -> None:
         """Refuse what several protected columns have no price for, before any data are seen."""
@@ -192,19 +196,24 @@ class Settings(Terms):
         for what, asked in unpriced.items():
             if asked:
                 raise SettingError(
-                    f"{what} goes with one protected column, got {len(self.columns)}. Use ADP() or "
-                    "Unweighted() with other settings, or protect one column."
+                    f"{what} goes with one protected column and one model of it, got {len(self.links)} "
+                    "models. Use ADP() or Unweighted() with other settings, or protect one column."
                 )
 
     @property
+    def links(self) -> tuple[Link, ...]:
+        """What is modelled, one model each: a column may take several."""
+        return link_columns(self.columns)
+
+    @property
     def several(self) -> bool:
-        """Whether more than one column is protected."""
-        return len(self.columns) > 1
+        """Whether more than one thing is modelled, so that the model is a chain."""
+        return len(self.links) > 1
 
     @property
     def column(self) -> Column:
         """The only protected column."""
-        if self.several:
+        if len(self.columns) > 1:
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
@@ -214,7 +223,7 @@ class Settings(Terms):
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The model of each column."""
+        """The model of each link."""
         return self.model.models if isinstance(self.model, Chain) else (self.model,)
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
@@ -258,7 +267,7 @@ class Settings(Terms):
 
     @property
     def domains(self) -> tuple[Domain, ...]:
-        """What values each column may take. Noisy statistics refuse none: what is no number is withheld."""
+        """What values each link may take. Noisy statistics refuse none: what is no number is withheld."""
         domains = (model.domain for model in self.models)
         return tuple(each if self.noisy is None else replace(each, usable=_is_number) for each in domains)
 
@@ -273,12 +282,13 @@ class Settings(Terms):
 
     @property
     def written_as(self) -> tuple[Declared | None, ...]:
-        """What each column is written as in copies; None: in the confidential column's own type.
+        """What the column of each link is written as in copies; None: in the confidential column's own type.
 
         A standard whose copies may not depend on the outcome takes no type from it: plain doubles.
         """
         plain = Declared("number") if isinstance(self.standard, Strict) else None
-        return tuple(plain if column.declared is None else column.declared for column in self.columns)
+        declared = (link.column.declared for link in self.links)
+        return tuple(plain if each is None else each for each in declared)
 
     @property
     def terms(self) -> Terms:

@@ -8,15 +8,17 @@ Formal guarantee: `blank` holds public things alone. Of a link that reads protec
 `Design.encode` makes one of synthetic values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
 from hedgerow.tables.design import Design
-from hedgerow.tables.formula import LEARNING, Formula, shorten
+from hedgerow.tables.formula import LEARNING, Formula, quote, shorten
 from hedgerow.tables.table import Table
 
 
@@ -59,11 +61,17 @@ def _blank(link: Design) -> Design:
     if not link.secret:
         return link.blank()
     hollow = replace(link, values=np.full(link.records, np.nan), matrix=np.empty((0, len(link.columns))))
-    return replace(hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes)
+    kept = {"classes": link.classes, "declared": link.declared}
+    return replace(hollow.blank(), spec=link.spec, secret=link.secret, **kept)
 
 
-def check_links(formulas: Sequence[Formula], table: Table) -> None:
-    """Refuse predictors that are synthesized later, and an encoding that learns from protected values."""
+def check_links(
+    formulas: Sequence[Formula], table: Table, levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
+) -> None:
+    """Refuse predictors that are synthesized later, and an encoding that learns from protected values.
+
+    `levels` has the declared classes of protected columns, by which they may be encoded.
+    """
     outcomes = [formula.outcome for formula in formulas]
     for place, formula in enumerate(formulas):
         for name in formula.predictors:
@@ -72,9 +80,16 @@ def check_links(formulas: Sequence[Formula], table: Table) -> None:
                     f"Formula '{shorten(formula.text)}' reads '{name}', which is synthesized later. Put "
                     f"'{name}' before '{formula.outcome}', or leave it out of that formula."
                 )
-            if name in outcomes and (formula.learns_from(name) or not table.is_numeric(name)):
+            numeric = table.is_numeric(name)
+            if name in levels and formula.as_classes(name, numeric=numeric):
+                continue
+            if name in outcomes and (formula.learns_from(name) or not numeric):
+                remedy = "Use numbers as they are, or log, sqrt and arithmetic"
+                if name in levels:
+                    remedy = f"Its classes are declared: write C({quote(name)}), without anything else"
+                elif not numeric:
+                    remedy = 'Give it a family with declared levels, such as Family("categorical", levels=…)'
                 raise FormulaError(
                     f"Formula '{shorten(formula.text)}': {', '.join(LEARNING)} and levels of labels learn "
-                    f"from all values of a column, and '{name}' is protected. Use numbers as they are, or "
-                    "log, sqrt and arithmetic."
+                    f"from all values of a column, and '{name}' is protected. {remedy}."
                 )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.triangular import weighted_factor
-from hedgerow.tables.formula import CLASSES, Formula, parse, shorten
+from hedgerow.tables.crossing import Crossing
+from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
 from hedgerow.tables.table import Table
 
@@ -59,6 +61,8 @@ class Design:
     notes: tuple[str, ...] = ()  # what was decided of the predictors that the owner should know
     secret: tuple[str, ...] = ()  # predictors that are protected themselves: the matrix is as confidential
     classes: tuple[str, ...] = ()  # predictors that are categories whatever they hold
+    declared: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # levels of protected predictors
+    crossing: Crossing | None = None  # the cells that the predictors make, where the model asks for these
 
     @property
     def links(self) -> "tuple[Design, ...]":
@@ -99,13 +103,18 @@ class Design:
     def hidden(self) -> frozenset[int]:
         """The columns of the matrix that are made of protected values."""
         names = [self.aliases.get(name, name) for name in self.secret]
-        if not names:
+        if not names or self.crossing is not None:
             return frozenset()
         return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
 
     def encode(self, table: Table) -> "Design":
         """The same encoding of another table's predictors, without an outcome."""
-        settled, _ = settle_predictors(table, self.predictors, self.classes)
+        if self.crossing is not None:
+            return replace(
+                self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,
+                notes=(), crossing=self.crossing.encode(table),
+            )  # fmt: skip
+        settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
         with np.errstate(all="ignore"):
             again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
         matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
@@ -127,6 +136,7 @@ class Design:
         return Design(
             self.outcome, np.full(self.records, np.nan), matrix, self.columns, self.predictors, None,
             dict(self.aliases), public, self.levels,
+            crossing=None if self.crossing is None else self.crossing.blank(),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -140,13 +150,18 @@ def build(
     classes: Callable[[Table, str], tuple[Any, ...] | None] | None = None,
     usable: Callable[[PerRecord], Mask] | None = None,
     secret: Sequence[str] = (),
+    levels_of: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+    crossed: bool = False,
 ) -> Design:
     """Check the formula, then encode the table.
 
     `also` names public columns that the model reads itself; `classes` says which labels an outcome that is
     not numbers may have, in order: its values are then their places from 0 up. `usable` says which outcomes
     the model can describe, where the others, missing ones among them, count as withheld. `secret` names
-    columns that are protected as well: whether the matrix has full rank is then nobody's to know.
+    columns that are protected as well: whether the matrix has full rank is then nobody's to know. `levels_of`
+    has the declared classes of some of these: as categories they are encoded by them. In a row with another
+    value the outcome has nothing to be predicted from, and counts as withheld. With `crossed` the predictors
+    make cells, and the matrix is an intercept alone.
     """
     parsed = parse(formula, table)
     for name in also:
@@ -163,13 +178,28 @@ def build(
         values = table.gappy_numbers(parsed.outcome)
         present = usable(values)
         values = np.where(present, values, _NO_VALUE)
-    table.require_complete(parsed.predictors)
+    declared = {
+        name: found
+        for name, found in levels_of.items()
+        if name in parsed.predictors and parsed.as_classes(name, numeric=table.is_numeric(name))
+    }
+    for name, found in declared.items():
+        known = table.places(name, found) >= 0
+        if not known.all():
+            present = known if present is None else present & known
+    table.require_complete([name for name in parsed.predictors if name not in declared])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
+    hidden = tuple(name for name in parsed.predictors if name in secret)
+    if crossed:
+        crossing = _cross(parsed, table, declared)
+        return Design(
+            parsed.outcome, values, np.ones((table.rows, 1)), ("Intercept",), parsed.predictors, None,
+            levels=levels, present=present, secret=hidden, declared=declared, crossing=crossing,
+        )  # fmt: skip
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
-        settled, notes = settle_predictors(table, parsed.predictors, classes_of)
-    matrix, columns, spec = _encode(parsed, settled)
-    hidden = tuple(name for name in parsed.predictors if name in secret)
+        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
+    matrix, columns, spec = _encode(parsed, settled, declared)
     _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:
@@ -178,8 +208,20 @@ def build(
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
     return Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
-        tuple(notes), hidden, tuple(classes_of),
+        tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
+
+
+def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...]]) -> Crossing:
+    """The cells of the predictors, all of which must be categories."""
+    for name in formula.predictors:
+        counted = table.is_numeric(name) or table.is_temporal(name)
+        if not formula.as_classes(name, numeric=counted):
+            raise FormulaError(
+                f"Formula '{shorten(formula.text)}': the family takes cells of categories, and '{name}' is "
+                f"read as numbers. Write C({quote(name)}) if it has few values, or put it into classes first."
+            )
+    return Crossing.of(table, [name for name in formula.predictors if name not in declared], declared)
 
 
 def _find_spread(column: PerRecord) -> float:
@@ -201,9 +243,11 @@ def check_sigma(design: Design, where: str) -> None:
         )
 
 
-def _encode(formula: Formula, table: Table) -> tuple[Matrix, tuple[str, ...], Any]:
+def _encode(
+    formula: Formula, table: Table, levels: Mapping[str, tuple[Any, ...]]
+) -> tuple[Matrix, tuple[str, ...], Any]:
     """The matrix, the names of its columns, and formulaic's way to build it again."""
-    width = formula.width(table)
+    width = formula.width(table, levels)
     if width > min(_MOST_COLUMNS, _MOST_CELLS / table.rows):
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' makes up to {width} columns of {table.rows} rows; at most "

@@ -20,6 +20,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from hedgerow.errors import FormulaError
@@ -74,11 +75,21 @@ class Formula:
         factors = [factor for term in self.terms for factor in term.factors]
         return any(known in _names_in(factor) and _calls(factor) & {*LEARNING} for factor in factors)
 
-    def width(self, table: Table) -> int:
-        """The most columns that the terms can make of a table, without making them."""
+    def as_classes(self, name: str, *, numeric: bool) -> bool:
+        """Whether the column is only read as categories: in C(…) alone, or bare where it holds labels."""
+        known, spelled = self.aliases.get(name, name), {CLASSES} if numeric else {BARE, CLASSES}
+        factors = [factor for term in self.terms for factor in term.factors]
+        read = [factor.expr for factor in factors if known in _names_in(factor)]
+        return self.uses[name] <= spelled and set(read) <= {known, f"C({known})"}
+
+    def width(self, table: Table, levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({})) -> int:
+        """The most columns that the terms can make of a table, without making them.
+
+        `levels` are those of columns whose values are nobody's to count.
+        """
         names = {alias: name for name, alias in self.aliases.items()}
         factors = {factor.expr: factor for term in self.terms for factor in term.factors}
-        widths = {text: _width(factor, names, table) for text, factor in factors.items()}
+        widths = {text: _width(factor, names, table, levels) for text, factor in factors.items()}
         return sum(math.prod(widths[factor.expr] for factor in term.factors) for term in self.terms)
 
 
@@ -215,7 +226,7 @@ def _check_size(tree: Any, available: int) -> None:
         counts[id(node)] = count
 
 
-def _width(factor: Any, names: Mapping[str, str], table: Table) -> int:
+def _width(factor: Any, names: Mapping[str, str], table: Table, known: Mapping[str, tuple[Any, ...]]) -> int:
     """The most columns that a checked factor can make: one for each level, knot and degree."""
     if factor.eval_method.value == "literal":
         return 1
@@ -228,7 +239,8 @@ def _width(factor: Any, names: Mapping[str, str], table: Table) -> int:
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     words = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
     columns = {names.get(name, name) for name in read}
-    levels = [table.levels(name) for name in columns if "C" in words or not table.is_numeric(name)]
+    classes = [name for name in columns if "C" in words or not table.is_numeric(name)]
+    levels = (len(known[name]) if name in known else table.levels(name) for name in classes)
     return math.prod(levels) * math.prod(map(_expansion, calls))
 
 

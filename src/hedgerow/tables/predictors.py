@@ -10,7 +10,8 @@ Predictors are public, and so is what is decided here: by the types of columns, 
 file and by what the formula says. Copies keep codes, dates and types as they are.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import narwhals as nw
@@ -62,17 +63,27 @@ def _count_labelled(source: Source, name: str) -> int:
 
 
 def settle_predictors(
-    table: Table, names: Sequence[str], classes: Collection[str] = ()
+    table: Table,
+    names: Sequence[str],
+    classes: Collection[str] = (),
+    levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
 ) -> tuple[Table, list[str]]:
     """The named columns as a design takes them, and what the owner should know of it.
 
     Dates, times of a date and durations become days, counted from 1970-01-01, unless they are `classes`.
+    Columns with declared `levels` become categories of these, whether they occur or not; a cell that is none
+    of them is missing. The owner is told nothing of those.
     """
     frame = nw.from_native(detach(table.select(names).native, ""), eager_only=True)
-    if any(_has_order(frame, name) for name in names):  # which pandas keeps: the first level is the reference
-        frame = nw.from_native(frame.to_pandas(), eager_only=True)
+    # Pandas keeps what others do not: the first level is the reference, and levels that no row has stay.
+    if levels or any(_has_order(frame, name) for name in names):
+        native = frame.to_pandas()
+        for name, known in levels.items():
+            codes = table.places(name, known).astype(np.int64)
+            native[name] = pd.Categorical.from_codes(codes, categories=list(known))
+        frame = nw.from_native(native, eager_only=True)
     settled, notes = Table(frame), []
-    for name in names:
+    for name in (name for name in names if name not in levels):
         if name not in classes and isinstance(settled.frame[name].dtype, nw.Unknown):
             cells = settled.frame[name].to_native()
             kind = getattr(cells, "dtype", None) or cells.type

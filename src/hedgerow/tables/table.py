@@ -131,17 +131,24 @@ class Table:
         self._require_numeric(name)
         return self._floats(name)
 
+    def raw_cells(self, name: str) -> tuple[NDArray[Any], Mask]:
+        """A column's cells as numbers, flags as 1 and 0, or as text; and which of them are not missing."""
+        self.require([name])
+        series = self.frame[name]
+        known = ~np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+        if series.dtype.is_numeric():
+            values: NDArray[Any] = self._floats(name)
+            return values, known & ~np.isnan(values)
+        if series.dtype == nw.Boolean:
+            return series.fill_null(value=False).to_numpy().astype(np.float64), known
+        return self.words(name), known
+
     def outcome(self, name: str, levels: Sequence[Any] | None) -> PerRecord:
         """A protected column as numbers: its own, or the places of its labels among the levels, from 0 up."""
         if levels is None:
             return self.numbers(name)
         self.require_complete([name])
-        series = self.frame[name]
-        if series.dtype == nw.Boolean and tuple(levels) == (False, True):
-            return series.to_numpy().astype(np.float64)
-        order = {str(level): place for place, level in enumerate(levels)}
-        words = self._words(name).tolist()
-        places = np.array([order.get(word, -1) for word in words], dtype=np.float64)
+        places = self.places(name, levels)
         missed = int((places < 0).sum())
         if missed:
             raise DataError(
@@ -149,6 +156,19 @@ class Table:
                 f"{len(levels)} declared levels. Declare every level that may occur, in order."
             )
         return places
+
+    def places(self, name: str, levels: Sequence[Any]) -> PerRecord:
+        """The place of each cell among the levels, from 0 up; −1 for one that is missing or none of them."""
+        series = self.frame[name]
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            values, found = self._floats(name), np.full(self.rows, -1.0)
+            for place, level in enumerate(levels):
+                found[values == float(level)] = place
+            return found
+        order = {str(level): float(place) for place, level in enumerate(levels)}
+        gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+        found = np.array([order.get(word, -1.0) for word in self.words(name).tolist()])
+        return np.where(gone, -1.0, found)
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The levels of an ordered category, in order, as its type has them; empty for other columns."""
@@ -195,7 +215,7 @@ class Table:
         self.require(names)
         codes = np.zeros(self.rows, dtype=np.int64)
         for name in names:
-            _, inner = np.unique(self._words(name), return_inverse=True)
+            _, inner = np.unique(self.words(name), return_inverse=True)
             _, codes = np.unique(codes * (int(inner.max()) + 1) + inner, return_inverse=True)
         return codes
 
@@ -204,7 +224,7 @@ class Table:
         self.require_complete([name])
         series = self.frame[name]
         # Numbers sort as numbers: as text, level 10 would come before level 2.
-        values = series.to_numpy() if series.dtype.is_numeric() else self._words(name)
+        values = series.to_numpy() if series.dtype.is_numeric() else self.words(name)
         levels, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), len(levels)
 
@@ -217,6 +237,11 @@ class Table:
         """Whether a column holds numbers."""
         self.require([name])
         return bool(self.frame[name].dtype.is_numeric())
+
+    def is_temporal(self, name: str) -> bool:
+        """Whether a column holds dates, times of a date or durations."""
+        self.require([name])
+        return isinstance(self.frame[name].dtype, nw.Date | nw.Datetime | nw.Duration)
 
     def number_columns(self) -> list[str]:
         """The columns of numbers or flags."""
@@ -273,7 +298,7 @@ class Table:
             series = self.frame[name]
             plain = series.dtype.is_numeric() or series.dtype == nw.Boolean
             complete = not series.null_count()
-            columns[name] = np.array(series.to_numpy()) if plain and complete else self._words(name)
+            columns[name] = np.array(series.to_numpy()) if plain and complete else self.words(name)
         return Table(nw.from_dict(columns, backend=self.frame.implementation))
 
     def rows_where(self, keep: Mask) -> "Table":
@@ -332,7 +357,8 @@ class Table:
         """A new dataframe of the same kind."""
         return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
 
-    def _words(self, name: str) -> NDArray[np.str_]:
+    def words(self, name: str) -> NDArray[np.str_]:
+        """A column as text."""
         return self.frame[name].cast(nw.String).to_numpy().astype(str)
 
     def _floats(self, name: str) -> Array:

@@ -176,6 +176,13 @@ class Declared:
         """The type of the column."""
         return nw.Int64() if self.type == "integer" else nw.Float64()
 
+    @property
+    def step(self) -> float | None:
+        """What all values are multiples of; None for floating-point numbers."""
+        if self.decimal_places is not None:
+            return 10.0**-self.decimal_places
+        return Grid.of(self.dtype).step if self.multiple_of is None else float(self.multiple_of)
+
     def nearest(self, values: PerRecord, support: Support = ANYWHERE) -> PerRecord:
         """For each value the nearest of those declared that lies in the support."""
         if self.range_min is not None and self.range_min > support.lower:

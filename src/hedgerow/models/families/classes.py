@@ -102,6 +102,9 @@ class Classes(Numbers):
             )
         return levels
 
+    def levels(self, table: Table, outcome: str) -> tuple[Any, ...] | None:
+        return self.classes(table, outcome) or self._numeric_places
+
     def describe(self, design: Design) -> str:
         declared = super().describe(design)
         if self.setting("levels") is not None or design.levels is None or design.levels == (False, True):

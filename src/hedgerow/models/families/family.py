@@ -17,6 +17,7 @@ from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Sample
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
+from hedgerow.models.families.dirichlet import CellClasses, Dirichlet
 from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.randomness import Key
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
-OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df")
+OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df", "concentration")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Family(Sampled):
         The classes of "ordinal" in order, or the two of "bernoulli": public, not read from the data.
     df
         Degrees of freedom of "student" and "log_student"; estimated unless given.
+    concentration
+        How many records of each class "dirichlet" adds to each cell beforehand; 1 unless given.
     sampler
         "independent": independent draws by rejection, and those of nutpie's NUTS where the proposals do not
         pass the rule for them. "nutpie" or "numpyro": that NUTS in any case.
@@ -73,6 +76,7 @@ class Family(Sampled):
     components: int | None = field(default=None, kw_only=True)
     levels: tuple[Any, ...] | None = field(default=None, kw_only=True)
     df: float | None = field(default=None, kw_only=True)
+    concentration: float | None = field(default=None, kw_only=True)
     _samplers: ClassVar[tuple[str, ...]] = ("independent", "nutpie", "numpyro")
     sampler: "SamplerName" = field(default="independent", kw_only=True)
     _domain: Numbers = field(init=False, repr=False, compare=False)
@@ -122,6 +126,18 @@ class Family(Sampled):
             return None
         numbers = {name: float(given[name]) for name in family.exact_options}
         return family.exact(prior=self.prior or Prior(), **numbers)
+
+    @property
+    def by_cells(self) -> Dirichlet | None:
+        """The closed form of classes by cells; None for other families."""
+        if not isinstance(self._domain, CellClasses):
+            return None
+        if self.prior is not None or self.sampler != "independent":
+            raise SettingError(
+                f"Family '{self.name}' takes no prior and no sampler: it has a closed form, and "
+                "concentration= says what is known beforehand. Leave them out."
+            )
+        return Dirichlet(self._domain)
 
     def settings(self) -> dict[str, Any]:
         """What was declared, by name: the part of a plan that goes with the family's name."""

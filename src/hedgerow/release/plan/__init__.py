@@ -20,8 +20,6 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
-from hedgerow.models.base import Model
-from hedgerow.models.families.family import Family
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.standards import ADP
@@ -55,6 +53,7 @@ class Plan:
     unit: str | None  # column that names a person or firm
     rows_per_unit: int | None
     about: About
+    dictionaries: Mapping[str, DictionaryEntry]  # of several protected columns, by name; of one: outputs
 
     def __init__(
         self,
@@ -71,6 +70,7 @@ class Plan:
         unit: str | None = None,
         rows_per_unit: int | None = None,
         about: About | None = None,
+        dictionaries: Mapping[str, DictionaryEntry] = MappingProxyType({}),
         **asked: Any,
     ) -> None:
         if settings is None:
@@ -82,8 +82,10 @@ class Plan:
             if rows_per_unit is None and settings.rows_per_unit > 1:
                 rows_per_unit = settings.rows_per_unit
             settings = replace(settings, rows_per_unit=1 if rows_per_unit is None else rows_per_unit)
-        values = {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
-        values |= {"read": read or Read(), "outputs": outputs or Outputs(), "about": about or About()}
+        outputs, dictionaries = _settle_dictionaries(settings, outputs or Outputs(), dictionaries)
+        values: dict[str, Any] = {"dictionaries": dictionaries}
+        values |= {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
+        values |= {"read": read or Read(), "outputs": outputs, "about": about or About()}
         values |= {"unit": unit, "rows_per_unit": rows_per_unit}
         for name, place in (("data", data), ("ledger", ledger)):
             values[name] = None if place is None else os.fspath(place)
@@ -126,6 +128,10 @@ class Plan:
                 f"version {keys.version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
             )
         values = {name: parts.build(getattr(keys, name)) for name in keys.model_fields_set - {"version"}}
+        if keys.columns is not None:
+            values["formula"] = values.pop("columns")
+            entries = {name: parts.build(column.dictionary) for name, column in keys.columns.items()}
+            values["dictionaries"] = {name: entry for name, entry in entries.items() if entry is not None}
         if values["epsilon"] == NO_TARGET:
             values["epsilon"] = None
         written = given.get("standard")
@@ -164,11 +170,8 @@ class Plan:
         plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {
             "version": VERSION,
-            "formula": asked.column.formula,
+            **self._write_columns(),
             "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
-            "family": _write_family(asked.column.family),
-            "prior": None if asked.column.prior is None else parts.write_changes(asked.column.prior),
-            "declared": parts.write_declared(asked.column.declared),
             "standard": standard,
             "weights": None,
             "bound": None,
@@ -184,6 +187,24 @@ class Plan:
             del plain["known"], plain["debias"]
         keys = read(PLAN, {name: value for name, value in plain.items() if value is not None})
         return keys.model_dump(exclude_unset=True)
+
+    def _write_columns(self) -> dict[str, Any]:
+        """What is protected: one column by keys of the plan, where these say all, or several by name."""
+        written = {column.outcome: parts.write_column(column) for column in self.settings.columns}
+        (first, *others) = written.values()
+        if not others and first.keys() <= {*parts.ALONE}:
+            return first
+        for name, entry in self.dictionaries.items():
+            written[name]["dictionary"] = parts.write_changes(entry)
+        return {"columns": written}
+
+    @property
+    def dictionary(self) -> Mapping[str, DictionaryEntry]:
+        """What the copies' files say of each protected column, by its name."""
+        columns = self.settings.columns
+        if not self.settings.several:
+            return {columns[0].outcome: self.outputs.dictionary}
+        return {each.outcome: self.dictionaries.get(each.outcome, DictionaryEntry()) for each in columns}
 
     def text(self) -> str:
         """The plan as YAML."""
@@ -230,16 +251,20 @@ class Plan:
         return f"{written['kind']} {_range_line(written['range'])}{weight}"
 
 
-def _write_family(value: str | Model) -> Any:
-    """A family as a file holds it: its name, or a mapping with what was declared."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, Family) or value != Family(value.name, **value.settings()):
-        raise FieldError(
-            "family: a plan holds a family's name and public settings; give its prior as the plan's own, and "
-            "leave the sampler's settings as they are."
+def _settle_dictionaries(
+    settings: Settings, outputs: Outputs, given: Mapping[str, DictionaryEntry]
+) -> tuple[Outputs, Mapping[str, DictionaryEntry]]:
+    """One place for what files say of a column: outputs if it is the only one, else beside the column."""
+    if outputs.dictionary != DictionaryEntry() and (settings.several or given):
+        raise SettingError(
+            "outputs.dictionary goes with one protected column. With columns, say it of each: "
+            "columns: {wage: {dictionary: {label: Pay}, …}}."
         )
-    return {"kind": value.name, **value.settings()} if value.settings() else value.name
+    if settings.several:
+        return outputs, MappingProxyType(dict(given))
+    for entry in given.values():
+        outputs = replace(outputs, dictionary=entry)
+    return outputs, MappingProxyType({})
 
 
 def _range_line(written: Mapping[str, Any]) -> str:

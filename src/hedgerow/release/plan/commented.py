@@ -4,7 +4,7 @@ import textwrap
 
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
-from hedgerow.release.plan.parts import PlanKeys
+from hedgerow.release.plan.parts import ALONE, PlanKeys
 
 _EXAMPLES = {
     "data": "payroll.csv",
@@ -29,8 +29,9 @@ def commented_text(plan: Plan) -> str:
         "#   hedgerow synthesize --plan plan.yaml --out release"
     ]
     for name, key in PlanKeys.model_fields.items():
-        if name not in plain and name not in _EXAMPLES:
-            continue  # weights and bound of a standard that brings its own
+        other = name in ALONE if "columns" in plain else name == "columns"  # the other way to say it
+        if name not in plain and (other or name not in _EXAMPLES):
+            continue  # as are weights and bound of a standard that brings its own
         about = textwrap.fill(
             str(key.description).rstrip("."), 96, initial_indent="# ", subsequent_indent="# "
         )

@@ -20,7 +20,7 @@ from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, 
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
           "ledger", "seed", "unit", "rows_per_unit")  # fmt: skip
-_WRITTEN = ("family", "prior", "declared", "weights", "about")
+_WRITTEN = ("family", "prior", "declared", "columns", "weights", "about")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},
@@ -63,7 +63,7 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
         raise SettingError(
             "--epsilon is missing: the target over all copies. To claim nothing, say --no-target."
         )
-    if "formula" not in plain:
+    if not {"formula", "columns"} & plain.keys():
         raise SettingError(
             '--formula is missing: the protected column and its predictors, "payroll ~ log(employees)".'
         )

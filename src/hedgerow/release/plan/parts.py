@@ -7,7 +7,7 @@ is one more row of its table: its keys are the attributes of its class.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
@@ -22,12 +22,14 @@ from pydantic import (
 )
 
 from hedgerow.errors import FieldError
+from hedgerow.models.base import Model
 from hedgerow.models.families import FAMILIES
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.censored import Censored
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Margin, Strict
@@ -288,6 +290,7 @@ class _Family(Part):
     components: Whole = optional("of a mixture", ge=2)
     levels: list[Number | Text] = optional("classes in order", min_length=2)
     df: Finite = optional("degrees of freedom of student and log_student", gt=1)
+    concentration: Finite = optional("records of each class that dirichlet adds to each cell", gt=0)
 
     def build(self) -> Family:
         settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
@@ -334,6 +337,30 @@ class _Entry(Part):
     display: AnyText = optional("display format: %12.0g in Stata, F8.2 in SPSS", pattern=_DISPLAY)
 
 
+_AnyFamily = Annotated[str, OneOf(FAMILIES)] | _Family
+
+
+class ColumnKeys(Part):
+    """What a plan says of one protected column. A key is a field of `Column`: to add one, add it in both.
+
+    `dictionary` is about files, and kept by the plan.
+    """
+
+    makes = Column
+    formula: Text = needed('the column and its predictors: "bonus ~ log(wage) + age".')
+    family: _AnyFamily = optional("distribution of the column: a word, or one with what is public")
+    prior: _Prior = optional("chosen without looking at the column")
+    declared: _Declared = optional("type, decimals and limits in the copies, chosen without looking")
+    dictionary: _Entry = optional("what the copies say of the column, in Stata and SPSS")
+
+    def build(self) -> Column:
+        given = {name: build(getattr(self, name)) for name in self.model_fields_set - {"dictionary"}}
+        return Column(**given)
+
+
+ALONE = ("formula", "family", "prior", "declared")  # keys of a plan that protects one column
+
+
 class _Outputs(Part):
     makes = Outputs
     format: Annotated[str, OneOf(kind for kind in Format if kind.writable)] = optional(
@@ -370,6 +397,10 @@ class PlanKeys(Record):
         json_schema_extra={
             "if": {"properties": {"standard": {"anyOf": _BRINGS_OWN}}, "required": ["standard"]},
             "then": {"properties": {"weights": False, "bound": False}},
+            "oneOf": [
+                {"required": ["formula"], "properties": {"columns": False}},
+                {"required": ["columns"], "properties": dict.fromkeys(ALONE, False)},
+            ],
         }
     )
     version: Whole = needed(
@@ -380,13 +411,15 @@ class PlanKeys(Record):
     missing: Literal["refuse", "drop"] = optional(
         "rows without a value in a column of the formula; dropping them assumes that which they are is public"
     )
-    formula: Text = needed('the protected column and its predictors: "payroll ~ log(employees)".')
-    family: Annotated[str, OneOf(FAMILIES)] | _Family = optional(
-        "distribution of the protected column: a word, or one with what is public"
-    )
+    formula: Text = optional('the protected column and its predictors: "payroll ~ log(employees)".')
+    family: _AnyFamily = optional("distribution of the protected column: a word, or one with what is public")
     prior: _Prior = optional("chosen without looking at the protected column")
     declared: _Declared = optional(
         "type, decimals and limits of the protected column in the copies, chosen without looking at it"
+    )
+    columns: Annotated[dict[Text, ColumnKeys], Field(min_length=1)] = optional(
+        "in place of the four: several protected columns by name, each with its own formula, family, prior "
+        "and declared, in the order in which they are synthesized; a formula may read those above it"
     )
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
@@ -419,6 +452,20 @@ class PlanKeys(Record):
     )
     about: _About = optional("who answers for the release and why; published")
     seed: Whole = optional("discouraged: for experiments only, as confidential as the data", ge=0)
+
+    @model_validator(mode="after")
+    def _check_protected(self) -> Self:
+        alone = [name for name in ALONE if name in self.model_fields_set]
+        if "columns" not in self.model_fields_set:
+            if "formula" not in alone:
+                raise refusal(f"is missing: {PlanKeys.model_fields['formula'].description}", "formula")
+        elif alone:
+            raise refusal(
+                f"and columns exclude each other: with columns each has its own {alone[0]}. Move it into "
+                "one of the columns, or leave columns out.",
+                alone[0],
+            )
+        return self
 
 
 PLAN: TypeAdapter[PlanKeys] = TypeAdapter(PlanKeys)
@@ -454,16 +501,41 @@ def write(value: Any, what: str) -> dict[str, Any]:
     return written
 
 
+def write_column(column: Column) -> dict[str, Any]:
+    """A protected column as a file holds it; what has its default value is left out."""
+    changed = {
+        entry.name: item
+        for entry in fields(column)
+        if (item := getattr(column, entry.name)) != entry.default or entry.name == "family"
+    }
+    return {name: _write_part(item) for name, item in changed.items()}
+
+
+def _write_part(value: Any) -> Any:
+    if isinstance(value, Model):
+        return _write_family(value)
+    if isinstance(value, Prior):
+        return write_changes(value)
+    if not is_dataclass(value):
+        return value
+    return {name: item for name, item in vars(value).items() if item is not None}
+
+
+def _write_family(value: Model) -> Any:
+    """A family as a file holds it: its name, or a mapping with what was declared."""
+    if not isinstance(value, Family) or value != Family(value.name, **value.settings()):
+        raise FieldError(
+            "family: a plan holds a family's name and public settings; give its prior as the plan's own, and "
+            "leave the sampler's settings as they are."
+        )
+    return {"kind": value.name, **value.settings()} if value.settings() else value.name
+
+
 def write_changes(value: Any) -> dict[str, Any]:
     """The attributes of a prior, of `Read` or of `Outputs` that differ from their defaults."""
     default = vars(type(value)())
     changed = {name: item for name, item in vars(value).items() if item != default[name]}
     return {name: write_changes(item) if is_dataclass(item) else item for name, item in changed.items()}
-
-
-def write_declared(value: Declared | None) -> dict[str, Any] | None:
-    """What is declared of the outcome, as a file holds it."""
-    return None if value is None else {name: item for name, item in vars(value).items() if item is not None}
 
 
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:

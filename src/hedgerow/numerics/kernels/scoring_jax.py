@@ -1,11 +1,11 @@
 """Scoring with JAX, for GPUs: chunks of draws against chunks of records, fused and reduced by XLA.
 
-The same formulas as `kernels_numba`, in 64 bits. Records travel to the device a chunk at a time, so that
+The same formulas as `scoring_numba`, in 64 bits. Records travel to the device a chunk at a time, so that
 neither memory there nor the number of compiled shapes grows with the table. This file must not import
 numba: a machine with a GPU may not have it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.numerics.coefficients import MILLS, MILLS_CENTRE
+from hedgerow.numerics.kernels.coefficients import MILLS, MILLS_CENTRE
 from hedgerow.numerics.normal_mass import NARROW
 
 _RECORDS = 1 << 20  # records on the device at a time
@@ -86,6 +86,10 @@ def _density_values(records: dict[str, Any], draw: dict[str, Any]) -> Any:
     return draw["constants"][:, None] - 0.5 * r * r
 
 
+def _links_values(records: list[dict[str, Any]], draw: list[dict[str, Any]]) -> Any:
+    return sum(one["kept"] * _density_values(one, own) for one, own in zip(records, draw, strict=True))
+
+
 def _conditional_values(records: dict[str, Any], draw: dict[str, Any]) -> Any:
     mass, _, gap = _interval(_residual(records, draw), records, draw)
     return draw["constants"][:, None] + _HALF_LOG_TWO_PI + 0.5 * gap - jnp.log(mass)
@@ -106,14 +110,13 @@ def _mass_values(records: dict[str, Any], draw: dict[str, Any]) -> Any:
 
 
 @partial(jax.jit, static_argnums=0)
-def _extremes(values: Callable[..., Any], records: dict[str, Any], draws: dict[str, Any]) -> Any:
+def _extremes(values: Callable[..., Any], records: Any, draws: Any) -> Any:
     def step(k: Any, extremes: Any) -> Any:
-        some = {name: array[k] for name, array in draws.items()}
-        block = values(records, some)
+        block = values(records, jax.tree.map(lambda array: array[k], draws))
         return jnp.minimum(extremes[0], block.min(axis=0)), jnp.maximum(extremes[1], block.max(axis=0))
 
-    start = jnp.full_like(records["columns"][0], jnp.inf)
-    return jax.lax.fori_loop(0, draws["constants"].shape[0], step, (start, -start))
+    start = jnp.full(jax.tree.leaves(records)[0].shape[-1], jnp.inf)
+    return jax.lax.fori_loop(0, jax.tree.leaves(draws)[0].shape[0], step, (start, -start))
 
 
 @jax.jit
@@ -179,6 +182,18 @@ def _scan(
 
 def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> Any:
     return _scan(_density_values, beta, sigma, Z, y)
+
+
+def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) -> Any:
+    records = links[0][1].size
+    low, high = np.empty(records), np.empty(records)
+    with _x64(True):
+        draws = [_draws(beta, sigma) for _, _, _, beta, sigma in links]
+        for chunks in zip(*(_chunks(Z, y, kept=kept) for Z, y, kept, _, _ in links), strict=True):
+            part = chunks[0][0]
+            ends = _extremes(_links_values, [chunk for _, chunk in chunks], draws)
+            low[part], high[part] = (np.asarray(end)[: part.stop - part.start] for end in ends)
+    return low, high
 
 
 def conditional_extremes(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma: Array) -> Any:

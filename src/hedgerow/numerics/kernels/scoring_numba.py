@@ -1,33 +1,25 @@
 """Scoring on the CPU: blocks of records in the inner loop, draws outside, nothing of size draws × records.
 
-All compiled code lives in this one file, because numba's cache notices changes to the file of a kernel
-but not to files it calls into. The thread pool is Python's own over kernels that release the lock:
-numba's parallel back ends either refuse concurrent callers or do not survive a fork.
-
 Results depend neither on the number of threads nor on how records are cut into calls: every record
 passes through the same instructions (the last block is padded), fused multiply-adds are asked for
 explicitly rather than left to the optimiser, and no reassociation is allowed.
 """
 
-import math
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from hedgerow.arrays import Array
-from hedgerow.numerics.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
-from hedgerow.threads import threads
+from hedgerow.numerics.kernels.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
+from hedgerow.numerics.kernels.compiling import inline, kernel, run_all, spread
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
-_TASK = 64 * BLOCK  # the most records a thread takes at a time
-_WORTH_THREADS = 500_000  # record-draws below which starting threads costs more than it saves
+_TILE = 4 * BLOCK  # records of a chain scored together, with
+_TILE_DRAWS = 32  # so many draws: their sums over links stay in the second-level cache
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
 _SQRT_TWO_PI = 2.5066282746310002
@@ -41,9 +33,6 @@ _ONE_BITS = np.uint64(0x3FF0000000000000)
 _ROUND_BITS = np.uint64(0x4338000000000000)
 _BITS_52 = np.uint64(52)
 _BIAS = np.uint64(1023)
-
-_inline = njit(forceinline=True, error_model="numpy", nogil=True)
-_kernel = njit(cache=True, error_model="numpy", nogil=True, boundscheck=False)
 
 
 @intrinsic
@@ -89,7 +78,7 @@ def _wide(typingctx: Any) -> Any:
     return types.void(), codegen
 
 
-@_inline
+@inline
 def _exp_minus(x):  # type: ignore[no-untyped-def]
     """exp(−x) for x ≥ 0; beyond 700 it stays at exp(−700), which no caller can tell from 0."""
     x = -x if x < 700.0 else -700.0
@@ -110,7 +99,7 @@ def _exp_minus(x):  # type: ignore[no-untyped-def]
     return p * _from_bits((_to_bits(shifted) + _BIAS) << _BITS_52)
 
 
-@_inline
+@inline
 def _log(x):  # type: ignore[no-untyped-def]
     """log(x) for normal x > 0; 0, as which subnormal numbers count, gives −inf."""
     bits = _to_bits(x)
@@ -130,7 +119,7 @@ def _log(x):  # type: ignore[no-untyped-def]
     return result if x >= _SMALLEST else -np.inf
 
 
-@_inline
+@inline
 def _mills(x):  # type: ignore[no-untyped-def]
     """(1 − Φ(x))/φ(x) for x ≥ 0, infinity included."""
     t = 1.0 / (x + MILLS_CENTRE)
@@ -159,7 +148,7 @@ def _mills(x):  # type: ignore[no-untyped-def]
     return p * t
 
 
-@_inline
+@inline
 def _series(half, middle):  # type: ignore[no-untyped-def]
     """Σ_k He_2k(middle) half^2k / (2k+1)!: what density × width is multiplied by."""
     product = half * middle
@@ -176,7 +165,7 @@ def _series(half, middle):  # type: ignore[no-untyped-def]
     return 1.0 + _fma(g1, 1.0 / 6.0, total)
 
 
-@_inline
+@inline
 def _rows(count):  # type: ignore[no-untyped-def]
     """Working rows of a block, starting at a cache line: wide loads across two lines take twice the time."""
     raw = np.empty(count * BLOCK + 8)
@@ -184,7 +173,7 @@ def _rows(count):  # type: ignore[no-untyped-def]
     return raw[skip : skip + count * BLOCK].reshape((count, BLOCK))
 
 
-@_inline
+@inline
 def _load_block(Z, y, start, count, columns):  # type: ignore[no-untyped-def]
     """Transpose a block; row 0 is y. A short block is padded with copies of its last record."""
     for k in range(Z.shape[1]):
@@ -194,7 +183,7 @@ def _load_block(Z, y, start, count, columns):  # type: ignore[no-untyped-def]
         columns[0, j] = y[start + min(j, count - 1)]
 
 
-@_inline
+@inline
 def _load_interval(lower, upper, start, count, ends, widest):  # type: ignore[no-untyped-def]
     """Rows: lower, upper, half width, middle. True if some interval may need the series for narrow ones."""
     narrow = False
@@ -209,7 +198,7 @@ def _load_interval(lower, upper, start, count, ends, widest):  # type: ignore[no
     return narrow
 
 
-@_inline
+@inline
 def _residuals(columns, slope, residual):  # type: ignore[no-untyped-def]
     """(y − z'β)/σ; slope is (1/σ, −β/σ). The first product is exact for a column of ones, see `_density`."""
     _wide()
@@ -221,7 +210,7 @@ def _residuals(columns, slope, residual):  # type: ignore[no-untyped-def]
             residual[j] = _fma(c, columns[k, j], residual[j])
 
 
-@_inline
+@inline
 def _tails(residual, ends, scale, relative, distance, exponent):  # type: ignore[no-untyped-def]
     """The tail beyond each end, in `distance`: √(2π)·Q, or Q over the density of the end nearer to zero.
 
@@ -246,13 +235,13 @@ def _tails(residual, ends, scale, relative, distance, exponent):  # type: ignore
         distance[j] = _mills(distance[j]) * exponent[j]
 
 
-@_inline
+@inline
 def _widen(low, high, j, value):  # type: ignore[no-untyped-def]
     low[j] = value if value < low[j] else low[j]
     high[j] = value if value > high[j] else high[j]
 
 
-@_kernel
+@kernel
 def _density(first, last, Z, y, slopes, constants, low, high):  # type: ignore[no-untyped-def]
     """Two draws and four columns at a time; slopes has rows and columns to match."""
     _wide()
@@ -297,7 +286,7 @@ def _density(first, last, Z, y, slopes, constants, low, high):  # type: ignore[n
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
 
-@_kernel
+@kernel
 def _density_one_slope(first, last, Z, y, slopes, constants, low, high):  # type: ignore[no-untyped-def]
     """`_density` for an intercept and at most one more column, to the bit: four draws at a time.
 
@@ -337,7 +326,54 @@ def _density_one_slope(first, last, Z, y, slopes, constants, low, high):  # type
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
 
-@_kernel
+@kernel
+def _add_link(columns, kept, slopes, constants, total):  # type: ignore[no-untyped-def]
+    """Add one link's f to the sums of a chain, where the record has a value of it.
+
+    columns is blocks × (outcome, then predictors) × records, total blocks × draws × records; slopes has an
+    even number of rows, and columns to match, of which there is a multiple of four beside the outcome.
+    """
+    _wide()
+    rows = _rows(2)
+    residual, other = rows[0], rows[1]
+    for place in range(columns.shape[0]):
+        block, keep, sums = columns[place], kept[place], total[place]
+        for s in range(0, slopes.shape[0], 2):
+            a, b = slopes[s], slopes[s + 1]
+            a0, a1, a2, a3, a4 = a[0], a[1], a[2], a[3], a[4]
+            b0, b1, b2, b3, b4 = b[0], b[1], b[2], b[3], b[4]
+            for j in range(BLOCK):
+                outcome, z1, z2, z3, z4 = block[0, j], block[1, j], block[2, j], block[3, j], block[4, j]
+                r = _fma(a2, z2, _fma(a0, outcome, a1 * z1))
+                q = _fma(b2, z2, _fma(b0, outcome, b1 * z1))
+                residual[j] = _fma(a4, z4, _fma(a3, z3, r))
+                other[j] = _fma(b4, z4, _fma(b3, z3, q))
+            for k in range(5, slopes.shape[1], 4):
+                a1, a2, a3, a4 = a[k], a[k + 1], a[k + 2], a[k + 3]
+                b1, b2, b3, b4 = b[k], b[k + 1], b[k + 2], b[k + 3]
+                for j in range(BLOCK):
+                    z1, z2, z3, z4 = block[k, j], block[k + 1, j], block[k + 2, j], block[k + 3, j]
+                    residual[j] = _fma(a4, z4, _fma(a3, z3, _fma(a2, z2, _fma(a1, z1, residual[j]))))
+                    other[j] = _fma(b4, z4, _fma(b3, z3, _fma(b2, z2, _fma(b1, z1, other[j]))))
+            constant, other_constant = constants[s], constants[s + 1]
+            for j in range(BLOCK):
+                f = _fma(-0.5 * residual[j], residual[j], constant)
+                g = _fma(-0.5 * other[j], other[j], other_constant)
+                sums[s, j] = _fma(keep[j], f, sums[s, j])
+                sums[s + 1, j] = _fma(keep[j], g, sums[s + 1, j])
+
+
+@kernel
+def _widen_all(total, low, high):  # type: ignore[no-untyped-def]
+    """The extremes over a tile's draws as well."""
+    _wide()
+    for place in range(total.shape[0]):
+        for s in range(total.shape[1]):
+            for j in range(BLOCK):
+                _widen(low[place], high[place], j, total[place, s, j])
+
+
+@kernel
 def _conditional(first, last, Z, y, slopes, constants, lower, upper, widest, low, high):  # type: ignore[no-untyped-def]
     _wide()
     columns, ends = _rows(Z.shape[1] + 1), _rows(4)
@@ -379,7 +415,7 @@ def _conditional(first, last, Z, y, slopes, constants, lower, upper, widest, low
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
 
-@_kernel
+@kernel
 def _combined(  # type: ignore[no-untyped-def]
     first, last, Z, y, slopes, constants, lower, upper, widest, density_coef, mass_coef, low, high
 ):
@@ -426,7 +462,7 @@ def _combined(  # type: ignore[no-untyped-def]
         low[start : start + count], high[start : start + count] = block_low[:count], block_high[:count]
 
 
-@_kernel
+@kernel
 def _mass_sum(first, last, Z, y, slopes, lower, upper, widest, total):  # type: ignore[no-untyped-def]
     _wide()
     columns, ends = _rows(Z.shape[1] + 1), _rows(4)
@@ -458,132 +494,6 @@ def _mass_sum(first, last, Z, y, slopes, lower, upper, widest, total):  # type: 
         total[start : start + count] = block_total[:count]
 
 
-@_inline
-def _gamma_rest(a):  # type: ignore[no-untyped-def]
-    """lnΓ(a) less Stirling's (a − ½) log a − a + ½ log 2π."""
-    if a > 20.0:
-        q = 1.0 / (a * a)
-        return (1.0 / 12.0 - q * (1.0 / 360.0 - q * (1.0 / 1260.0))) / a
-    return math.lgamma(a) - (a - 0.5) * math.log(a) + a - _HALF_LOG_TWO_PI
-
-
-@_inline
-def _log_normaliser(t, h, r2, a, b, rest):  # type: ignore[no-untyped-def]
-    """log Z(t)/Z(0) when a record enters at power t, less terms linear in t; infinite where there is none.
-
-    Nothing of order n is subtracted: written out plainly this loses 33 % of a divergence at n = 10⁸.
-    """
-    half = 0.5 * t
-    grown = 1.0 + t * h
-    if not (h >= 0.0 and a > 0.0 and b > 0.0 and grown > 0.0 and a + half > 0.0):
-        return np.inf
-    u = t * r2 / (2.0 * b * grown)
-    if not u > -1.0:
-        return np.inf
-    stirling = (a + half - 0.5) * math.log1p(half / a) - half + _gamma_rest(a + half) - rest
-    return stirling - 0.5 * math.log1p(t * h) - (a + half) * math.log1p(u)
-
-
-@_inline
-def _divergence(o, reverse, w, h, r2, a, b, rest, single):  # type: ignore[no-untyped-def]
-    """D_o of the posterior with the record from the one without it, or in reverse; `single` is F(w)."""
-    if reverse:
-        found = _log_normaliser(-(o - 1.0) * w, h, r2, a, b, rest) / (o - 1.0) + single
-    else:
-        found = (_log_normaliser(o * w, h, r2, a, b, rest) - o * single) / (o - 1.0)
-    return found if found > -0.5 else np.inf  # what is no number, or far below 0, is not known
-
-
-@_inline
-def _divergence_of_links(o, reverse, i, w, h, r2, a, b, rests, singles):  # type: ignore[no-untyped-def]
-    """D_o between a record's two posteriors: the sum over the links of a chain, which are independent."""
-    total = 0.0
-    for j in range(w.shape[1]):
-        if w[i, j] != 0.0:
-            total += _divergence(
-                o, reverse, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rests[j], singles[j]
-            )
-    return total
-
-
-@_kernel
-def _renyi_least(first, last, w, h, orders, r2, a, b, conversion, copies, epsilon, place, reverse_place):  # type: ignore[no-untyped-def]
-    """The least ε over the orders and its places, by bisection: copies·D_o + conversion falls, then rises."""
-    rests, singles = np.empty(w.shape[1]), np.empty(w.shape[1])
-    for i in range(first, last):
-        epsilon[i] = 0.0
-        place[i] = reverse_place[i] = 0.0
-        if not w[i].any():
-            continue
-        for j in range(w.shape[1]):
-            rests[j] = _gamma_rest(a[i, j])
-            singles[j] = _log_normaliser(w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rests[j])
-        for reverse in range(2):
-            low, high = 0, orders.size - 1
-            while low < high:
-                k = (low + high) // 2
-                here = _divergence_of_links(orders[k], reverse, i, w, h, r2, a, b, rests, singles)
-                there = _divergence_of_links(orders[k + 1], reverse, i, w, h, r2, a, b, rests, singles)
-                if copies * here + conversion[k] > copies * there + conversion[k + 1]:
-                    low = k + 1
-                else:
-                    high = k
-            least = _divergence_of_links(orders[low], reverse, i, w, h, r2, a, b, rests, singles)
-            least = copies * least + conversion[low]
-            epsilon[i] = max(epsilon[i], least)
-            if reverse:
-                reverse_place[i] = low
-            else:
-                place[i] = low
-
-
-@_kernel
-def _renyi_at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: ignore[no-untyped-def]
-    """D_o at the two orders given, one for each direction."""
-    for i in range(first, last):
-        forward[i] = backward[i] = 0.0
-        for j in range(w.shape[1]):
-            if w[i, j] == 0.0:
-                continue
-            rest = _gamma_rest(a[i, j])
-            single = _log_normaliser(w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest)
-            forward[i] += _divergence(
-                orders[0], 0, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
-            )
-            backward[i] += _divergence(
-                orders[1], 1, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
-            )
-
-
-def _fixed(array: Array) -> Array:
-    """A read-only view: one signature per kernel, whatever the caller's arrays allow."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-@cache
-def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay, since starting them takes milliseconds; a fork, which ends them, gets its own."""
-    return ThreadPoolExecutor(workers)
-
-
-def _spread(kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple[Array, ...]) -> None:
-    """Run a kernel over all records, in whole blocks shared out between threads."""
-    arguments = *(_fixed(x) if isinstance(x, np.ndarray) else float(x) for x in inputs), *outputs
-    records, draws = len(inputs[1]), len(inputs[2])
-    workers = threads() if records * draws > _WORTH_THREADS else 1
-    step = min(_TASK, max(1, -(-records // (4 * workers * BLOCK))) * BLOCK)
-    tasks = [(first, min(first + step, records)) for first in range(0, records, step)]
-    if workers == 1 or len(tasks) <= 1:
-        for first, last in tasks:
-            kernel(first, last, *arguments)
-        return
-    kernel(0, 0, *arguments)  # compiles once, before the threads would all try
-    for _ in _pool(workers, os.getpid()).map(lambda task: kernel(*task, *arguments), tasks):
-        pass
-
-
 def _slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
     """(1/σ, −β/σ) and −log σ − ½ log 2π, a row a draw."""
     scale = 1.0 / sigma
@@ -597,14 +507,14 @@ def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> tuple[Arr
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
     one_slope = Z.shape[1] <= 2 and bool(np.all(Z[:, 0] == 1.0))
-    kernel, together, columns = (
+    scan, together, columns = (
         (_density_one_slope, 4, 2) if one_slope else (_density, 2, -(-Z.shape[1] // 4) * 4)
     )
     # Repeated draws change no extreme, and columns of zeros no residual.
     slopes = np.pad(slopes, ((0, -sigma.size % together), (0, 0)), mode="edge")
     slopes = np.pad(slopes, ((0, 0), (0, columns - Z.shape[1])))
     constants = np.pad(constants, (0, -sigma.size % together), mode="edge")
-    _spread(kernel, (Z, y, slopes, constants), (low, high))
+    spread(scan, (Z, y, slopes, constants), (low, high), block=BLOCK, work=y.size * sigma.size)
     return low, high
 
 
@@ -613,7 +523,13 @@ def conditional_extremes(
 ) -> tuple[Array, Array]:
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
-    _spread(_conditional, (Z, y, slopes, constants, lower, upper, sigma.max()), (low, high))
+    spread(
+        _conditional,
+        (Z, y, slopes, constants, lower, upper, sigma.max()),
+        (low, high),
+        block=BLOCK,
+        work=y.size * sigma.size,
+    )
     return low, high
 
 
@@ -630,44 +546,68 @@ def combined_extremes(
     low, high = np.empty(y.size), np.empty(y.size)
     slopes, constants = _slopes(beta, sigma)
     inputs = (Z, y, slopes, constants, lower, upper, sigma.max(), density_coef, mass_coef)
-    _spread(_combined, inputs, (low, high))
+    spread(_combined, inputs, (low, high), block=BLOCK, work=y.size * sigma.size)
     return low, high
 
 
 def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma: Array) -> Array:
     total = np.empty(y.size)
     slopes, _ = _slopes(beta, sigma)
-    _spread(_mass_sum, (Z, y, slopes, lower, upper, sigma.max()), (total,))
+    spread(
+        _mass_sum, (Z, y, slopes, lower, upper, sigma.max()), (total,), block=BLOCK, work=y.size * sigma.size
+    )
     return np.clip(total / (_SQRT_TWO_PI * sigma.size), 0.0, 1.0)
 
 
-def renyi_divergences(
-    share: Array, spread: Array, squared: Array, shape: Array, rate: Array, orders: tuple[float, float]
-) -> tuple[Array, Array]:
-    forward, backward = np.empty(len(share)), np.empty(len(share))
-    _spread(_renyi_at, (share, spread, np.array(orders), squared, shape, rate), (forward, backward))
-    return forward, backward
+def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) -> tuple[Array, Array]:
+    """Extremes over paired draws of the sum of f over links, each given as Z, y, kept, beta, sigma."""
+    scored = [_even_slopes(beta, sigma) for _, _, _, beta, sigma in links]
+    records, draws = links[0][1].size, len(scored[0][1])
+    low, high = np.empty(records), np.empty(records)
+
+    def score(first: int) -> None:
+        count = min(_TILE, records - first)
+        blocks = -(-count // BLOCK)
+        rows = np.minimum(np.arange(first, first + blocks * BLOCK), first + count - 1)
+        loaded = [
+            (_load_tile(Z, y, rows, len(slopes[0])), kept[rows].reshape(blocks, BLOCK))
+            for (Z, y, kept, _, _), (slopes, _) in zip(links, scored, strict=True)
+        ]
+        least, most = np.full((2, blocks, BLOCK), np.inf)
+        most *= -1.0
+        for start in range(0, draws, _TILE_DRAWS):
+            some = slice(start, min(start + _TILE_DRAWS, draws))
+            total = np.zeros((blocks, some.stop - start, BLOCK))
+            for (columns, kept), (slopes, constants) in zip(loaded, scored, strict=True):
+                _add_link(columns, kept, slopes[some], constants[some], total)
+            _widen_all(total, least, most)
+        low[first : first + count] = least.reshape(-1)[:count]
+        high[first : first + count] = most.reshape(-1)[:count]
+
+    firsts = list(range(0, records, _TILE))
+    score(0)  # compiles once, before the threads would all try
+    run_all(score, firsts[1:], work=records * draws * len(links))
+    return low, high
 
 
-def renyi_least(
-    share: Array,
-    spread: Array,
-    squared: Array,
-    shape: Array,
-    rate: Array,
-    orders: Array,
-    conversion: Array,
-    copies: int,
-) -> tuple[Array, Array, Array]:
-    epsilon, place, reverse = np.empty((3, len(share)))
-    inputs = (share, spread, orders, squared, shape, rate, conversion, copies)
-    _spread(_renyi_least, inputs, (epsilon, place, reverse))
-    return epsilon, place, reverse
+def _even_slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
+    """What `_add_link` takes of the draws: repeated ones change no extreme, columns of zeros no residual."""
+    slopes, constants = _slopes(beta, sigma)
+    odd = sigma.size % 2
+    slopes = np.pad(np.pad(slopes, ((0, odd), (0, 0)), mode="edge"), ((0, 0), (0, -beta.shape[1] % 4)))
+    return slopes, np.pad(constants, (0, odd), mode="edge")
+
+
+def _load_tile(Z: Array, y: Array, rows: Any, width: int) -> Array:
+    """Blocks of outcome and predictors, padded with zeros to a width."""
+    columns = np.zeros((width, len(rows)))
+    columns[0], columns[1 : 1 + Z.shape[1]] = y[rows], Z[rows].T
+    return np.ascontiguousarray(np.moveaxis(columns.reshape(width, -1, BLOCK), 1, 0))
 
 
 def compile_all() -> None:
     """Compile every kernel, or load it from numba's cache: at set-up, so that no first fit waits for it."""
-    ones, draws, orders = np.ones(2 * BLOCK), np.ones(4), np.array([2.0, 3.0])
+    ones, draws = np.ones(2 * BLOCK), np.ones(4)
     interval = (-ones, ones)
     for width in (1, 3):  # one slope has a kernel of its own
         density_extremes(np.ones((ones.size, width)), ones, np.ones((4, width)), draws)
@@ -675,6 +615,4 @@ def compile_all() -> None:
     conditional_extremes(*one)
     combined_extremes(*one, ones, ones)
     mean_mass(*one)
-    links = (np.ones((ones.size, 1)),) * 5
-    renyi_divergences(*links, (2.0, 3.0))
-    renyi_least(*links, orders, orders, 1)
+    links_extremes([(np.ones((ones.size, 1)), ones, ones, np.ones((4, 1)), draws)])

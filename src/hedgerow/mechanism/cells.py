@@ -1,0 +1,402 @@
+"""From a column's cells to the links of a chain, and back.
+
+The only place that knows that a column may take several models, or that its cells may be missing, codes, or
+fixed by a rule. `build_links` takes the confidential table apart, `write_column` puts synthetic cells
+together, `stand_in` says what of a column later ones read, and is the same for both.
+
+Formal guarantees
+-----------------
+All links of a row are withheld together: `present` is confidential and only ever takes a link's likelihood
+of a row away. Kinds, fillers and rules are declared, and nothing of them is read off a protected cell.
+`write_column` reads synthetic values, public columns, the type of the confidential column and, where that was
+declared public, which of its cells are missing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Confidential, Mask, PerRecord
+from hedgerow.errors import DataError, FormulaError, is_real
+from hedgerow.models.base import Domain, Model
+from hedgerow.models.families import on_log_scale
+from hedgerow.numerics.rounding import format_count
+from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.settings import Settings
+from hedgerow.tables import design as designs
+from hedgerow.tables.chain import check_links
+from hedgerow.tables.design import Design
+from hedgerow.tables.expressions import parse_expression
+from hedgerow.tables.formula import parse, shorten
+from hedgerow.tables.kinds import overlay, read_kinds
+from hedgerow.tables.predictors import hint_at_logs
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import ANYWHERE, Declared, Grid
+
+Usable = Callable[[PerRecord], Mask]
+
+
+@dataclass(frozen=True, repr=False)
+class Cells(Confidential):
+    """The cells of one column, taken apart; of a copy they may leave."""
+
+    column: Column
+    kinds: NDArray[np.int64]  # 0 for an amount, then the codes, and the last for a missing cell
+    amounts: PerRecord  # numbers, or the places of classes; NaN where there is none
+    whole: PerRecord  # what the amounts are shares of; 1 where that is nothing
+    applies: Mask  # where the column has a cell of its own
+    fixed: PerRecord  # what it holds elsewhere; NaN for a missing cell
+    known: Mask  # the others count as withheld
+    levels: tuple[Any, ...] | None  # the labels of classes
+
+    @property
+    def present(self) -> Mask:
+        """Where there is an amount that is used."""
+        return self.applies & self.known & (self.kinds == 0)
+
+    def of_link(self, link: Link) -> tuple[PerRecord, Mask]:
+        """What a link models, and in which rows."""
+        if link.role == "kind":
+            modelled = self.kinds < len(self.column.kinds)
+            return np.where(modelled, self.kinds, 0).astype(np.float64), self.applies & self.known & modelled
+        shares = self.amounts if link.role == "amount" else self.amounts / self.whole
+        return shares, self.present
+
+    def is_kind(self, label: str) -> Mask:
+        """Which cells are of a kind, by its label."""
+        codes = [str(code) for code in self.column.codes]
+        if label in codes:
+            return self.applies & self.known & (self.kinds == 1 + codes.index(label))
+        if label == self.column.otherwise:
+            return ~self.applies
+        nothing = np.isnan(self.fixed) & (not isinstance(self.column.otherwise, str))
+        return np.where(self.applies, self.known & (self.kinds == len(codes) + 1), nothing)
+
+
+def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> tuple[Any, Any, Any]:
+    """Where a column has cells of its own, what it holds elsewhere, and what it is a share of.
+
+    `table` has the columns before it as they are, or as they were synthesized.
+    """
+    applies: Mask = np.ones(table.rows, np.bool_)
+    number = np.nan if column.otherwise is None or isinstance(column.otherwise, str) else column.otherwise
+    fixed, whole = np.full(table.rows, float(number)), np.ones(table.rows)
+    if column.condition is not None:
+        applies = column.condition.holds(table, codes)
+    if column.whole is not None:
+        total = column.whole.numbers(table, codes)
+        positive = total > 0
+        fixed = np.where(applies & ~positive, total, fixed)
+        applies, whole = applies & positive, np.where(positive, total, 1.0)
+    return applies, fixed, whole
+
+
+def take_apart(
+    column: Column,
+    table: Table,
+    domain: Domain,
+    *,
+    codes: Mapping[str, Sequence[Any]],
+    unknown: Mask | None = None,
+    usable: Usable | None = None,
+) -> Cells:
+    """The cells of a column: of the confidential table, or of a copy.
+
+    Rows where a rule or a predictor is `unknown` count as withheld, and so do amounts that are not `usable`.
+    """
+    name = column.outcome
+    kinds = read_kinds(table, name, column.codes)
+    gone = kinds == len(column.codes) + 1
+    applies, fixed, whole = find_fixed(column, table, codes)
+    known = np.ones(table.rows, np.bool_) if unknown is None else ~unknown
+    lost = gone & applies & known
+    if column.missing == "refused" and usable is None and lost.any():
+        raise DataError(
+            f"Column '{name}' has {format_count(int(lost.sum()), 'missing value')} in {table.rows} rows. Say "
+            "what they are: missing='withheld', 'synthesized' or 'public' in its Column."
+        )
+    if column.missing in ("refused", "withheld"):
+        known &= ~lost
+    amount = applies & known & (kinds == 0)
+    part = table if amount.all() else table.rows_where(amount)
+    levels = domain.classes(part, name)
+    amounts = np.full(table.rows, np.nan)
+    if usable is None or levels is not None:
+        amounts[amount] = part.outcome(name, levels)
+    else:
+        amounts[amount] = part.gappy_numbers(name)
+        known[amount] &= usable(amounts[amount] / whole[amount])
+    if column.whole is not None:
+        known &= ~((amounts < 0) | (amounts > whole))  # NaN is neither
+    return Cells(column, kinds, amounts, whole, applies, fixed, known, levels)
+
+
+def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
+    """A design for each link, for settings that differ in their standards alone.
+
+    An outcome that is missing, or none that the model describes, counts as withheld where every standard
+    takes it so.
+    """
+    first = settings[0]
+    _check_derived(first, table)
+    formulas = [parse(column.formula, table) for column in first.columns]
+    levels = find_levels(first, table)
+    check_links(formulas, table, levels)
+    marks, codes = marks_of(first.columns), codes_of(first.columns)
+    outcomes = [column.outcome for column in first.columns]
+    secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
+    table.require([name for column in first.columns for name in column.reads])
+    table.require_complete(
+        [name for column in first.columns for name in column.reads if name not in outcomes]
+    )
+    made, unknown, built = table, dict[str, Mask](), list[Design]()
+    for column, formula in zip(first.columns, formulas, strict=True):
+        own = [(place, link) for place, link in enumerate(first.links) if link.column is column]
+        doubtful = [unknown[name] for name in (*formula.predictors, *column.reads) if name in unknown]
+        hidden = np.logical_or.reduce(doubtful) if doubtful else None
+        read = [mark for name in formula.predictors for mark in marks.get(name, ())]
+        cells = None
+        if not column.is_plain or hidden is not None:
+            place = own[-1][0]
+            cells = take_apart(
+                column, table, first.domains[place], codes=codes, unknown=hidden,
+                usable=_rule(settings, place),
+            )  # fmt: skip
+        for place, link in own:
+            model, text = first.models[place], link.formula(read)
+            if cells is None:
+                design = designs.build(
+                    text, made, model.columns, first.domains[place].classes, secret=secret,
+                    usable=_rule(settings, place), levels_of=levels, crossed=first.domains[place].crossed,
+                )  # fmt: skip
+                if design.present is not None and not design.present.all():
+                    unknown[column.outcome] = ~design.present
+                    made = with_numbers(
+                        made, {column.outcome: np.where(design.present, design.values, column.filler)}
+                    )
+            else:
+                design = _build_part(text, made, model, cells, link, secret, levels)
+            hints = (
+                hint_at_logs(column.formula, table, secret) if cells is None and on_log_scale(model) else []
+            )
+            built.append(replace(design, notes=(*design.notes, *hints)))
+        if cells is not None:
+            if not cells.known.all():
+                unknown[column.outcome] = ~cells.known
+            built[-1] = replace(built[-1], notes=(*built[-1].notes, *_note(cells, hidden)))
+            made = stand_in(made, cells, marks[column.outcome])
+    return built
+
+
+def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
+    """The declared classes of protected columns, by which later ones encode them."""
+    levels = {}
+    for link, domain in zip(settings.links, settings.domains, strict=True):
+        found = None if link.role == "kind" else domain.levels(table, link.column.outcome)
+        if found is not None:
+            levels[link.column.outcome] = found
+    return levels
+
+
+def _build_part(
+    formula: str,
+    made: Table,
+    model: Model,
+    cells: Cells,
+    link: Link,
+    secret: Sequence[str],
+    levels_of: Mapping[str, tuple[Any, ...]],
+) -> Design:
+    """The design of one link of a column whose cells were taken apart."""
+    values, present = cells.of_link(link)
+    here = with_numbers(made, {link.outcome: np.where(present, values, 1.0)})
+    design = designs.build(
+        formula, here, model.columns, secret=[*secret, link.outcome], levels_of=levels_of,
+        crossed=model.domain.crossed,
+    )  # fmt: skip
+    present = present if design.present is None else present & design.present
+    levels = cells.column.kinds if link.role == "kind" else cells.levels
+    design = replace(design, levels=levels)
+    if present.all():
+        return design
+    return replace(design, values=np.where(present, values, _usual(model.domain, design)), present=present)
+
+
+def _usual(domain: Domain, design: Design) -> float:
+    """A number that the model describes, in place of an outcome that is not there: it has no power."""
+    places = getattr(domain, "places", lambda _: ())(design)
+    if places:
+        return float(places[0])
+    support = domain.support
+    near = float(np.clip(1.0, support.lower, support.upper))
+    at_end = (near == support.lower and support.above) or (near == support.upper and support.below)
+    return (support.lower + min(support.upper, support.lower + 2)) / 2 if at_end else near
+
+
+def _note(cells: Cells, hidden: Mask | None) -> list[str]:
+    """What the owner should know of cells that count as withheld."""
+    withheld = int((~cells.known & (True if hidden is None else ~hidden)).sum())
+    if not withheld:
+        return []
+    return [
+        f"{withheld} of {len(cells.known)} cells of '{cells.column.outcome}' are missing, or break its rule. "
+        "They count as withheld, and their rows get synthetic cells like any other (confidential)."
+    ]
+
+
+def stand_in(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
+    """A table in which later columns read this one: amounts, or the filler with an indicator of why."""
+    column = cells.column
+    there, elsewhere = cells.present, ~cells.applies & ~np.isnan(cells.fixed)
+    indicators = {
+        mark: cells.is_kind(mark.removeprefix(f"{column.outcome}: ")).astype(np.float64) for mark in marks
+    }
+    if cells.levels is None:
+        amounts = np.where(elsewhere, cells.fixed, np.where(there, cells.amounts, column.filler))
+        return with_numbers(made, {column.outcome: amounts, **indicators})
+    numbers = all(is_real(level) for level in cells.levels)
+    words = np.array(
+        cells.levels if numbers else list(map(str, cells.levels)), dtype=None if numbers else object
+    )
+    labels = words[np.where(there, cells.amounts, 0).astype(np.int64)]
+    return with_numbers(made, {column.outcome: labels, **indicators})
+
+
+def write_column(
+    settings: Settings,
+    column: Column,
+    table: Table,
+    levels: Sequence[Any] | None,
+    values: Sequence[PerRecord],
+) -> Any:
+    """The native table with synthetic cells of one column, from what its links predict.
+
+    `table` has the columns before it as they were synthesized, and the column itself as it was: for its type
+    and, if that is public, its gaps.
+    """
+    name = column.outcome
+    place = max(place for place, link in enumerate(settings.links) if link.column is column)
+    support, written = settings.domains[place].support, settings.written_as[place]
+    if column.is_plain:
+        return table.with_column(name, values[-1], levels, support, written)
+    codes = codes_of(settings.columns)
+    applies, fixed, whole = find_fixed(column, table, codes)
+    kinds = np.rint(values[0]).astype(np.int64) if len(values) > 1 else np.zeros(table.rows, np.int64)
+    gone = kinds == len(column.codes) + 1
+    if column.missing == "public":
+        gone |= read_kinds(table, name, column.codes) == len(column.codes) + 1
+    gaps = any(mark == f"{name}: missing" for mark in marks_of(settings.columns)[name])
+    amounts = values[-1]
+    if levels is not None:
+        labels = [*levels, *(code for code in column.codes)]
+        places = np.where(kinds == 0, amounts, len(levels) + kinds - 1.0)
+        if isinstance(column.otherwise, str):
+            labels += [] if column.otherwise in map(str, labels) else [column.otherwise]
+            places = np.where(applies, places, list(map(str, labels)).index(column.otherwise))
+        else:
+            gone = np.where(applies, gone, True)
+        native = table.with_column(name, np.where(gone, 0.0, places), labels)
+        return overlay(native, name, np.full(table.rows, np.nan), gone, gaps=gaps)
+    if column.whole is not None:
+        cap, support = _round_down(whole, _step(table, name, written)), ANYWHERE
+        amounts = np.minimum(np.where(applies, amounts * whole, 0.0), cap)
+    numbers = np.array([np.nan, *(float(code) for code in column.codes), np.nan])
+    over = np.where(applies, numbers[np.where(gone, 0, kinds)], fixed)
+    gone = np.where(applies, gone, np.isnan(fixed))
+    native = table.with_column(name, amounts, None, support, written)
+    return overlay(native, name, over, gone, gaps=gaps)
+
+
+def write_derived(settings: Settings, native: Any) -> Any:
+    """The native copy with the columns that follow from others made anew, the last ones at its end."""
+    codes = codes_of(settings.columns)
+    for name, how in settings.rules.derived.items():
+        table = Table.of(native)
+        if isinstance(how, Mapping):
+            ((source, known),) = how.items()
+            results = list(dict.fromkeys(known.values()))
+            cells, there = table.raw_cells(source)
+            exact = cells.dtype.kind == "f"
+            places = {float(key) if exact else str(key): results.index(to) for key, to in known.items()}
+            found = [places.get(cell, -1) for cell in cells.tolist()]
+            values = np.where(there, np.array(found, dtype=np.float64), -1.0)
+            gone, levels = values < 0, results
+        else:
+            rule = parse_expression(how)
+            values, levels = rule.numbers(table, codes), [False, True]
+            gone = np.isnan(values)
+            if not rule.is_condition:
+                levels = []
+        if levels and (
+            all(is_real(level) for level in levels) or (name in table.columns and table.is_numeric(name))
+        ):
+            values, levels = np.array(levels, dtype=np.float64)[np.where(gone, 0, values).astype(int)], []
+        values = np.where(gone, 0.0, values)
+        if name not in table.columns:
+            fresh: NDArray[Any] = values if not levels else np.array(levels)[values.astype(int)]
+            table = with_numbers(table, {name: fresh})
+        native = table.with_column(name, values, levels or None)
+        native = overlay(native, name, np.full(table.rows, np.nan), gone, gaps=True)
+    return native
+
+
+def _step(table: Table, name: str, written: Declared | None) -> float | None:
+    return Grid.of(table.frame[name].dtype).step if written is None else written.step
+
+
+def _round_down(values: PerRecord, step: float | None) -> PerRecord:
+    """The largest multiple of the step that is no larger: a rounded part does not exceed its whole."""
+    return values if step is None else np.floor(values / step + 1e-9) * step
+
+
+def read_copy(settings: Settings, table: Table) -> dict[str, Cells]:
+    """The cells of the protected columns of a table, a copy say, by name."""
+    codes = codes_of(settings.columns)
+    domains = {
+        link.column.outcome: domain for link, domain in zip(settings.links, settings.domains, strict=True)
+    }
+    return {
+        column.outcome: take_apart(replace_missing(column), table, domains[column.outcome], codes=codes)
+        for column in settings.columns
+    }
+
+
+def replace_missing(column: Column) -> Column:
+    """The column with missing cells withheld where they would be refused."""
+    return replace(column, missing="withheld") if column.missing == "refused" else column
+
+
+def codes_of(columns: Sequence[Column]) -> dict[str, tuple[Any, ...]]:
+    """What stands for no amount, by column."""
+    return {column.outcome: column.codes for column in columns}
+
+
+def with_numbers(table: Table, columns: Mapping[str, NDArray[Any]]) -> Table:
+    """The table with some columns added or replaced."""
+    return table.beside(Table.of(table.like(columns)))
+
+
+def _rule(settings: Sequence[Settings], place: int) -> Usable | None:
+    """Which outcomes of a link every standard describes; None where one refuses the others."""
+    rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
+    return partial(_all_usable, rules) if len(rules) == len(settings) else None
+
+
+def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
+    return np.logical_and.reduce([rule(values) for rule in rules])
+
+
+def _check_derived(settings: Settings, table: Table) -> None:
+    """Refuse formulas that read a derived column: it holds protected values."""
+    derived = settings.rules.names
+    for column in settings.columns if derived else ():
+        read = [name for name in parse(column.formula, table).predictors if name in derived]
+        if read:
+            raise FormulaError(
+                f"Formula '{shorten(column.formula)}' reads '{read[0]}', which is derived and made last. Use "
+                "the columns it is derived from."
+            )
