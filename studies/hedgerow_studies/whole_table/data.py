@@ -21,7 +21,7 @@ LABELS: Mapping[str, tuple[Any, ...]] = {
     "state": ("KY", "MI"),
     "after": (0, 1),
     "male": (0, 1),
-    "married": (0, 1),
+    "married": ("no", "yes"),
     "industry": INDUSTRIES,
     "injury": INJURIES,
     "hospital": (0, 1),
@@ -48,17 +48,12 @@ def load() -> pd.DataFrame:
     whole = {"after": "afchnge", "male": "male", "age": "age", "hospital": "hosp"}
     table = pd.DataFrame({name: raw[of].astype(int) for name, of in whole.items()})
     table["state"] = np.where(raw["ky"] == 1, "KY", "MI")
-    table["married"] = raw["married"].astype("Int64")
+    table["married"] = pd.Series(LABELS["married"]).reindex(raw["married"]).to_numpy()
     table["industry"] = pd.Series(INDUSTRIES).reindex(raw["indust"] - 1).to_numpy()
     table["injury"] = np.array(INJURIES)[raw["injtype"].to_numpy() - 1]
     for name, of in {"wage": "prewage", "benefit": "benefit", "weeks": "durat", "medical": "totmed"}.items():
         table[name] = raw[of].astype(float).round(2)
     return table[[*PUBLIC, *PROTECTED]]
-
-
-def read(path: Path) -> pd.DataFrame:
-    """A table that was written as CSV, with the types that `load` has."""
-    return pd.read_csv(path).astype({"married": "Int64"})
 
 
 def sizes() -> dict[str, int]:
@@ -104,7 +99,7 @@ def decode(bins: pd.DataFrame, seed: int) -> pd.DataFrame:
             inside = np.where(zero, 1.0, low), np.where(zero, 1.0, high)
             amounts = np.exp(random.uniform(*map(np.log, inside))).round(2)
             table[name] = np.where(zero, 0.0, amounts)
-    return table.astype({"married": "Int64", "age": int})
+    return table.astype(dict.fromkeys(("after", "male", "hospital", "age"), int))
 
 
 def main() -> None:

@@ -85,10 +85,10 @@ def regress(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     import statsmodels.api as sm
     import statsmodels.formula.api as smf
 
+    labelled = ("married", "industry", "injury")
     ready = table.assign(
         high=(table["wage"] >= table["state"].map(HIGH)).astype(float),
-        married=table["married"].astype(float),
-        **{name: pd.Categorical(table[name], categories=LABELS[name]) for name in ("industry", "injury")},
+        **{name: pd.Categorical(table[name], categories=LABELS[name]) for name in labelled},
     )
     found = {}
     for name, formula in REGRESSIONS.items():
