@@ -39,7 +39,7 @@ def names() -> tuple[str, ...]:
     """The families that are sampled by NUTS."""
     from hedgerow.models.families import FAMILIES
 
-    return tuple(name for name in FAMILIES if name not in ("normal", "lognormal", "asinh"))
+    return tuple(name for name in FAMILIES if name not in ("normal", "lognormal", "asinh", "dirichlet"))
 
 
 def once(name: str, seed: int, *, target: bool, records: int = RECORDS) -> dict[str, Any]:

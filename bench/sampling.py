@@ -20,7 +20,7 @@ from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
 DRAWS = 1000
-NAMES = tuple(name for name in FAMILIES if name not in ("normal", "lognormal", "asinh"))
+NAMES = tuple(name for name in FAMILIES if name not in ("normal", "lognormal", "asinh", "dirichlet"))
 SETTINGS: dict[str, dict[str, Any]] = {
     "ordinal": {"lower": 1, "upper": 4},
     "categorical": {"lower": 1, "upper": 3},

@@ -13,6 +13,9 @@ COLUMNS = {
 TOLD = {"bound": "renyi", "weights": hr.ScalarWeights(1), "sampling": "stratified", "seed": 3}
 
 
+BOX = hr.Box({"wage": hr.Radius(0.5, 2), "hours": hr.Brackets([0, 30, 40, 50, 168])})
+
+
 def people(n=600, seed=1):
     random = np.random.default_rng(seed)
     age, sector = random.integers(18, 66, n), random.choice(list("abc"), n)
@@ -63,6 +66,7 @@ def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
     for settings in (
         {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
         {"debias": True}, {"preset": "recommended"},
+        {"standard": hr.RangeAveraged(BOX), "known": "simulated"},
     ):  # fmt: skip
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             hr.Synthesizer(COLUMNS, epsilon=2.0, **settings)
@@ -84,3 +88,64 @@ def test_columns_that_are_none_are_refused(columns, says):
 def test_family_prior_and_declared_belong_to_each_column():
     with pytest.raises(hr.HedgerowError, match="family, prior: with several columns each has its own"):
         hr.Synthesizer(COLUMNS, "gamma", prior=hr.Prior())
+
+
+@pytest.fixture(scope="module")
+def ranged():
+    """Prices of unweighted rows, all on the same draws, by standard."""
+    told = {"weights": hr.ScalarWeights(1), "bound": "oscillation", "draws": 100, "seed": 3}
+    standards = {"none": hr.ADP(), "box": hr.RangeTruncated(BOX), "averaged": hr.RangeAveraged(BOX)}
+    return {
+        name: hr.Synthesizer(COLUMNS, standard=standard, **told).fit(people(200))
+        for name, standard in standards.items()
+    }
+
+
+def test_ranges_on_both_columns_lower_the_price_of_the_row(ranged):
+    none, box, averaged = (ranged[name].epsilon_ for name in ("none", "box", "averaged"))
+    assert averaged < box < none
+    assert ranged["box"].withheld_epsilon_["oscillation"] == pytest.approx(none, rel=1e-12)
+
+
+def test_the_guarantee_names_every_range_and_what_is_replaced(ranged):
+    told = " ".join(str(ranged["box"].sample().guarantee).split())
+    assert "each value of 'wage' is known to lie between 0.5 and 2 times itself" in told
+    assert "each value of 'hours' is known to lie in its class" in told
+    assert "estimated by simulation" not in told
+
+
+def test_a_box_of_one_column_is_the_plain_range():
+    data, made = people(200)[["age", "wage"]], []
+    for known in (hr.Radius(0.5, 2), hr.Box({"wage": hr.Radius(0.5, 2)})):
+        synth = hr.Synthesizer(
+            "wage ~ age", standard=hr.RangeTruncated(known), epsilon=4.0, draws=100, seed=3
+        )
+        made.append(synth.fit(data))
+    assert made[0].epsilon_ == made[1].epsilon_
+    pd.testing.assert_frame_equal(*(each.sample().tables[0] for each in made))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: hr.Box({}), "at least one column"),
+        (lambda: hr.Box({"wage": 3}), "must have a range of one column, got int"),
+        (lambda: hr.Box({"wage": BOX}), "must have a range of one column, got Box"),
+        (lambda: hr.Box({"wage": hr.Radius(0.5, 2, outside="public")}), "whole row public"),
+        (lambda: hr.RangeTruncated(BOX, inside=True), "inside=True"),
+        (lambda: asked(hr.Box({"age": hr.Radius(0.5, 2)})), "'age' has a range and is not protected"),
+        (lambda: asked(hr.Box({"hours": hr.Bounds(0, "wage")})), "'wage' is protected, and a range is read"),
+        (lambda: asked(BOX, bound="renyi").fit(people(60)), "no closed form for RangeTruncated"),
+        (
+            lambda: asked(hr.Box({"hours": hr.Brackets([0, 30])})).fit(people(60)),
+            "'hours': Brackets: .* lie outside",
+        ),
+    ],
+)
+def test_boxes_that_say_nothing_or_too_much_are_refused(make, says):
+    with pytest.raises(hr.HedgerowError, match=says):
+        make()
+
+
+def asked(box, **settings):
+    return hr.Synthesizer(COLUMNS, standard=hr.RangeTruncated(box), draws=100, seed=3, **settings)

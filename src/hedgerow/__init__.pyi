@@ -18,6 +18,7 @@ from .privacy.columns import Column as Column, Rules as Rules
 from .privacy.guarantee import Guarantee as Guarantee, Release as Release
 from .privacy.ranges import (
     Bounds as Bounds,
+    Box as Box,
     Brackets as Brackets,
     Everywhere as Everywhere,
     Radius as Radius,

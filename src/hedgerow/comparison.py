@@ -164,7 +164,8 @@ def compare(
     design = encode(table, [synth.settings for synth in synthesizers.values()])
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
     read = [name for standard in chosen.values() for name in standard.range.columns]
-    checked = check_columns(table, design, left_out=left_out, keep=keep, strict=strict, read=read)
+    first = next(iter(synthesizers.values())).settings
+    checked = check_columns(table, design, first, left_out=left_out, keep=keep, strict=strict, read=read)
     notes = dict.fromkeys([*design.notes, *checked])
     key = Key.from_seed(seed)
     shared: Start | None = None

@@ -11,7 +11,7 @@ from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import bin_shapes, compare_copies
+from hedgerow.evidence.utility import bin_shapes, compare_copies, compare_kinds
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
@@ -21,7 +21,7 @@ from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.progress import job, phase
 
 
@@ -89,13 +89,22 @@ class Results:
         return found
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
-        """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
+        """The same for each protected column, by its name: where it was used, or all of it if nowhere.
+
+        Of a column with kinds of cells, first the share of each kind, then the amounts; of a column that is
+        a share of another, the shares.
+        """
         done, found = self._done(), {}
         copies = [columns_of(copy) for copy in self.copied_outcomes()]
-        for place, link in enumerate(done.design.links):
+        for place, (link, each) in enumerate(zip(done.design.links, self.settings.links, strict=True)):
             present = done.present if link.present is None else done.present & link.present
             values = link.values[present] if present.any() else link.values
-            found[link.outcome] = compare_copies(values, [copy[place] for copy in copies])
+            made = [copy[place][~np.isnan(copy[place])] for copy in copies]
+            if each.role == "kind":
+                found[each.column.outcome] = compare_kinds(values, made, each.column.kinds)
+            elif all(len(part) for part in made):
+                for name, cells in compare_copies(values, made).items():
+                    found.setdefault(each.column.outcome, {}).setdefault(name, []).extend(cells)
         return found
 
     def _require_one(self, what: str) -> None:
@@ -250,9 +259,9 @@ class Results:
         self._boxed("edge_mass_")
         return self._need().edge_mass
 
-    def _boxed(self, name: str) -> Boxed:
+    def _boxed(self, name: str) -> Boxed | BoxedChain:
         model = self._need().settings.model
-        if not isinstance(model, Boxed):
+        if not isinstance(model, Boxed | BoxedChain):
             raise AttributeError(f"{name}: only a fit under Strict has a box.")
         return model
 

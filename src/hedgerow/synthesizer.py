@@ -17,13 +17,14 @@ import numpy as np
 
 from hedgerow import cards, progress
 from hedgerow.errors import DataError, HedgerowWarning, SettingError, list_some
-from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_giveaways
+from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, Finding, find_combined, find_giveaways
 from hedgerow.evidence.utility import tabulate
-from hedgerow.fitted import Finished, Fitted, Noised
+from hedgerow.fitted import Finished, Fitted, NoisedChain, NoisedColumn
 from hedgerow.mechanism.calibrate import expected_fits, finish
-from hedgerow.mechanism.cells import build_links
+from hedgerow.mechanism.cells import build_links, read_parts
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
+from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.prior import Prior
@@ -203,12 +204,11 @@ class Synthesizer(Results):
             *check_columns(
                 table,
                 design,
+                self.settings,
                 left_out=left_out,
                 keep=keep,
                 strict=strict,
                 read=standard.range.columns,
-                protected=outcomes,
-                derived=[name for name in derived if name in table.columns],
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
@@ -264,7 +264,8 @@ class Synthesizer(Results):
     ) -> Finished:
         """Release noisy statistics of the outcome, from which everything else follows."""
         columns = {"left_out": tuple(left_out), "keep": tuple(keep)}
-        self._fitted = Noised.of(self.settings, table, design, key=key, seeded=seeded, **columns)
+        kind = NoisedChain if self.settings.by_name else NoisedColumn
+        self._fitted = kind.of(self.settings, table, design, key=key, seeded=seeded, **columns)
         return self._fitted
 
     def __repr__(self) -> str:
@@ -300,9 +301,11 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so.
     """
+    if settings[0].by_name:
+        return encode_columns(settings[0], table)
     links = build_links(table, settings)
     if len(links) > 1:
-        return ChainDesign.of(links)
+        return ChainDesign.of(links, table)
     design = links[0]
     if any(each.noisy is None for each in settings):
         return design
@@ -313,18 +316,16 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
 def check_columns(
     table: Table,
     design: designs.Design,
+    settings: Settings,
     *,
     left_out: Sequence[str],
     keep: Sequence[str],
     strict: bool,
     read: Sequence[str] = (),
-    protected: Sequence[str] = (),
-    derived: Sequence[str] = (),
 ) -> list[str]:
     """All but the outcome is released as it is: refuse what gives the outcome away, and tell of the rest.
 
-    `read` names columns that are public by declaration, since ranges are read from them; `protected` those
-    that are synthesized, the outcomes of the design if none is named, and `derived` those that follow.
+    `read` names columns that are public by declaration, since ranges are read from them.
 
     Formal guarantees
     -----------------
@@ -332,20 +333,28 @@ def check_columns(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
-    outcomes = list(protected) or [link.outcome for link in design.links]
-    for names, done in ((left_out, "left out"), (keep, "kept as it is")):
-        for name in set(names).intersection([*outcomes, *derived]):
+    outcomes = [column.outcome for column in settings.columns]
+    derived, parts = settings.rules.names, read_parts(table, settings.links)
+    for names, fixed, done in ((left_out, (), "left out"), (keep, derived, "kept as it is")):
+        for name in set(names).intersection([*outcomes, *fixed]):
             raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
     released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes = []
+    found = []
     for link in design.links:
+        looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
+        found.append(
+            (link, [each for values in looked_at for each in find_giveaways(table, values, released)])
+        )
+    if len(design.links) > 1:
+        values = {link.outcome: link.values for link in design.links}
+        found.append((design, find_combined(table, values, released)))
+    for link, given_away in found:
         findings = [
-            finding
-            for finding in find_giveaways(table, link.values, released)
-            if not finding.columns or not set(finding.columns) <= set(keep)
+            finding for finding in given_away if not finding.columns or not set(finding.columns) <= set(keep)
         ]
         telling = [finding for finding in findings if finding.refused]
         if telling and not strict:

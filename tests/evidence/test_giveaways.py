@@ -11,7 +11,7 @@ from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
 import hedgerow as hr
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.evidence.giveaways import _classes, _Levels, find_giveaways
+from hedgerow.evidence.giveaways import _classes, _Levels, find_combined, find_giveaways
 from hedgerow.tables.table import Table
 
 
@@ -287,3 +287,36 @@ def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
     assert np.array_equal(text.codes, np.unique(cells.astype(np.str_), return_inverse=True)[1])
     assert np.array_equal(text.classes == 0, (counts < 5)[codes])
     assert len(levels) <= 20 or set(np.bincount(found.classes) // 400) <= {0, 1, 2}
+
+
+def combined(**public):
+    """What is found of three protected columns in public ones."""
+    random = np.random.default_rng(5)
+    wage, bonus, tax = np.exp(random.normal(7, 0.5, (3, 800))).round(2)
+    columns = {name: make(wage, bonus, tax) for name, make in public.items()}
+    table = Table.of(pd.DataFrame({"age": random.integers(18, 66, 800), **columns}))
+    return find_combined(table, {"wage": wage, "bonus": bonus, "tax": tax}, table.columns)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda wage, bonus, tax: wage + bonus, "'total' equals 'wage' + 'bonus'"),
+        (lambda wage, bonus, tax: wage - tax, "'total' equals 'wage' − 'tax'"),
+        (lambda wage, bonus, tax: bonus / wage, "'total' equals 'bonus' / 'wage'"),
+        (lambda wage, bonus, tax: 12 * (bonus + tax), "equals 'bonus' + 'tax' up to a constant factor"),
+        (lambda wage, bonus, tax: wage + bonus + tax, "'total' equals the sum of the protected columns"),
+    ],
+)
+def test_a_public_total_or_rate_of_protected_columns_is_refused_by_name(make, says):
+    (finding,) = combined(total=make)
+    assert finding.refused
+    assert finding.columns == ("total",)
+    assert says in str(finding)
+
+
+def test_a_public_column_that_goes_with_protected_ones_is_not_refused():
+    def index(wage, bonus, tax):
+        return wage * np.exp(np.random.default_rng(6).normal(0, 0.2, len(wage)))
+
+    assert not combined(index=index, large=lambda wage, bonus, tax: (wage + bonus > 2500).astype(int))

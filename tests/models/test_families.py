@@ -29,11 +29,13 @@ RARELY = (
 NUTS = [
     pytest.param(name, marks=pytest.mark.slow) if name in RARELY else name
     for name in FAMILIES
-    if name not in ("normal", "lognormal", "asinh")
+    if name not in ("normal", "lognormal", "asinh", "dirichlet")
 ]
-DECLARED = {"ordinal": {"lower": 1, "upper": 4}, "categorical": {"lower": 1, "upper": 3}} | {
-    name: {"scale": 1.0} for name in ("student", "asinh", "zero_student", "zero_asinh")
-}
+DECLARED = {
+    "ordinal": {"lower": 1, "upper": 4},
+    "categorical": {"lower": 1, "upper": 3},
+    "dirichlet": {"lower": 1, "upper": 3},
+} | {name: {"scale": 1.0} for name in ("student", "asinh", "zero_student", "zero_asinh")}
 TRUTH = {
     "gamma": {"beta": (0.5, 0.8), "shape": 2.0},
     "weibull": {"beta": (0.5, 0.8), "shape": 1.5},

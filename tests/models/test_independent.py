@@ -20,7 +20,7 @@ from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
 
-SAMPLED = [name for name in FAMILIES if name not in ("normal", "lognormal", "asinh")]
+SAMPLED = [name for name in FAMILIES if name not in ("normal", "lognormal", "asinh", "dirichlet")]
 
 
 class Known:
@@ -45,9 +45,11 @@ class Known:
         return 4 * uniforms[0] - 2
 
 
-def log_gamma(shape):
+def log_gamma(shape, dimensions=3):
     """The logarithm of a gamma variable: skewed, the more so the smaller its shape."""
-    return Known(lambda x: shape * x - np.exp(x), lambda x: shape - np.exp(x), lambda x: -np.exp(x))
+    return Known(
+        lambda x: shape * x - np.exp(x), lambda x: shape - np.exp(x), lambda x: -np.exp(x), dimensions
+    )
 
 
 def two_humps(apart):
@@ -67,10 +69,13 @@ def cauchy():
     return Known(lambda x: -np.log1p(x**2), lambda x: -2 * x / (1 + x**2), curvature, 1)
 
 
-@pytest.mark.parametrize("shape", [400.0, 4.0, 1.5])
-def test_draws_have_the_distribution_they_are_drawn_from(shape):
-    """Kolmogorov and Smirnov in every coordinate, and no autocorrelation: six tests, p < 6e-4 together."""
-    draws = independent.draw(log_gamma(shape), draws=4000, key=Key.from_seed(1))
+@pytest.mark.parametrize(("shape", "dimensions"), [(400.0, 3), (4.0, 3), (1.5, 3), (2.0, 9)])
+def test_draws_have_the_distribution_they_are_drawn_from(shape, dimensions):
+    """Kolmogorov and Smirnov in every coordinate, and no autocorrelation: 36 tests, p < 4e-3 together.
+
+    The last is so skewed that proposals with one width for both sides of the mode are refused.
+    """
+    draws = independent.draw(log_gamma(shape, dimensions), draws=4000, key=Key.from_seed(1))
     for column in draws.T:
         assert stats.kstest(column, stats.loggamma(shape).cdf).pvalue > 1e-4
         assert stats.pearsonr(column[1:], column[:-1]).pvalue > 1e-4

@@ -87,7 +87,7 @@ def test_families_are_known_without_jax():
     code = (
         "import sys; sys.modules['jax'] = sys.modules['numpyro'] = None\n"
         "import hedgerow as hr; from hedgerow.models.families import FAMILIES\n"
-        "assert len(FAMILIES) == 23; hr.Family('gamma', upper=3.0); hr.datasets.family('beta', n=5)\n"
+        "assert len(FAMILIES) == 24; hr.Family('gamma', upper=3.0); hr.datasets.family('beta', n=5)\n"
         "try: hr.Synthesizer('x ~ z', 'gamma').fit(hr.datasets.family('gamma', n=20))\n"
         "except hr.HedgerowError as error: print(error)"
     )

@@ -14,8 +14,8 @@ from typing import get_args
 import jsonschema
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
+from helpers.leaks import confidential_values, numbers, spellings
 
 import hedgerow as hr
 from hedgerow.errors import DataError, FileError, ReleaseError, SettingError
@@ -27,48 +27,6 @@ from hedgerow.release.prepare import prepare
 
 AVERAGED = hr.RangeAveraged(hr.Tail(0.1, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)))
 SEED = 918273645
-
-
-def numbers(text: str) -> set[str]:
-    """Every number in a text, digests, dates and versions of software apart."""
-    text = re.sub(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\b\d{4}-\d{2}-\d{2}\b|\b\d+\.\d+\.\d+\b", " ", text)
-    return set(re.findall(r"\d+\.?\d*(?:[eE][-+]?\d+)?", text))
-
-
-def spellings(value: float, least: int = 3) -> set[str]:
-    """A value as it may be printed, from few digits to all of them."""
-    shown = {f"{value:.{digits}g}" for digits in range(least, 18)} | {repr(float(value))}
-    shown |= {f"{value:.{places}f}" for places in range(2, 8)}
-    words = {word.lstrip("-") for word in shown}
-    # With fewer digits it is anybody's figure: 10 is also a count.
-    return {word for word in words if len(re.sub(r"e.*|\.", "", word).lstrip("0")) >= least}
-
-
-def confidential_values(release: Path, x: np.ndarray) -> dict[str, list[float]]:
-    inside = release / "confidential"
-    summary = json.loads((inside / "summary.json").read_text())
-    found: dict[str, list[float]] = {"summary": []}
-
-    def collect(value):
-        if isinstance(value, dict):
-            for inner in value.values():
-                collect(inner)
-        elif isinstance(value, float):
-            found["summary"].append(value)
-
-    collect({k: v for k, v in summary.items() if k not in ("health", "rows")})
-    records = pq.read_table(inside / "records.parquet")
-    for name in ("risk", "alpha", "power", "known", "price", "share"):
-        found[name] = records[name].to_pylist()
-    utility = pq.read_table(inside / "utility.parquet").to_pylist()
-    found["utility"] = [row["synthetic"] for row in utility if "ecdf" in row["statistic"]]
-    found["utility"] += [row["original"] for row in utility]
-    shapes = pq.read_table(inside / "shapes.parquet")
-    found["shapes"] = shapes["lower"].to_pylist() + shapes["original"].to_pylist()
-    draws = pq.read_table(inside / "draws.parquet")
-    found["draws"] = [value for column in draws.columns for value in column.to_pylist()]
-    found["range ends"] = [float(end) for factor in (0.2, 0.4, 1.8, 2.4) for end in factor * x]
-    return found
 
 
 def test_public_holds_no_confidential_value(make, table, tmp_path):

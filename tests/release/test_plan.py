@@ -26,6 +26,7 @@ RANGES = {
     "tail": hr.Tail(0.05, hr.Radius(0.2, 2.4), hr.Radius(0.4, 1.8)),
     "where": hr.Where("big", hr.Bounds("lo", "hi"), hr.Tail(0.1, hr.Everywhere(), hr.Radius(0.5, 2))),
     "everywhere": hr.Everywhere(),
+    "box": hr.Box({"x": hr.Tail(0.1, hr.Radius(0.2, 3), hr.Radius(0.5, 2))}),
 }
 WEIGHTS = {
     "linear": hr.LinearWeights(0.9, 0.01, "oscillation"),
@@ -86,6 +87,13 @@ def test_every_range_is_written_and_read(name):
         everywhere_the_same(
             Plan(**SMALL, standard=make(RANGES[name]), reasons={"": "It is printed: yearly."})
         )
+
+
+def test_each_range_of_a_box_keeps_its_reason():
+    reasons = {"": "It is printed.", "ranges.x": "yearly", "ranges.x.wider": None}
+    plan = Plan(**SMALL, standard=hr.RangeTruncated(RANGES["box"]), reasons=reasons)
+    assert Plan.loads(plan.text()).reasons == reasons
+    assert {place for place, _ in plan.settings.standard.range.sentences()} > reasons.keys()
 
 
 def test_what_the_certificate_is_to_say_is_written_and_read():

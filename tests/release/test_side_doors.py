@@ -148,9 +148,9 @@ def test_labels_that_the_plan_declares_may_be_those_of_other_columns(tmp_path):
     pyreadstat.write_sav(frame, str(tmp_path / "in.sav"), variable_value_labels=dict.fromkeys(frame, answers))
     source = formats.read(tmp_path / "in.sav")
     with pytest.raises(SettingError, match="declare them all"):
-        formats.source_of_copies(source, frame.columns, "car", DictionaryEntry(), keep=["bike"])
+        formats.source_of_copies(source, frame.columns, {"car": DictionaryEntry()}, keep=["bike"])
     entry = DictionaryEntry(values=answers)
-    like = formats.source_of_copies(source, frame.columns, "car", entry, keep=["bike"])
+    like = formats.source_of_copies(source, frame.columns, {"car": entry}, keep=["bike"])
     assert dict(like.dictionary.value_labels["bike"]) == answers
 
 

@@ -37,12 +37,31 @@ def init(
     screen: Screen,
     out: Annotated[Path | None, typer.Option(help="The plan file to write; else it is printed.")] = None,
     command: Annotated[bool, typer.Option("--command", help="Print the command that says the same.")] = False,
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns to protect, in the order of synthesis: wage,bonus,status. Proposes the rest."
+        ),
+    ] = None,
+    predictors: Annotated[
+        str | None,
+        typer.Option(
+            help="With --protect: public columns that formulas read (all that are fit): age,sector."
+        ),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(help='With --protect: a file in SDV\'s words, or "{wage: {range_min: 0}}". Public.'),
+    ] = None,
 ) -> None:
-    """Write a commented plan file, from flags or, on a terminal, from questions.
+    """Write a commented plan file, from flags, from columns to protect or, on a terminal, from questions.
 
     For instance:
 
       hedgerow init payroll.csv --formula "payroll ~ log(employees)" --epsilon 5.7 --out plan.yaml
+
+      hedgerow init people.csv --protect wage,bonus --metadata "{wage: {range_min: 1}, bonus: {range_min: 0}}"
+      --epsilon 6 --out plan.yaml
 
       hedgerow init --plan plan.yaml --command
     """
@@ -52,7 +71,12 @@ def init(
     from hedgerow.release.plan.flags import command as as_command
     from hedgerow.release.prepare import hint_of_plan
 
-    if flags["formula"] is None and flags["plan"] is None and sys.stdin.isatty():
+    remarks: tuple[str, ...] = ()
+    if protect is not None:
+        flags, remarks = _propose(flags, protect, predictors, metadata)
+    elif predictors is not None or metadata is not None:
+        raise SettingError("--predictors and --metadata go with --protect: name the columns to protect.")
+    elif all(flags[name] is None for name in ("formula", "columns", "plan")) and sys.stdin.isatty():
         flags = _ask(flags)
     plan = plan_from(flags)
     for hint in hint_of_plan(plan):
@@ -62,7 +86,7 @@ def init(
         screen.result({"command": as_command(plan)})
         return
     if out is None:
-        screen.say(*commented_text(plan).rstrip().split("\n"))
+        screen.say(*commented_text(plan, remarks).rstrip().split("\n"))
         screen.result(plan.mapping())
         return
     paths: dict[str, Any] = {  # as a plan file at `out` should name them: relative to itself
@@ -70,9 +94,49 @@ def init(
         for name in ("data", "ledger")
         if (path := getattr(plan, name)) is not None and not Path(path).is_absolute()
     }
-    write_new(out, commented_text(replace(plan, **paths)).encode())
+    write_new(out, commented_text(replace(plan, **paths), remarks).encode())
     screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
     screen.result({"plan": str(out)})
+
+
+def _propose(
+    flags: dict[str, Any], protect: str, predictors: str | None, metadata: str | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The flags with columns as proposed, and remarks for their owner."""
+    from hedgerow.release import text
+    from hedgerow.release.plan.parts import write_column
+    from hedgerow.release.plan.propose import propose, read_metadata
+    from hedgerow.tables import files as formats
+
+    for name in ("plan", "formula", "columns"):
+        if flags[name] is not None:
+            raise SettingError(f"--protect and --{name} exclude each other: --protect proposes formulas.")
+    if flags["data"] is None:
+        raise SettingError("--protect needs the file, whose columns it goes by: hedgerow init people.csv …")
+    told: dict[str, Any] = {"format": flags["read_format"], "missing": flags["missing_word"]}
+    told |= {name: flags[name] for name in ("encoding", "delimiter", "decimal", "text", "header", "sheet")}
+    read = formats.read(flags["data"], **{name: value for name, value in told.items() if value is not None})
+    left_out = [name for name in flags["drop"] or [] if name in read.frame.column_names]
+    declared = {} if metadata is None else read_metadata(_load_metadata(metadata))
+    names = None if predictors is None else _split_names(predictors)
+    found = propose(read.frame.drop_columns(left_out), _split_names(protect), declared, names)
+    columns = {name: write_column(column) for name, column in found.columns.items()}
+    return flags | {"columns": text.dump_line(columns)}, found.remarks
+
+
+def _split_names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _load_metadata(given: str) -> Any:
+    from hedgerow.release import text
+
+    if given.lstrip().startswith("{"):
+        return text.load(given, "--metadata")
+    try:
+        return text.load(Path(given).read_bytes(), Path(given).name)
+    except OSError as error:
+        raise FileError(f"--metadata {Path(given).name}: cannot be read ({reason_of(error)}).") from None
 
 
 def _ask(flags: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,9 @@ every row, such as a name: it determines everything and tells nothing. Coarse cl
 Findings are in words without figures: equal or nearly so is `refused`, the rest is for a warning.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -303,6 +304,31 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
     ]
     findings += _find_places(table, whole, outcome, rows)
     return sorted(findings, key=lambda finding: (not finding.refused, -finding.degree))
+
+
+@np.errstate(all="ignore")  # likewise
+def find_combined(table: Table, protected: Mapping[str, PerRecord], released: Sequence[str]) -> list[Finding]:
+    """Released numbers that are made of protected columns alone: the sum of all, a sum or a rate of two.
+
+    Such a column gives none of them away by itself, and all of them nearly so together.
+    """
+    rows = np.random.default_rng(0).permutation(table.rows)[:_JUDGED]
+    findings: list[Finding] = []
+    for name in [name for name in table.number_columns() if name in released]:
+        cells = table.cells(name)[rows].astype(np.float64)
+        there = np.isfinite(cells) & (cells != 0)
+        if len(np.unique(cells[there])) < _FEW:  # many agree with a few values
+            continue
+        here = _Outcome(cells[there], float(np.log(len(_COMBINE) * len(protected) ** 2 * len(released))))
+        own = {other: values[rows][there] for other, values in protected.items()}
+        made: list[tuple[str, Finding | _Verdict]] = [(pair.what, pair) for pair in _find_pairs(own, here)]
+        whole = here.judge(np.sum(list(own.values()), axis=0)) if len(own) > 2 else None
+        made += [("the sum of the protected columns", whole)] if whole else []
+        for what, verdict in sorted(made, key=lambda one: -one[1].degree)[:1]:
+            says = re.sub(r"\bit\b", what.replace("\\", r"\\"), verdict.says, count=1)
+            refused = verdict.refused and verdict.says.startswith("equals")
+            findings.append(Finding((name,), f"'{name}'", says, refused, verdict.degree))
+    return findings
 
 
 def _judge_column(

@@ -97,6 +97,23 @@ def compare_copies(
     }
 
 
+def compare_kinds(
+    original: PerRecord, copies: Sequence[PerRecord], kinds: Sequence[str]
+) -> dict[str, list[Any]]:
+    """The share of each kind of cell, in the columns of `compare_copies`."""
+    shares = [
+        [float(np.mean(values == place)) for place in range(len(kinds))] for values in (original, *copies)
+    ]
+    by_copy = {str(number): row for number, row in enumerate(shares[1:], 1)}
+    by_copy["pooled"] = np.mean(shares[1:], axis=0).tolist()
+    return {
+        "copy": [label for label in by_copy for _ in kinds],
+        "statistic": [f"share of {kind}" for _ in by_copy for kind in kinds],
+        "original": [share for _ in by_copy for share in shares[0]],
+        "synthetic": [share for row in by_copy.values() for share in row],
+    }
+
+
 def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
     """What `compare_copies` found, by label, as a small table for people.
 
@@ -110,7 +127,9 @@ def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[st
         for copy, statistic, truth, synthetic in cells:
             one = values.setdefault(statistic, {"original": [truth], "pooled": [], "copies": []})
             one["pooled" if copy == "pooled" else "copies"].append(synthetic)
-        shown = [(name, values[statistic]) for statistic, name in SHOWN.items()]
+        shown = [(name, values[statistic]) for statistic, name in SHOWN.items() if statistic in values]
+        if not shown:  # of a column without amounts
+            continue
         if not rows:
             rows.append({"": "original"} | {name: one["original"][0] for name, one in shown})
             rows[0][SHOWN["ecdf_max"]] = None  # the distance of the data to itself says nothing
@@ -193,7 +212,7 @@ def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -
 
 
 def _some(values: PerRecord) -> PerRecord:
-    return _column(values)[:: 1 + (len(values) - 1) // _LOOKED_AT]
+    return _column(values[~np.isnan(values)])[:: 1 + (len(values) - 1) // _LOOKED_AT]  # what has an amount
 
 
 def _find_edges(groups: Mapping[str, PerRecord]) -> PerRecord:

@@ -11,6 +11,7 @@ import numpy as np
 from hedgerow.arrays import Confidential, PerLink, PerRecord, RecordMask, columns_of, join_columns
 from hedgerow.mechanism.cells import codes_of, read_copy, write_column, write_derived
 from hedgerow.models.base import Health, Parameters
+from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
@@ -111,7 +112,7 @@ class Finished(Confidential):
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=", ".join(outcomes),
+            protected=tuple(outcomes) if len(outcomes) > 1 else outcomes[0],
             passed_through=[
                 other for other in table.columns if other not in (*outcomes, *made_last, *self.left_out)
             ],
@@ -121,6 +122,8 @@ class Finished(Confidential):
             uncertified=_OVERRODE.format(self.failed) if self.failed else "",
             kept=self.keep,
             corrected=self.corrected,
+            simulated=isinstance(self.settings.model, Chain)
+            and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
         return Release(tables, guarantee, self._count_broken(tables))
 

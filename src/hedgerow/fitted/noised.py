@@ -1,12 +1,13 @@
-"""Noisy statistics of the outcome, and everything that follows from them."""
+"""Noisy statistics of what is protected, and everything that follows from them: of one column."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerLink, RecordMask
+from hedgerow.arrays import Array, PerLink, RecordMask
 from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
@@ -24,10 +25,12 @@ from hedgerow.mechanism.noisy.run import (
     Outcomes,
     classes_within,
     clip_response,
+    divergences,
     losses,
     margin_left_out,
     recipe_of,
     settle_noise,
+    withheld_epsilon,
 )
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.bounds import Statement
@@ -42,23 +45,14 @@ _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies b
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Noised(Finished):
-    """Noisy statistics of the outcome: the only thing that was read off it, and all that copies come from.
+    """Noisy statistics of what is protected: the only thing that was read, and all that copies come from.
 
-    Formal guarantee: `released` is ε-differentially private under the standard's relation. Copies, draws,
-    intervals and `statistics` are functions of it, of public things and of independent randomness.
+    Formal guarantee: what was released is ε-differentially private under the standard's relation. Copies,
+    draws, intervals and `statistics` are functions of it, of public things and of independent randomness.
     """
 
     source: Table
     encoded: Design
-    released: Released
-
-    @classmethod
-    def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "Noised":
-        """The mechanism: clip, sum and add noise, once."""
-        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design, table)
-        settings = settle_noise(settings, recipe)
-        released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
-        return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
     @property
     def table(self) -> Table:
@@ -67,6 +61,85 @@ class Noised(Finished):
     @property
     def design(self) -> Design:
         return self.encoded
+
+    @property
+    def total_epsilon(self) -> float:
+        return self.epsilon
+
+    @property
+    def statement(self) -> Statement:
+        # What the chain achieved is a function of released things, but the claim does not rest on it.
+        return self.settings.bound.statement(self.settings.draws, self.health)
+
+    @property
+    @abstractmethod
+    def clipped(self) -> float:
+        """The share of the amounts that were moved to a limit; confidential."""
+
+    @abstractmethod
+    def intervals(self, level: float) -> dict[str, Any]:
+        """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """What was released, in plain numbers: sums with the scales of their noise, round by round."""
+
+    @abstractmethod
+    def audit(self) -> StatisticsAudit:
+        """How much of ε the records at hand use."""
+
+    @abstractmethod
+    def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
+        """Statistics of this table against those of a neighbour, which differs in one record's outcome."""
+
+    @abstractmethod
+    def withheld_epsilon(self) -> float:
+        """At most this is ε for one row withheld, known beforehand."""
+
+    @abstractmethod
+    def divergences(self, orders: Array, *, withheld: bool) -> Array:
+        """At most this is the Rényi divergence at each order, for one row withheld or under the relation."""
+
+    @property
+    def places(self) -> list[int]:
+        """The draws that copies come from, far apart."""
+        number = self.settings.copies
+        return [int((copy + 0.5) * self.settings.draws / number) for copy in range(number)]
+
+    def to_arviz(self, *, log_likelihood: bool) -> Any:
+        """The draws by chain."""
+        if log_likelihood:
+            raise SettingError(
+                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
+                "have none. Leave it out."
+            )
+        return to_inference_data({"posterior": self.parameters}, self.health.chains)
+
+    def doubts(self) -> list[str]:
+        doubts = []
+        if self.clipped > _CLIPPED:
+            doubts.append(
+                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
+                "will not show what lies there. Give wider limits if public knowledge supports them."
+            )
+        if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
+            doubts.append(DELTA_TOO_LARGE)
+        return doubts
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class NoisedColumn(Noised):
+    """Of one column."""
+
+    released: Released
+
+    @classmethod
+    def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "NoisedColumn":
+        """The mechanism: clip, sum and add noise, once."""
+        recipe, outcomes = recipe_of(settings, table, design), read_outcomes(settings, design, table)
+        settings = settle_noise(settings, recipe)
+        released = release_statistics(recipe, *outcomes, key=key.child("statistics"))
+        return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
     @property
     def present(self) -> RecordMask:
@@ -80,15 +153,6 @@ class Noised(Finished):
     @property
     def epsilon(self) -> float:
         return self.released.recipe.epsilon
-
-    @property
-    def total_epsilon(self) -> float:
-        return self.epsilon
-
-    @property
-    def statement(self) -> Statement:
-        # What the chain achieved is a function of released things, but the claim does not rest on it.
-        return self.settings.bound.statement(self.settings.draws, self.health)
 
     @cached_property
     def drawn(self) -> PosteriorDraws:
@@ -117,10 +181,9 @@ class Noised(Finished):
 
     def predict(self) -> list[PerLink]:
         model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
-        copies, number, spike = [], self.settings.copies, spike_of(self.settings.model)
+        copies, spike = [], spike_of(self.settings.model)
         classes, blank = classes_within(self.settings, self.table), self.design.blank()
-        places = ((np.arange(number) + 0.5) * self.settings.draws / number).astype(int)  # far apart
-        for copy, place in enumerate(places):
+        for copy, place in enumerate(self.places):
             beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
             if classes is not None and model is not None:
                 draw = {"beta": beta, "sigma": np.asarray(sigma)}
@@ -142,15 +205,6 @@ class Noised(Finished):
     def intervals(self, level: float) -> dict[str, Any]:
         """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""
         return summarize(self.parameters, list(self.design.columns), level)
-
-    def to_arviz(self, *, log_likelihood: bool) -> Any:
-        """The draws by chain."""
-        if log_likelihood:
-            raise SettingError(
-                "log_likelihood=True reads every outcome again, which ε does not cover, and noisy statistics "
-                "have none. Leave it out."
-            )
-        return to_inference_data({"posterior": self.parameters}, self.health.chains)
 
     def statistics(self) -> dict[str, Any]:
         """What was released, in plain numbers: sums with the scales of their noise, round by round."""
@@ -198,18 +252,15 @@ class Noised(Finished):
             other[record] = high if np.isnan(own) else max(ends, key=lambda end: abs(end - own))
         return other, there
 
+    def withheld_epsilon(self) -> float:
+        return withheld_epsilon(self.released.recipe)
+
+    def divergences(self, orders: Array, *, withheld: bool) -> Array:
+        return divergences(self.released.recipe, orders, withheld=withheld)
+
     def doubts(self) -> list[str]:
-        doubts = []
-        if self.clipped > _CLIPPED:
-            doubts.append(
-                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
-                "will not show what lies there. Give wider limits if public knowledge supports them."
-            )
-        if left_out := margin_left_out(self.settings, self.design.records):
-            doubts.append(left_out)
-        if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
-            doubts.append(DELTA_TOO_LARGE)
-        return doubts
+        left_out = margin_left_out(self.settings, self.design.records)
+        return [*super().doubts(), *filter(None, [left_out])]
 
 
 def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:

@@ -15,7 +15,7 @@ from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
-from hedgerow.privacy.strict import Boxed
+from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -139,7 +139,9 @@ class Fitted(Finished):
     def edge_mass(self) -> float:
         """The share of draws at the edge of a box of parameters; 0 without a box."""
         model, parameters = self.settings.model, self.outcome.fit.parameters
-        return model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed) else 0.0
+        return (
+            model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed | BoxedChain) else 0.0
+        )
 
     def doubts(self) -> list[str]:
         settings, weights = self.settings, self.settings.weights
@@ -175,12 +177,13 @@ class Fitted(Finished):
                 "record the outcome in smaller units."
             )
         plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
-        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+        gauged = settings.target is not None and not settings.several  # a chain has no gauge
+        if gauged and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
             doubts.append(
                 "The target is met only by discarding the data: the prior decides the copies (gauge_, "
                 f"confidential). {remedies(settings, self.gauge)}"
             )
-        elif settings.target is not None and not settings.several:
+        elif gauged:
             share = self.gauge.data_share if self.outcome.fit.power.sum() < plenty else None
             if share is not None and share < _HALF:
                 doubts.append(

@@ -25,7 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.errors import ReleaseError
+from hedgerow.inference.columns import check_level, read_columns, summarize_columns
+from hedgerow.mechanism.noisy.chain.draws import draw_column
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Counts, Recipe, Released, Round, Spike
 from hedgerow.mechanism.noisy.spike import expect_presence
@@ -55,10 +57,15 @@ def conclude(
     """Estimates with intervals that know the noise, as columns: one row per parameter.
 
     Quantiles of the posterior given the statistics, as `Synthesizer.intervals` has them, up to the draws.
+    Statistics of several columns have `sections`, one each (`inference.columns`).
     """
     document = statistics if isinstance(statistics, Mapping) else json.loads(Path(statistics).read_bytes())
     if document.get("statistics") != VERSION:
         raise ReleaseError(f"These statistics have another version than {VERSION}. Update hedgerow.")
+    if "sections" in document:
+        several, key = read_columns(document, copy), Key.from_seed(seed)
+        each = [draw_column(one, draws=draws, key=key.child(place)) for place, one in enumerate(several)]
+        return summarize_columns(several, [one.parameters for one in each], level)
     released, columns = read_statistics(document, copy)
     drawn = draw_posterior(released, draws=draws, key=Key.from_seed(seed))
     return summarize(drawn.parameters, columns, level)
@@ -66,8 +73,7 @@ def conclude(
 
 def summarize(parameters: Parameters, columns: list[str], level: float) -> dict[str, Any]:
     """Medians and quantiles by parameter; `columns` are those of X."""
-    if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+    check_level(level)
     spike = [parameters["spike_beta"]] if "spike_beta" in parameters else []
     draws = np.column_stack([parameters["beta"], parameters["sigma"], *spike])
     ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)

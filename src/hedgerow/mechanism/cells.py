@@ -180,9 +180,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                     )
             else:
                 design = _build_part(text, made, model, cells, link, secret, levels)
-            hints = (
-                hint_at_logs(column.formula, table, secret) if cells is None and on_log_scale(model) else []
-            )
+            hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
             built.append(replace(design, notes=(*design.notes, *hints)))
         if cells is not None:
             if not cells.known.all():
@@ -200,6 +198,16 @@ def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
         if found is not None:
             levels[link.column.outcome] = found
     return levels
+
+
+def read_parts(table: Table, links: Sequence[Link]) -> dict[str, PerRecord]:
+    """For each link of shares the amounts themselves, the filler where there is none."""
+    found = {}
+    for link in links:
+        if link.role == "share":
+            values, known = table.raw_cells(link.column.outcome)
+            found[link.outcome] = np.where(known, values, link.column.filler)
+    return found
 
 
 def _build_part(

@@ -15,7 +15,7 @@ from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.reductions import block_rows
 from hedgerow.models.scored import Interval, Linear, Sensitive
-from hedgerow.models.wrapped import Restricted
+from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import DELTA
@@ -95,7 +95,7 @@ class Pricing(Confidential):
     def supremum(self) -> PerRecord | None:
         """The power times the oscillation over all parameters, where the model makes that public."""
         model = self.fit.model
-        if not isinstance(model, Restricted):
+        if not isinstance(model, PublicRisk):
             return None
         return self.fit.power * model.public_risk(self.fit.design).oscillation
 

@@ -14,15 +14,15 @@ from functools import cache, partial
 import numpy as np
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
-from hedgerow.errors import SettingError
+from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.planned import planned_weight
 from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
-from hedgerow.models.wrapped import Restricted
+from hedgerow.models.wrapped import PublicRisk
 from hedgerow.privacy.bounds import Statement, distance
-from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
@@ -82,7 +82,7 @@ def begin(
     model.check(design)
     rows = np.ones(design.records, dtype=np.bool_) if present is None else present
     rows = rows if design.present is None else rows & design.present
-    if isinstance(model, Restricted):
+    if isinstance(model, PublicRisk):
         return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
@@ -101,12 +101,8 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
             "public, and these risks come from the draws of a fit. Begin with the settings' own model."
         )
     rows, values, table = start.present, start.design.values, start.table
-    known_range = settings.standard.range
-    if rows.all():
-        interval = known_range.interval(values, table)
-    else:
-        table = table.rows_where(rows)
-        interval = _spread(known_range.of_rows(rows).interval(values[rows], table), rows)
+    interval = _interval(settings.standard.range, start)
+    table = table if rows.all() else table.rows_where(rows)
     plain = Weighted(rows.astype(np.float64), np.zeros(len(rows)), interval, rows)
     weighted = replace(plain, known=_known(settings, start, interval, key.child("known")))
     if not settings.standard.weighted:
@@ -191,6 +187,25 @@ def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> Pe
         fresh = start.fit.predict(draw, stream.uniform(records))
         outside += (fresh < interval.lower) | (fresh > interval.upper)
     return outside / start.fit.draws
+
+
+def _interval(known: Range, start: Start) -> Interval:
+    """The range of each record, link by link; of a value that is not there nothing is known."""
+    links, table, found = start.design.links, start.table, []
+    for link in links:
+        own, rows = (
+            known.of(link.outcome),
+            start.present if link.present is None else start.present & link.present,
+        )
+        try:
+            if rows.all():
+                part = own.interval(link.values, table)
+            else:
+                part = _spread(own.of_rows(rows).interval(link.values[rows], table.rows_where(rows)), rows)
+        except RangeError as error:
+            raise RangeError(f"'{link.outcome}': {error}") if len(links) > 1 else error from None
+        found.append(replace(part, inside=part.inside | (start.present & ~rows)))
+    return Interval.join(found)
 
 
 def _spread(part: Interval, rows: RecordMask) -> Interval:

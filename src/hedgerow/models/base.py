@@ -122,7 +122,7 @@ class Model(ABC):
     """A Bayesian regression of one outcome on public predictors: a check and four functions.
 
     What else a model may offer has classes of its own: faster reductions (`models.reductions.Reducing`),
-    corrected draws (`models.correctable`), a risk that is public (`models.wrapped.Restricted`).
+    corrected draws (`models.correctable`), a risk that is public (`models.wrapped.PublicRisk`).
     docs/programs.md, "A model of your own", has one to run.
     """
 

@@ -10,7 +10,7 @@ its price is that of the row, all of whose protected values are withheld togethe
     'normal, lognormal'
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
 from hedgerow.models.exact import Regression
+from hedgerow.models.joint import Joint
 from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.dirichlet import join_neighbours
@@ -82,8 +83,10 @@ class Chain(Model):
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         samples = [
-            model.sample(link, there(link, power), draws=draws, key=key.child(place))
-            for place, (model, link, _) in enumerate(self.links(design))
+            model.sample(link, there(link, own), draws=draws, key=key.child(place))
+            for place, ((model, link, _), own) in enumerate(
+                zip(self.links(design), self.by_link(design, power), strict=True)
+            )
         ]
         parameters = {
             f"{place}.{name}": values
@@ -99,6 +102,10 @@ class Chain(Model):
             influence=lambda: ChainInfluence(tuple(influence() for influence in made), design),
         )
 
+    def by_link(self, design: Design, power: PerRecord) -> Sequence[PerRecord]:
+        """The power of each link on a row of that power: the same."""
+        return [power] * len(self.models)
+
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         scores = []
         for model, link, own in self.links(design, parameters):
@@ -107,9 +114,23 @@ class Chain(Model):
         return np.asarray(sum(scores), dtype=np.float64)
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
-        if not interval[records].whole:
-            raise SettingError("A range on one of several protected columns has no price yet.")
-        return np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
+        low, high = self.log_mass_ends(design, parameters, interval, records)
+        return (low + high) / 2
+
+    def log_mass_ends(
+        self, design: Design, parameters: Parameters, interval: Interval, records: slice
+    ) -> tuple[LogMass, LogMass]:
+        """Bounds of the log probability that a record lies in all of its ranges (`models.joint`)."""
+        if interval.whole:
+            nothing = np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
+            return nothing, nothing
+        ranged = tuple(not interval.link(place).whole for place in range(len(self.models)))
+        joint = Joint(self.models, design, ranged)
+        return joint.log_mass_ends([own for _, _, own in self.links(design, parameters)], interval, records)
+
+    def simulates(self, design: Design, ranged: Callable[[str], bool]) -> bool:
+        """Whether the probability of ranges on these columns is estimated; a function of public things."""
+        return Joint(self.models, design, tuple(ranged(link.outcome) for link in design.links)).simulated
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
@@ -137,9 +158,11 @@ class Chain(Model):
         return self.extremes(design, parameters, sensitive, interval).absolute
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        """γ averaged over draws; of an estimate its upper bound, so that λ is not too large."""
         total = np.zeros(design.records)
         for part, count in draw_blocks(parameters, design.records):
-            total += np.exp(self.log_mass(design, part, interval, slice(None))[:count]).sum(axis=0)
+            _, high = self.log_mass_ends(design, part, interval, slice(None))
+            total += np.exp(high[:count]).sum(axis=0)
         return total / count_draws(parameters)
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:

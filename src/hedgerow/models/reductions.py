@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import LogMass, PerRecord
 from hedgerow.models.base import Model, Parameters
 from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
@@ -37,6 +37,16 @@ class Reducing(Protocol):
         """γ averaged over draws."""
 
 
+@runtime_checkable
+class Estimating(Protocol):
+    """A model whose `log_mass` may be an estimate, and which bounds it."""
+
+    def log_mass_ends(
+        self, design: Design, parameters: Parameters, interval: Interval, records: slice
+    ) -> tuple[LogMass, LogMass]:
+        """A lower and an upper bound of log γ."""
+
+
 def extremes(
     model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
 ) -> Extremes:
@@ -56,13 +66,22 @@ def absolute(
 
 
 def mean_mass(model: Model, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-    """γ averaged over draws."""
+    """γ averaged over draws; of an estimate its upper bound, so that λ is not too large."""
     if isinstance(model, Reducing):
         return model.mean_mass(design, parameters, interval)
     mean = np.empty(design.records)
     for records in blocks(design.records, count_draws(parameters)):
-        mean[records] = np.exp(model.log_mass(design, parameters, interval, records)).mean(axis=0)
+        mean[records] = np.exp(mass_ends(model, design, parameters, interval, records)[-1]).mean(axis=0)
     return mean
+
+
+def mass_ends(
+    model: Model, design: Design, parameters: Parameters, interval: Interval, records: slice
+) -> tuple[LogMass, ...]:
+    """log γ; of a model that estimates it, a lower and an upper bound."""
+    if isinstance(model, Estimating):
+        return model.log_mass_ends(design, parameters, interval, records)
+    return (model.log_mass(design, parameters, interval, records),)
 
 
 def blocked_extremes(
@@ -72,11 +91,12 @@ def blocked_extremes(
     low, high = np.empty(design.records), np.empty(design.records)
     for records in blocks(design.records, count_draws(parameters)):
         log_lik = model.log_lik(design, parameters, records)
-        log_mass = log_lik  # stands in: a form without mass does not read it
+        ends: tuple[LogMass, ...] = (log_lik,)  # stands in: a form without mass does not read it
         if sensitive.uses_mass:
-            log_mass = model.log_mass(design, parameters, interval, records)
-        part = sensitive(records, log_lik, log_mass)
-        low[records], high[records] = part.min(axis=0), part.max(axis=0)
+            ends = mass_ends(model, design, parameters, interval, records)
+        parts = [sensitive(records, log_lik, log_mass) for log_mass in ends]  # the price takes the worse end
+        low[records] = np.min([part.min(axis=0) for part in parts], axis=0)
+        high[records] = np.max([part.max(axis=0) for part in parts], axis=0)
     return Extremes(low, high)
 
 
@@ -87,11 +107,12 @@ def drawn_extremes(
     low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
     for part, _ in draw_blocks(parameters, design.records):
         log_lik = model.log_lik(design, part, slice(None))
-        log_mass = log_lik  # stands in, as above
+        ends: tuple[LogMass, ...] = (log_lik,)  # stands in, as above
         if sensitive.uses_mass:
-            log_mass = model.log_mass(design, part, interval, slice(None))
-        scored = sensitive(slice(None), log_lik, log_mass)
-        low, high = np.minimum(low, scored.min(axis=0)), np.maximum(high, scored.max(axis=0))
+            ends = mass_ends(model, design, part, interval, slice(None))
+        for log_mass in ends:
+            scored = sensitive(slice(None), log_lik, log_mass)
+            low, high = np.minimum(low, scored.min(axis=0)), np.maximum(high, scored.max(axis=0))
     return Extremes(low, high)
 
 

@@ -7,13 +7,13 @@ coefficients a standard has is said in `privacy`; a model only needs the form.
 Everything here holds confidential values, and no repr shows one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from hedgerow.arrays import LogLik, LogMass, PerRecord, RecordMask
+from hedgerow.arrays import LogLik, LogMass, PerLink, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.numerics.scoring import Extremes
 
@@ -22,11 +22,27 @@ RiskKind = Literal["lipschitz", "oscillation"]
 
 @dataclass(frozen=True, repr=False)
 class Interval:
-    """The ends of every record's range, confidential, and whether the record lies in it."""
+    """The ends of every record's range, confidential, and whether the record lies in it.
 
-    lower: PerRecord
-    upper: PerRecord
+    Of several protected columns the ends have a column for each link, and a record lies in all of its ranges.
+    """
+
+    lower: PerLink
+    upper: PerLink
     inside: RecordMask
+
+    @classmethod
+    def join(cls, links: Sequence["Interval"]) -> "Interval":
+        """The ranges of a chain, from those of its links; without columns where nothing is known."""
+        inside = np.all([link.inside for link in links], axis=0)
+        if len(links) == 1 or all(link.whole for link in links):
+            return cls(links[0].lower, links[0].upper, inside)
+        lower, upper = ([getattr(link, end) for link in links] for end in ("lower", "upper"))
+        return cls(np.column_stack(lower), np.column_stack(upper), inside)
+
+    def link(self, place: int) -> "Interval":
+        """The ranges of one link."""
+        return Interval(self.lower[:, place], self.upper[:, place], self.inside)
 
     @property
     def whole(self) -> bool:

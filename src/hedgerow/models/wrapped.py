@@ -1,6 +1,6 @@
 """A model made from another one: what the wrapper does not write itself is the other model's."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
@@ -61,8 +61,7 @@ class Wrapped(Model):
         return reductions.mean_mass(self.base, design, parameters, interval)
 
 
-@dataclass(frozen=True)
-class Restricted(Wrapped):
+class PublicRisk(ABC):
     """A model so restricted that no parameters let a record's log likelihood oscillate beyond a known amount.
 
     Formal guarantees
@@ -74,3 +73,8 @@ class Restricted(Wrapped):
     @abstractmethod
     def public_risk(self, design: Design) -> Risk:
         """By-record risk, without a fit."""
+
+
+@dataclass(frozen=True)
+class Restricted(PublicRisk, Wrapped):
+    """Another model, restricted so."""

@@ -17,6 +17,7 @@ Formal guarantee: as in `renyi`, whose search over orders is used.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,7 @@ class DirichletNeighbours(_ByOrder):
     whole: PerRecord  # B
 
     def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
-        # Records of a class and cell with one weight are alike: most tables have few kinds of them.
-        kinds, place = np.unique(
-            np.column_stack([self.share, self.own, self.whole]), axis=0, return_inverse=True
-        )
+        kinds, place = self._kinds
         w, b, whole = kinds.T
 
         def step(t: Array) -> Array:
@@ -107,7 +105,21 @@ class DirichletNeighbours(_ByOrder):
             back = np.where(b > more * w, step(-more * w) / more + single, np.inf)
         valid = (w >= 0) & (b > 0)
         found = [np.where(valid, np.maximum(each, 0.0), np.inf) for each in (ahead, back)]
-        return found[0][place.ravel()], found[1][place.ravel()]
+        return found[0][place], found[1][place]
+
+    @cached_property
+    def _kinds(self) -> tuple[Array, Any]:
+        """Different rows and which each record has: those of one class, cell and weight are alike."""
+        rows = np.column_stack([self.share, self.own, self.whole])
+        kinds, place = np.unique(rows, axis=0, return_inverse=True)
+        return kinds, place.ravel()
+
+    def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
+        kinds, place = self._kinds
+        if len(kinds) == len(place):
+            return super()._least(delta, copies)
+        epsilon, forward, backward = DirichletNeighbours(*kinds.T)._least(delta, copies)
+        return epsilon[place], forward[place], backward[place]
 
     def _of(self, records: Any) -> "DirichletNeighbours":
         rows = np.atleast_1d(records)

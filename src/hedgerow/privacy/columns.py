@@ -110,9 +110,7 @@ class Column:
         if self.whole is not None and self.whole.is_condition:
             raise SettingError(f"share_of must be a column or arithmetic, got {self.share_of!r}.")
         if self.outcome in self.reads:
-            raise SettingError(
-                f"'{self.outcome}' cannot be read by a rule of its own (only_where, share_of)."
-            )
+            raise SettingError(f"'{self.outcome}': only_where and share_of cannot read the column itself.")
 
     @property
     def outcome(self) -> str:
@@ -127,7 +125,7 @@ class Column:
     @cached_property
     def whole(self) -> Expression | None:
         """What the column is a part of."""
-        return None if self.share_of is None else parse_expression(quote_name(self.share_of))
+        return None if self.share_of is None else parse_expression(self.share_of)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -291,11 +289,6 @@ class Rules:
                     f"derived '{name}' reads '{late[0]}', which is derived later. Put it before."
                 )
             made.append(name)
-
-
-def quote_name(text: str) -> str:
-    """A bare column name that is no identifier, in backticks; arithmetic as it is."""
-    return f"`{text}`" if isinstance(text, str) and " " in text and not set(text) & set("+-*/`()") else text
 
 
 def read_columns(formula: Any, **own: Any) -> tuple[Column, ...]:

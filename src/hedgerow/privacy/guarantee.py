@@ -16,8 +16,9 @@ from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
     NOTHING,
-    TOGETHER,
     Figures,
+    join_columns,
+    list_protected,
     write_claim,
     write_plain,
     write_refusal,
@@ -39,7 +40,7 @@ class Guarantee:
     standard: str
     neighbour: str
     family: str
-    protected: str
+    protected: str | tuple[str, ...]  # a name; of several columns their names, in order
     passed_through: tuple[str, ...]
     known: str  # the range assumed public, as the owner wrote it; empty for none
     averaged: bool
@@ -52,6 +53,7 @@ class Guarantee:
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
     inside: bool = False  # copies were drawn inside public ranges
+    simulated: bool = False  # the probability of ranges on several columns is estimated
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
     @classmethod
@@ -60,7 +62,7 @@ class Guarantee:
         settings: Settings,
         statement: Statement,
         *,
-        protected: str,
+        protected: str | tuple[str, ...],
         passed_through: Sequence[str],
         declared: str = "",
         atoms: bool = False,
@@ -68,6 +70,7 @@ class Guarantee:
         uncertified: str = "",
         kept: Sequence[str] = (),
         corrected: int | None = None,
+        simulated: bool = False,
     ) -> "Guarantee":
         """The guarantee of settings and of what the draws made under them support."""
         standard = settings.standard
@@ -75,8 +78,8 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=TOGETHER if len(settings.columns) > 1 else standard.neighbour,
-            family=settings.model.name,
+            neighbour=join_columns(standard.neighbour) if len(settings.columns) > 1 else standard.neighbour,
+            family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),
             known=standard.assumption(spike_of(settings.model))
@@ -92,6 +95,7 @@ class Guarantee:
             kept=tuple(kept),
             corrected=corrected,
             inside=standard.inside,
+            simulated=simulated,
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -191,11 +195,12 @@ class Guarantee:
             write_caveat("C20"): self.single_values,
             write_caveat("C21"): self.follows_outcome and bound.local,
             write_caveat("C22"): self.outside_public,
-            write_caveat("C23", ", ".join(self.kept), self.protected): self.kept,
+            write_caveat("C23", ", ".join(self.kept), list_protected(self.protected)): self.kept,
             write_caveat("C24"): self.terms.epsilon is not None and bound.over_draws,
             write_caveat("C25"): self.corrected is not None,
             write_caveat("C36"): not self.statement.independent and bound.over_draws,
             write_caveat("C27"): self.seeded,
+            write_caveat("C37"): self.simulated and bound.local,
             write_caveat("C34"): self.standard == "Strict, in range",
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
@@ -207,7 +212,7 @@ class Guarantee:
             "bound": self.terms.bound.name,
             "model": self.family,
             "copies": str(self.terms.copies),
-            "protected": self.protected,
+            "protected": list_protected(self.protected),
             "unchanged": ", ".join(self.passed_through) or "no other column",
             "assumed public": self.known,
             "declared": self.declared,

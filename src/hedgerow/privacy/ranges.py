@@ -1,12 +1,17 @@
 """What the public is taken to know about each value: x_i lies in a range R_i (docs/maths.md, "Ranges").
 
 A range object is public; the ends it gives for a record may not be. The ends of a `Radius` reveal x_i and
-are never published. `Brackets` do not depend on x_i beyond the class it falls into.
+are never published. `Brackets` do not depend on x_i beyond the class it falls into. Of several protected
+columns a `Box` says which ranges are known; the others are whole.
+
+    >>> Box({"wage": Radius(0.5, 2), "bonus": Brackets([0, 100, 1000])}).of("wage")
+    Radius(a=0.5, b=2, outside='error')
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -58,6 +63,14 @@ class Range(ABC):
         """
         parts = [part.ends_public for _, part in self.parts().values()]
         return bool(parts) and all(parts) and not self.follows_outcome
+
+    def of(self, outcome: str) -> "Range":
+        """What is known of one protected column: this range, where it is not of several."""
+        return self
+
+    def restricts(self, outcome: str) -> bool:
+        """Whether anything is known of a protected column."""
+        return not isinstance(self.of(outcome), Everywhere)
 
     def lies(self) -> str:
         """Where a value is known to lie, as the end of a sentence: public settings, never a record's ends."""
@@ -361,3 +374,56 @@ def _split(
 ) -> tuple[PerRecord, PerRecord]:
     (low, high), (other_low, other_high) = (part.ends(values, table) for part in (then, otherwise))
     return np.where(flags, low, other_low), np.where(flags, high, other_high)
+
+
+@dataclass(frozen=True)
+class Box(Range):
+    """Ranges of several protected columns, known all at once; a column without a range is whole.
+
+    What is known of a record is that each of its values lies in its range. A range may read public columns,
+    never a protected one. No part may be outside="public": one value would make a whole row public.
+    """
+
+    ranges: Mapping[str, Range]
+    outside: Outside = "error"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ranges, Mapping) or not self.ranges:
+            raise SettingError(
+                'Box: give a range for at least one column by its name, such as {"wage": Radius(0.5, 2)}.'
+            )
+        for name, part in self.ranges.items():
+            if not isinstance(part, Range) or isinstance(part, Box):
+                raise SettingError(
+                    f"Box: '{name}' must have a range of one column, got {type(part).__name__}."
+                )
+        if "public" in (self.outside, *(part.outside for part in self.ranges.values())):
+            raise SettingError(
+                "Box: outside='public' would make a whole row public for one of its values. Widen the range, "
+                "or give that column none."
+            )
+        object.__setattr__(self, "ranges", MappingProxyType(dict(self.ranges)))
+        super().__post_init__()
+
+    def parts(self) -> dict[str, tuple[str, Range]]:
+        return {f"ranges.{name}": (f"'{name}'", part) for name, part in self.ranges.items()}
+
+    def of(self, outcome: str) -> Range:
+        return self.ranges.get(outcome, Everywhere())
+
+    def lies(self) -> str:
+        return "in the ranges of its protected columns, all at once"
+
+    def sentences(self, subject: str = "", place: str = "") -> Iterator[tuple[str, str]]:
+        yield place, f"each record is known to lie {self.lies()}"
+        for name, part in self.ranges.items():
+            yield from part.sentences(f"each value of '{name}'", f"{place}.ranges.{name}".lstrip("."))
+
+    def of_rows(self, rows: RecordMask) -> Range:
+        return replace(self, ranges={name: part.of_rows(rows) for name, part in self.ranges.items()})
+
+    def ends(self, values: PerLink, table: Table) -> tuple[PerRecord, PerRecord]:
+        raise SettingError("Box: the ends are those of each column. Use of(column).")
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.ranges.items()))

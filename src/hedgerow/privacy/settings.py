@@ -9,7 +9,7 @@ terms. To add a setting, add a field and its check here, a keyword to `Synthesiz
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, Literal, get_args
@@ -26,9 +26,9 @@ from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named,
 from hedgerow.privacy.claims import WITHHELD
 from hedgerow.privacy.columns import Column, Link, Rules, link_columns, read_columns
 from hedgerow.privacy.presets import preset_settings
-from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
-from hedgerow.privacy.strict import Bounded, Strict, StrictWeights
+from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
@@ -159,6 +159,7 @@ class Settings(Terms):
             raise SettingError(f"{standard.label} needs a target: {why}. Give epsilon.")
         if self.several:
             self._check_chain()
+        self._check_range()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
             raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
         if self.noisy is None and self.rows_per_unit > 1:
@@ -170,7 +171,7 @@ class Settings(Terms):
             self._check_noisy(self.noisy, made.get("model", self.model))
         elif isinstance(standard, Bounded):
             if "model" in made:
-                made["model"] = standard.restrict(made["model"], default_prior=self.column.prior is None)
+                made["model"] = self._restrict(standard, made["model"])
             made["weights"] = StrictWeights(per_copy(self.epsilon or 0.0, self.copies))
         if self.noisy is None and self.sampling == "projected":
             raise SettingError(
@@ -188,8 +189,10 @@ class Settings(Terms):
     def _check_chain(self) -> None:
         """Refuse what several protected columns have no price for, before any data are seen."""
         unpriced = {
-            f"standard={self.standard.label}": isinstance(self.standard, Bounded),
-            "a range": not isinstance(self.standard.range, Everywhere),
+            f"standard={self.standard.label}": isinstance(self.standard, Bounded)
+            and not (self.by_name or getattr(self.standard, "by_column", False)),
+            "inside": self.standard.inside,
+            "known='simulated'": self.known == "simulated",
             "debias": self.debias,
             type(self.weights).__name__: isinstance(self.weights, PlannedWeights | IdentificationWeights),
         }
@@ -197,8 +200,53 @@ class Settings(Terms):
             if asked:
                 raise SettingError(
                     f"{what} goes with one protected column and one model of it, got {len(self.links)} "
-                    "models. Use ADP() or Unweighted() with other settings, or protect one column."
+                    "models. Leave it out, or protect one column."
                 )
+
+    def _restrict(self, standard: Bounded, model: Model) -> Model:
+        """The model whose risks are public; of several columns one for each, with its own box."""
+        if not isinstance(model, Chain) or not isinstance(standard, Strict):
+            return standard.restrict(model, default_prior=self.column.prior is None)
+        outcomes = [column.outcome for column in self.columns]
+        self._require_plain(outcomes, "A box of parameters")
+        for name in standard.box or {}:
+            if name not in outcomes:
+                raise SettingError(f"Strict: '{name}' has a box and is not protected. Leave it out.")
+        return BoxedChain(
+            tuple(
+                standard.of(column.outcome).restrict(each, default_prior=column.prior is None)
+                for column, each in zip(self.columns, model.models, strict=True)
+            )
+        )
+
+    def _require_plain(self, names: Iterable[str], what: str) -> None:
+        """Refuse columns of which more than amounts is modelled: what is known of a cell has no price."""
+        for column in self.columns:
+            if column.outcome in names and not column.is_plain:
+                raise SettingError(
+                    f"{what} goes with columns of amounts alone, and '{column.outcome}' has missing, codes, "
+                    "share_of or only_where. Leave out one or the other."
+                )
+
+    def _check_range(self) -> None:
+        """Refuse ranges that do not say which column they are of, or that a protected column decides."""
+        known, outcomes = self.standard.range, [column.outcome for column in self.columns]
+        if not isinstance(known, Everywhere):
+            self._require_plain(known.ranges if isinstance(known, Box) else outcomes, "A range")
+        if len(outcomes) > 1 and not isinstance(known, Box | Everywhere):
+            raise SettingError(
+                f"A range goes with one protected column, got {len(self.columns)}. Say which have one: "
+                f'Box({{"{outcomes[0]}": {type(known).__name__}(…)}}).'
+            )
+        if not isinstance(known, Box):
+            return
+        for named, what in ((known.ranges, "has a range and is not protected"), (known.columns, "")):
+            for name in named:
+                if (name in outcomes) != bool(what):
+                    why = what or "is protected, and a range is read from it, which would make it public"
+                    raise SettingError(
+                        f"Box: '{name}' {why}. Ranges are of protected columns and from public ones."
+                    )
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -217,18 +265,32 @@ class Settings(Terms):
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
-    def respelled(self, formula: str) -> "Settings":
-        """The same with another spelling of the only column's formula."""
-        return replace(self, columns=(replace(self.column, formula=formula),))
+    def respelled(self, *formulas: str) -> "Settings":
+        """The same with another spelling of each column's formula."""
+        pairs = zip(self.columns, formulas, strict=True)
+        return replace(self, columns=tuple(replace(column, formula=text) for column, text in pairs))
 
     @property
     def models(self) -> tuple[Model, ...]:
         """The model of each link."""
         return self.model.models if isinstance(self.model, Chain) else (self.model,)
 
+    @property
+    def families(self) -> str:
+        """The families, to be shown: that of each column."""
+        if not self.several:
+            return self.model.name
+        families = (column.family for column in self.columns)
+        return ", ".join(each if isinstance(each, str) else each.name for each in families)
+
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""
-        standard.check_model(model)
+        self._require_plain([column.outcome for column in self.columns], standard.label)
+        if standard.by_name:
+            models = model.models if isinstance(model, Chain) else (model,)
+            standard.check_named([column.outcome for column in self.columns], models)
+        else:
+            standard.check_model(model)
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
             raise SettingError(
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
@@ -238,6 +300,11 @@ class Settings(Terms):
             raise SettingError(
                 "sampling='projected' would move copies out of their classes, and inside=True keeps them "
                 "there. Use 'independent' or 'stratified'."
+            )
+        if standard.by_name and self.sampling == "projected":
+            raise SettingError(
+                "sampling='projected' goes with limits of one column, got limits by column. Use "
+                "'independent' or 'stratified'."
             )
         if spike_of(model) is not None and self.sampling == "projected":
             raise SettingError(
@@ -249,7 +316,8 @@ class Settings(Terms):
             "prior": (
                 any(
                     one not in (None, Prior(), DEFAULT)
-                    for one in (self.column.prior, getattr(self.column.family, "prior", None))
+                    for column in self.columns
+                    for one in (column.prior, getattr(column.family, "prior", None))
                 ),
                 "its prior follows from the limits",
             ),
@@ -264,6 +332,11 @@ class Settings(Terms):
         """The standard, if copies follow from noisy statistics instead of a weighted posterior."""
         standard = self.standard
         return standard if isinstance(standard, Strict) and standard.by_statistics else None
+
+    @property
+    def by_name(self) -> bool:
+        """Whether noisy statistics are released column by column, with limits that go by name."""
+        return self.noisy is not None and self.noisy.by_name
 
     @property
     def domains(self) -> tuple[Domain, ...]:

@@ -159,6 +159,6 @@ def require_public(known: Range) -> None:
 def _check_range(given: object, where: str) -> None:
     if not isinstance(given, Range):
         raise SettingError(
-            f"{where}: range must be a Radius, Brackets, Bounds, Tail, Where or Everywhere, "
+            f"{where}: range must be a Radius, Brackets, Bounds, Tail, Where, Box or Everywhere, "
             f"got {type(given).__name__}. For instance {where}(Radius(0.4, 1.8))."
         )

@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
-from hedgerow.privacy.claims import TUNED, write_unit
+from hedgerow.privacy.claims import TUNED, list_protected, write_unit
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
@@ -114,7 +114,8 @@ class Certificate(_Strict):
     processing: tuple[Text, ...]  # what was done to the released draws afterwards, at no price
     not_covered: tuple[Text, ...]
     left_open: Text | None
-    protected: Text
+    # A name; of several columns their names in a list, in the order in which they were synthesized.
+    protected: Text | Annotated[tuple[Text, ...], Field(min_length=2)]
     unchanged: tuple[AnyText, ...]  # a Parquet column may have any name
     used_not_released: tuple[AnyText, ...]
     records: From1
@@ -174,11 +175,27 @@ class Certificate(_Strict):
             unit=Unit(
                 rows_per_unit,
                 unit,
-                write_unit(terms.bound.name, guarantee.figures(), rows=rows_per_unit, column=unit),
+                write_unit(
+                    terms.bound.name,
+                    guarantee.figures(),
+                    rows=rows_per_unit,
+                    column=unit,
+                    several=not isinstance(guarantee.protected, str),
+                ),
             ),
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one column is protected."""
+        return not isinstance(self.protected, str)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The protected columns."""
+        return (self.protected,) if isinstance(self.protected, str) else self.protected
 
     def json(self) -> str:
         """For machines."""
@@ -279,7 +296,7 @@ class Certificate(_Strict):
         if self.delta is not None and self.confidence is not None:
             kind = "independent" if self.independent_draws else "effective"
             facts += [("confidence", f"{self.confidence:.0%} over {self.draws} {kind} draws")]
-        facts += [("protected column", self.protected)]
+        facts += [(f"protected column{'s' * self.several}", list_protected(self.protected))]
         facts += [("columns passed through unchanged", ", ".join(self.unchanged) or "none")]
         if self.used_not_released:
             facts += [("columns used but not released", ", ".join(self.used_not_released))]

@@ -1,7 +1,7 @@
 """The confidential part of a release folder: what was achieved, in all and by record. None may leave."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hedgerow.errors import ReleaseError
+from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.utility import tabulate
+from hedgerow.models.base import Parameters
+from hedgerow.models.chain import part_of
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
 from hedgerow.release.folder import CONFIDENTIAL, Draft
 from hedgerow.release.prepare import Prepared
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
+from hedgerow.tables.design import Design
 
 _README = """Nothing in this folder may be published: it says what was achieved on the data at hand, which the
 target does not cover. Keep it with the data, under the same rules.
@@ -25,8 +29,9 @@ target does not cover. Keep it with the data, under the same rules.
 
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
-    frames = {"utility": synth.utility(), "shapes": pa.table(synth.shape_columns())}
-    frames["draws"] = _draws_table(synth)
+    frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
+    if not synth.settings.several:
+        frames["shapes"] = pa.table(synth.shape_columns())
     if synth.settings.noisy is None:
         frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
     for name, frame in frames.items():
@@ -52,11 +57,28 @@ def read_utility(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
                 file = pq.ParquetFile(pa.BufferReader(content))
                 found[name] = file.read(use_threads=False).to_pydict()
         label = "copies" if len(set(found["utility"]["copy"])) > 2 else "copy"  # one of them is all together
-        return tabulate({label: found["utility"]}), found.get("shapes", {})
+        return tabulate_columns(label, found["utility"]), found.get("shapes", {})
     except (OSError, pa.ArrowException, KeyError, IndexError, TypeError):
         raise ReleaseError(
             "The confidential utility.parquet is not here, or was changed. Pass the whole release folder."
         ) from None
+
+
+def tabulate_columns(label: str, utility: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """What copies keep as a table for people; of several protected columns one below the other."""
+    if "column" not in utility:
+        return tabulate({label: utility})
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys(utility["column"]):
+        here = [place for place, other in enumerate(utility["column"]) if other == name]
+        part = {key: [cells[place] for place in here] for key, cells in utility.items()}
+        rows += [{"column": name} | row for row in tabulate({label: part})]
+    return rows
+
+
+def gauge_of(synth: Synthesizer) -> Gauge | None:
+    """What the copies carry of the data, where that is measured: of one column, under a local bound."""
+    return synth.gauge_ if synth.settings.bound.local and not synth.settings.several else None
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
@@ -82,10 +104,11 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
     boxed = isinstance(
         synth.settings.model, Boxed
     )  # then: how well the box of a strict release fits the data
+    gauge = gauge_of(synth)
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
     return {
         "certified_epsilon": synth.certified_epsilon_,
-        **({"gauge": vars(synth.gauge_)} if synth.settings.bound.local else {}),
+        **({} if gauge is None else {"gauge": vars(gauge)}),
         "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
         "withheld_epsilon": synth.withheld_epsilon_,
         "sensitivity": synth.sensitivity_,
@@ -97,18 +120,31 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
 
 
 def _draws_table(synth: Synthesizer) -> pa.Table:
-    """The parameter draws, one column per coefficient: beta[Intercept], beta[log(employees)], sigma."""
+    """The parameter draws, one column per coefficient: beta[Intercept], beta[log(employees)], sigma.
+
+    Of several protected columns each has its own: "wage: sigma".
+    """
+    design, parameters = synth._done().design, synth._done().parameters
+    if not synth.settings.several:
+        return pa.table(_name_draws(design, parameters))
     columns: dict[str, Any] = {}
-    named = synth._done().design.columns
-    for name, values in synth._done().parameters.items():
+    for place, link in enumerate(design.links):
+        own = _name_draws(link, part_of(parameters, place))
+        columns |= {f"{link.outcome}: {name}": values for name, values in own.items()}
+    return pa.table(columns)
+
+
+def _name_draws(design: Design, parameters: Parameters) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, values in parameters.items():
         if np.ndim(values) == 1:
             columns[name] = np.asarray(values)
         else:
             flat = np.asarray(values).reshape(len(values), -1)
-            places: Sequence[object] = named
-            if flat.shape[1] < len(named):  # classes have levels instead
-                places = [one for one in named if one != "Intercept"]
+            places: Sequence[object] = design.columns
+            if flat.shape[1] < len(design.columns):  # classes have levels instead
+                places = [one for one in design.columns if one != "Intercept"]
             if not name.endswith("beta") or len(places) != flat.shape[1]:
                 places = range(flat.shape[1])
             columns |= {f"{name}[{place}]": column for place, column in zip(places, flat.T, strict=True)}
-    return pa.table(columns)
+    return columns

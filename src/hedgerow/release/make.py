@@ -31,17 +31,19 @@ from hedgerow.evidence.gauge import Gauge
 from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import expected_corrections
+from hedgerow.models.families import model_named
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.claims.caveats import write_caveat, write_looks
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.progress import job
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
-from hedgerow.release.confidential import write_confidential
+from hedgerow.release.confidential import gauge_of, write_confidential
 from hedgerow.release.folder import (
     CERTIFICATE,
     CERTIFICATE_TEXT,
@@ -115,12 +117,12 @@ def make_release(
     plan = prepared.plan
     asked = plan.settings
     with open_ledger(plan.ledger) as ledger:
-        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        fingerprint = ledger.fingerprint(prepared.table, prepared.outcomes)
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
         price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
         account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows_charged)}
         # Of all columns: a key that is dropped from the copies tells best which records these are.
-        account |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
+        account |= {"sketch": ledger.sketch(prepared.source.frame, *prepared.outcomes)}
         account |= {"new_dataset": new_dataset}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
@@ -129,7 +131,8 @@ def make_release(
             with _noting() as notes:
                 try:
                     synth = prepared.fit()
-                    if asked.bound.local and synth.gauge_.discards and not anyway:
+                    gauge = gauge_of(synth)
+                    if gauge is not None and gauge.discards and not anyway:
                         raise CalibrationError(synth.describe_stop())
                 except CalibrationError:  # says what was found in the data
                     ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
@@ -166,8 +169,7 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    gauge = synth.gauge_ if asked.bound.local else None
-    public = prepared.table.drop_columns([prepared.outcome])
+    public = prepared.table.drop_columns([*prepared.outcomes])
     place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
     return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
 
@@ -219,14 +221,14 @@ def _write_public(
     public_plan = draft.write(PUBLIC, PLAN, plan.public().text())
     statistics = None
     if plan.outputs.statistics:
-        document = write_statistics(plan.settings.column.formula, plan.settings.model.name, synth.statistics_)
+        document = write_statistics(plan.settings.described, plan.settings.families, synth.statistics_)
         statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
         release=release,
         date=datetime.now(UTC).date().isoformat(),
         records=prepared.table.num_rows,
-        unchanged=tuple(name for name in prepared.released if name != prepared.outcome),
+        unchanged=tuple(name for name in prepared.released if name not in prepared.outcomes),
         used_not_released=prepared.withheld,
         assumed=list_assumptions(prepared),
         also_not_covered=not_covered,
@@ -281,44 +283,53 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> bool:
 
 def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
-    plan, outcome = prepared.plan, prepared.outcome
-    standard, family = plan.settings.standard, plan.settings.column.family
+    plan, asked, standard = prepared.plan, prepared.plan.settings, prepared.plan.settings.standard
+    named = ", ".join(f"'{name}'" for name in prepared.outcomes)
     strict = standard if isinstance(standard, Strict) else None
     known = plan.ranged and strict is None  # by statistics a range is a policy, and nobody need know it
-    sentences = standard.range.sentences(f"each value of '{outcome}'") if known else ()
+    sentences = standard.range.sentences(f"each value of {named}") if known else ()
     pairs = [
         (words, plan.reasons.get(place) or ("As for the whole." if place else _NO_REASON))
         for place, words in sentences
     ]
     if strict is not None:
-        pairs += [(strict.described(spike_of(plan.settings.model)), strict.reason or _NO_REASON)]
+        pairs += [(strict.described(spike_of(asked.model)), strict.reason or _NO_REASON)]
     if strict is not None and strict.policy():
         pairs += [(strict.policy(), plan.because or _NO_REASON)]
     if isinstance(standard, Censored):
         what = "the model with its prior, which place the windows of the censored likelihood"
         pairs += [(what, standard.reason or _NO_REASON)]
-    model = plan.settings.model
-    prior = model.full_prior if isinstance(model, Family) else getattr(model, "prior", None)
-    if isinstance(prior, Prior) and plan.settings.noisy is None:
-        pairs += [
-            (f"the prior: {prior.describe()}", _DECLARED if plan.settings.column.prior else _DEFAULT_PRIOR)
-        ]
-    if isinstance(family, Family) and family.settings():
-        declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
-        pairs += [(f"what the plan declares of '{outcome}': {declared}", _DECLARED)]
-    if plan.outputs.dictionary != DictionaryEntry():
-        pairs += [(f"what the copies' data dictionary says of '{outcome}'", _DECLARED)]
+    for column in asked.columns:
+        pairs += _assume_of_model(column, asked)
+        if plan.dictionary[column.outcome] != DictionaryEntry():
+            pairs += [(f"what the copies' data dictionary says of '{column.outcome}'", _DECLARED)]
     who = "who is in the table, in which order, how many records there are"
-    pairs += [(f"{who}, and all columns but '{outcome}'", _BY_DEFINITION)]
-    kind = prepared.table.schema.field(outcome).type
-    if plan.settings.column.declared is not None:
-        pairs += [(f"what the plan declares of '{outcome}': {plan.settings.column.declared}", _DECLARED)]
-    elif plan.settings.written_as == (None,):
-        pairs += [(f"the type of '{outcome}' ({kind})", "The copies are written in the same type.")]
+    pairs += [(f"{who}, and all columns but {named}", _BY_DEFINITION)]
+    for column in asked.columns:
+        kind = prepared.table.schema.field(column.outcome).type
+        if column.declared is not None:
+            pairs += [(f"what the plan declares of '{column.outcome}': {column.declared}", _DECLARED)]
+        elif strict is None:
+            same = "The copies are written in the same type."
+            pairs += [(f"the type of '{column.outcome}' ({kind})", same)]
     if plan.missing == "drop":
-        what = f"which rows lack a value in '{outcome}' or in a predictor; such rows were dropped"
+        what = f"which rows lack a value in {named} or in a predictor; such rows were dropped"
         pairs += [(what, "The plan says missing: drop.")]
     return [Assumption(what, because) for what, because in pairs]
+
+
+def _assume_of_model(column: Column, asked: Settings) -> list[tuple[str, str]]:
+    """What is taken as public of a column's model: its prior, and what the plan declares of its family."""
+    family, pairs = column.family, []
+    model = model_named(family, column.prior) if asked.several else asked.model
+    prior = model.full_prior if isinstance(model, Family) else getattr(model, "prior", None)
+    if isinstance(prior, Prior) and asked.noisy is None:
+        of = f" of '{column.outcome}'" if asked.several else ""
+        pairs += [(f"the prior{of}: {prior.describe()}", _DECLARED if column.prior else _DEFAULT_PRIOR)]
+    if isinstance(family, Family) and family.settings():
+        declared = ", ".join(f"{name} {value!r}" for name, value in family.settings().items())
+        pairs += [(f"what the plan declares of '{column.outcome}': {declared}", _DECLARED)]
+    return pairs
 
 
 def _warn_before(prepared: Prepared, balances: list[Balance]) -> None:

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
-from hedgerow.models.families import on_log_scale
+from hedgerow.models.families import model_named, on_log_scale
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Source
-from hedgerow.tables.formula import parse, split
+from hedgerow.tables.formula import parse
 from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
 
@@ -27,7 +27,7 @@ class Prepared:
     source: Source  # rows that are synthesized, all columns
     like: Source  # what copies are written like: it says of the protected column what the plan declares
     table: pa.Table  # what the fit sees: columns that are used or released
-    outcome: str
+    outcomes: tuple[str, ...]  # the protected columns, in the order in which they are synthesized
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
@@ -57,49 +57,54 @@ def prepare(plan: Plan) -> Prepared:
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
-    withholds = plan.settings.domains[0].usable is not None
-    numbers = [split(plan.settings.column.formula)[0]] if withholds else []
-    source = formats.read(plan.data, **vars(plan.read), numbers=numbers)
+    withholds = all(domain.usable is not None for domain in plan.settings.domains)
+    outcomes = tuple(column.outcome for column in plan.settings.columns)
+    source = formats.read(plan.data, **vars(plan.read), numbers=outcomes if withholds else ())
     whole = Table.of(source.frame)
-    formula = parse(plan.settings.column.formula, whole)
-    outcome, predictors = formula.outcome, formula.predictors
+    formulas = [parse(column.formula, whole) for column in plan.settings.columns]
+    read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
+    predictors = tuple(name for name in read if name not in outcomes)
     of_range = plan.settings.standard.range.columns
-    used = (outcome, *predictors, *of_range, *plan.settings.weights.columns)
+    used = (*outcomes, *predictors, *of_range, *plan.settings.weights.columns)
     units = [] if plan.unit is None else [plan.unit]
     whole.require([*used, *units, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
-    if outcome in plan.outputs.drop:
-        raise SettingError(
-            f"Column '{outcome}' is the protected column; without it there is nothing to release."
-        )
-    if outcome == plan.unit:
-        raise SettingError(
-            f"unit: '{outcome}' is the protected column. Name the column that says whose row it is."
-        )
+    is_protected = "a protected column" if plan.settings.several else "the protected column"
+    for outcome in outcomes:
+        if outcome in plan.outputs.drop:
+            remedy = "Take it out of drop, or out of columns."
+            alone = f"Column '{outcome}' is the protected column; without it there is nothing to release."
+            several = f"Column '{outcome}' is protected and cannot be dropped. {remedy}"
+            raise SettingError(several if plan.settings.several else alone)
+        if outcome == plan.unit:
+            raise SettingError(
+                f"unit: '{outcome}' is {is_protected}. Name the column that says whose row it is."
+            )
+        if outcome in of_range:
+            raise SettingError(
+                f"The range reads the protected column '{outcome}'. A range must come from public columns."
+            )
     both = [name for name in plan.outputs.keep if name in plan.outputs.drop]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and dropped. Choose one.")
-    if outcome in of_range:
-        raise SettingError(
-            f"The range reads the protected column '{outcome}'. A range must come from public columns."
-        )
-    misplaced = [name for name in plan.outputs.keep_levels if name in (outcome, *plan.outputs.drop)]
+    misplaced = [name for name in plan.outputs.keep_levels if name in (*outcomes, *plan.outputs.drop)]
     if misplaced:
         raise SettingError(
             f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
-            "of the copies; what they may say of the protected one goes under outputs.dictionary."
+            "of the copies; what they may say of a protected one goes under its dictionary."
         )
-    needed = predictors if withholds and plan.missing == "refuse" else (outcome, *predictors)
+    needed = predictors if withholds and plan.missing == "refuse" else (*outcomes, *predictors)
     source, dropped = _drop_incomplete(plan, source, needed)
-    spelled, notes = spell_categories(plan.settings.column.formula, source)
+    spelled = [spell_categories(column.formula, source, outcomes) for column in plan.settings.columns]
+    notes = dict.fromkeys(note for _, told in spelled for note in told)
     if notes:
-        plan = replace(plan, settings=plan.settings.respelled(spelled))
+        plan = replace(plan, settings=plan.settings.respelled(*(formula for formula, _ in spelled)))
         source = replace(source, notes=(*source.notes, *notes))
     columns, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
     released = tuple(name for name in columns if name not in left_out)
     fitted = {*released, *used}
     like = formats.source_of_copies(
-        source, released, outcome, outputs.dictionary, keep=outputs.keep_levels,
+        source, released, plan.dictionary, keep=outputs.keep_levels,
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
     formats.check(source.frame.select(released), like, formulas=outputs.formulas)
@@ -110,7 +115,7 @@ def prepare(plan: Plan) -> Prepared:
         source=source,
         like=like,
         table=source.frame.select([name for name in columns if name in fitted]),
-        outcome=outcome,
+        outcomes=outcomes,
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
@@ -119,11 +124,15 @@ def prepare(plan: Plan) -> Prepared:
 
 def hint_of_plan(plan: Plan) -> list[str]:
     """What the public predictors suggest of the formula, where the plan's data is there and can be read."""
-    if plan.data is None or not Path(plan.data).is_file() or not on_log_scale(plan.settings.model):
+    asked = plan.settings
+    logs = [column for column in asked.columns if on_log_scale(model_named(column.family, column.prior))]
+    if plan.data is None or not Path(plan.data).is_file() or not logs:
         return []
+    outcomes = [column.outcome for column in asked.columns]
     try:
-        read = formats.read(plan.data, **vars(plan.read))
-        return hint_at_logs(plan.settings.column.formula, Table.of(read.frame))
+        table = Table.of(formats.read(plan.data, **vars(plan.read)).frame)
+        hints = [hint_at_logs(column.formula, table, outcomes) for column in logs]
+        return list(dict.fromkeys(hint for told in hints for hint in told))
     except HedgerowError:  # which whoever runs the plan will be told
         return []
 

@@ -66,7 +66,7 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
         "basic": {
             "data_curators": [{"data_curator_name": given["curator"]}] if "curator" in given else None,
             "description": f"{what} of a table of {certificate.records} records, in which "
-            f"column '{certificate.protected}' is synthetic and all others are passed through unchanged. "
+            f"{_name_columns(certificate)} synthetic and all others are passed through unchanged. "
             f"hedgerow release {certificate.release}.",
             "intended_use": given.get("purpose"),
             "data_product_type": "Synthetic data",
@@ -79,7 +79,7 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
             "unprotected_quantities": _list(certificate.not_covered),
         },
         "privacy_loss": {
-            "privacy_unit": f"The value of '{certificate.protected}' in one row",
+            "privacy_unit": f"The {_name_values(certificate)} in one row",
             "privacy_unit_details": _list(
                 [
                     f"Compared with the table in which {certificate.neighbour}.",
@@ -110,6 +110,16 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
         },
         "administrative": {"status": "Draft"},
     }
+
+
+def _name_columns(certificate: Certificate) -> str:
+    named = ", ".join(f"'{name}'" for name in certificate.outcomes)
+    return f"columns {named} are" if certificate.several else f"column {named} is"
+
+
+def _name_values(certificate: Certificate) -> str:
+    named = ", ".join(f"'{name}'" for name in certificate.outcomes)
+    return f"values of {named} together" if certificate.several else f"value of {named}"
 
 
 def _list(texts: Any) -> str | None:

@@ -15,16 +15,16 @@ import numpy as np
 
 from hedgerow.advice.elicit import box_cost, expected_errors, public_design
 from hedgerow.comparison import compare
-from hedgerow.errors import CalibrationError, HedgerowWarning
+from hedgerow.errors import CalibrationError, HedgerowWarning, SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
-from hedgerow.evidence.utility import tabulate
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
+from hedgerow.release.confidential import tabulate_columns
 from hedgerow.release.ledger import Balance, open_ledger
 from hedgerow.release.ledger.accounts import charge_unit
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
@@ -69,6 +69,11 @@ def _local_bound(plan: Plan) -> str:
 
 def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     """The standards side by side; those with a range if the plan has one."""
+    if plan.settings.several:
+        raise SettingError(
+            f"compare takes one protected column, and the plan has {len(plan.settings.columns)}. Use cost, "
+            "which prices all of them, or compare with a plan of one of them."
+        )
     prepared = _look(plan, "compare", progress)
     # Unweighted has no weights to scale down, so that it meets no target.
     standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.settings.epsilon is None else {}
@@ -125,7 +130,7 @@ def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> 
                 row |= {"scale": synth.scale_, "mean_alpha": float(synth.alpha_.mean())}
                 row["withheld"] = synth.withheld_epsilon_.get(_local_bound(plan), np.nan)
             else:
-                row["withheld"] = withheld_epsilon(synth._noised("statistics_").released.recipe)
+                row["withheld"] = synth._noised("statistics_").withheld_epsilon()
         rows.append(row)
     return rows
 
@@ -163,7 +168,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     asked = prepared.plan.settings
     account = plan.dataset or "this data, without a name"
     with open_ledger(plan.ledger) as ledger:
-        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        fingerprint = ledger.fingerprint(prepared.table, prepared.outcomes)
         request: dict[str, Any] = {"fingerprint": fingerprint, "dataset": plan.dataset}
         price: dict[str, Any] = {"epsilon": asked.epsilon}
         request |= {
@@ -171,7 +176,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
             "new_dataset": new_dataset,
             **charge_unit(price, plan.rows_charged),
         }
-        request |= {"sketch": ledger.sketch(prepared.source.frame, prepared.outcome)}
+        request |= {"sketch": ledger.sketch(prepared.source.frame, *prepared.outcomes)}
         balances = ledger.check(**request)
         if asked.noisy is not None:  # its price is known, and nothing of the outcome is shown
             return _cost_of_noise(prepared, account, balances)
@@ -185,8 +190,8 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     if plan.relation != WITHHELD:
         accounts.append((WITHHELD, charge["withheld"], found.get(WITHHELD)))
     progress("making copies")
-    kept: dict[str, Any] = {"utility": tabulate({synth.copies_label: synth.utility_columns()})}
-    kept["shapes"] = synth.shape_columns()
+    kept: dict[str, Any] = {"utility": tabulate_columns(synth.copies_label, synth.utility_columns())}
+    kept["shapes"] = {} if asked.several else synth.shape_columns()
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound
     pricing = synth._need().outcome.pricing
     prices = [
@@ -207,7 +212,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         return Cost(account, accounts, prices, advice, [], **kept)
     advice = f"Acceptance {synth.acceptance_:.3g}; mass at the edge of the box {synth.edge_mass_:.3g}."
     wider: list[Row] = []
-    standard, family, target = asked.standard, asked.column.family, asked.epsilon
+    standard, family, target = asked.standard, asked.columns[0].family, asked.epsilon
     box = standard.box if isinstance(standard, Strict) else None
     if box is not None and target is not None and isinstance(family, str):
         # On a simulated outcome: public.
@@ -237,7 +242,7 @@ def _look(plan: Plan, what: str, progress: Progress) -> Prepared:
     """The plan's data, once the ledger has counted that it is looked at."""
     prepared = _read(plan, progress)
     with open_ledger(plan.ledger) as ledger:
-        fingerprint = ledger.fingerprint(prepared.table, [prepared.outcome])
+        fingerprint = ledger.fingerprint(prepared.table, prepared.outcomes)
         ledger.look(what, fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
     return prepared
 
@@ -251,9 +256,9 @@ def _read(plan: Plan, progress: Progress) -> Prepared:
 
 
 def _largest_gap(synth: Synthesizer) -> float:
-    """The ECDF distance, averaged over copies."""
-    pooled = {row["statistic"]: row for row in _rows(synth.utility_columns()) if row["copy"] == "pooled"}
-    return float(str(pooled["ecdf_max"]["synthetic"]))
+    """The ECDF distance, averaged over copies; of several protected columns the largest."""
+    rows = [row for row in _rows(synth.utility_columns()) if row["copy"] == "pooled"]
+    return max(float(str(row["synthetic"])) for row in rows if row["statistic"] == "ecdf_max")
 
 
 def _rows(columns: Mapping[str, Any]) -> list[Row]:

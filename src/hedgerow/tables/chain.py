@@ -27,10 +27,13 @@ class ChainDesign(Design):
     """The designs of all protected columns; its own matrix is empty."""
 
     parts: tuple[Design, ...] = ()
+    table: Table | None = None  # the public predictors, which protected ones may be multiplied with
 
     @classmethod
-    def of(cls, parts: Sequence[Design]) -> "ChainDesign":
+    def of(cls, parts: Sequence[Design], table: Table | None = None) -> "ChainDesign":
         """A chain of designs of one table."""
+        outcomes = {part.outcome for part in parts}
+        public = dict.fromkeys(name for part in parts for name in part.predictors if name not in outcomes)
         present = None
         if any(part.present is not None for part in parts):
             present = np.any(
@@ -47,6 +50,7 @@ class ChainDesign(Design):
             present=present,
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             parts=tuple(parts),
+            table=None if table is None or not public else table.select(list(public)),
         )
 
     @property
@@ -54,7 +58,7 @@ class ChainDesign(Design):
         return self.parts
 
     def blank(self) -> "ChainDesign":
-        return ChainDesign.of([_blank(part) for part in self.parts])
+        return ChainDesign.of([_blank(part) for part in self.parts], self.table)
 
 
 def _blank(link: Design) -> Design:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
@@ -128,6 +129,19 @@ class Design:
             )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
+    def encode_secret(self, columns: Mapping[str, Any]) -> tuple[list[int], Matrix]:
+        """The places of columns made of protected predictors, and what other values make of them.
+
+        `columns` holds all that their terms read, row by row; what is not finite is left so.
+        """
+        secret = {self.aliases.get(name, name) for name in self.secret}
+        spec = self.spec.subset([term for term in self.spec.terms if secret & self.spec.term_variables[term]])
+        frame = pd.DataFrame({self.aliases.get(name, name): column for name, column in columns.items()})
+        with np.errstate(all="ignore"):
+            matrix = spec.get_model_matrix(frame, context=_FUNCTIONS, na_action="ignore")
+        places = [self.spec.column_names.index(name) for name in spec.column_names]
+        return places, np.asarray(matrix, dtype=np.float64)
+
     def blank(self) -> "Design":
         """The public part, in memory of its own: no outcome, and nothing of how the matrix was made."""
         # Field by field: one that is added later does not slip out.
@@ -187,7 +201,10 @@ def build(
         known = table.places(name, found) >= 0
         if not known.all():
             present = known if present is None else present & known
-    table.require_complete([name for name in parsed.predictors if name not in declared])
+    # Where nothing may be refused for what a protected column holds, a row whose protected predictors make no
+    # numbers counts as withheld.
+    lenient = [name for name in parsed.predictors if usable is not None and name in secret]
+    table.require_complete([name for name in parsed.predictors if name not in (*lenient, *declared)])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
     hidden = tuple(name for name in parsed.predictors if name in secret)
     if crossed:
@@ -200,6 +217,9 @@ def build(
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
     matrix, columns, spec = _encode(parsed, settled, declared)
+    if lenient and present is not None:
+        works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
+        matrix, present = np.where(works[:, None], matrix, 0.0), present & works
     _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:

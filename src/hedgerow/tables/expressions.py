@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
 _OF_TWO = ("min", "max")
-_MAX_TEXT, _MAX_DEPTH, _MAX_POWER = 2000, 20, 10
+_MAX_TEXT, _MAX_DEPTH, _MAX_POWER = 2000, 100, 10
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ def parse_expression(text: str) -> Expression:
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise FormulaError(f"'{text}' cannot be read as a rule.") from None
+        raise FormulaError(
+            f"'{text}' cannot be read as a rule. Names that are no single word stand in backticks."
+        ) from None
     names: list[str] = []
     condition = isinstance(tree, ast.Compare | ast.BoolOp) or (
         isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)

@@ -69,6 +69,27 @@ class Formula:
         right = terms if "1" in terms else ["0", *terms]
         return f"{quote(self.outcome)} ~ {' + '.join(right)}"
 
+    def set_apart(self, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
+        """The formula without the terms that read some columns, and which of these they read.
+
+        A term may read one of them by itself, in whatever transform, and not together with anything else.
+        """
+        back, kept, apart = {alias: name for name, alias in self.aliases.items()}, [], []
+        for term in self.terms:
+            read = {back.get(name, name) for factor in term.factors for name in _names_in(factor)}
+            if not read & {*names}:
+                kept.append(":".join(self.restore_name(factor.expr, "`") for factor in term.factors))
+            elif len(read) > 1:
+                raise FormulaError(
+                    f"Formula '{shorten(self.text)}' combines '{min(read & {*names})}', which is protected, "
+                    "with other columns in one term. Strict(limits=…) adds its residual to the line: name it "
+                    "in a term of its own."
+                )
+            else:
+                apart += [name for name in read if name not in apart]
+        right = kept if "1" in kept else ["0", *kept]
+        return f"{quote(self.outcome)} ~ {' + '.join(right)}", tuple(apart)
+
     def learns_from(self, name: str) -> bool:
         """Whether a transform of the column depends on more than the one value it is applied to."""
         known = self.aliases.get(name, name)

@@ -51,8 +51,8 @@ def overlay(native: Any, name: str, values: PerRecord, gone: Mask, *, gaps: bool
             column = column.copy()
         if at.any():
             _require_held(nw.from_native(column, series_only=True).dtype, name, values[at])
-            whole = kind in "iu" or getattr(column.dtype, "kind", "O") in "iu"
-            column[at] = values[at].astype(np.int64) if whole else values[at]
+            kept = getattr(column.dtype, "numpy_dtype", column.dtype)
+            column[at] = values[at].astype(kept)
         if gone.any():
             column[gone] = None
         native[name] = column

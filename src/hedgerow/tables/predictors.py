@@ -31,17 +31,18 @@ _WIDE = 50  # times as large at the 99 % quantile as at the 1 %
 _SCALE = "scale"  # SPSS: the dictionary itself says that codes are numbers
 
 
-def spell_categories(formula: str, source: Source) -> tuple[str, list[str]]:
+def spell_categories(formula: str, source: Source, protected: Collection[str] = ()) -> tuple[str, list[str]]:
     """The formula with C(…) around columns of labelled codes, and what the owner should know of it.
 
     A column counts if every code that occurs has a value label, SPSS does not measure it on a scale, and the
-    formula names it without a transform: I(age) says that its codes are numbers.
+    formula names it without a transform: I(age) says that its codes are numbers. One that is `protected`
+    stays as it is: which codes occur in it is nobody's to know.
     """
     frame, outcome = source.frame, split(formula)[0]
     if outcome not in frame.column_names:  # of the public predictors alone
         frame = frame.append_column(outcome, pa.nulls(frame.num_rows))
     parsed = parse(formula, Table.of(frame))
-    bare = [name for name in parsed.predictors if parsed.uses[name] == {BARE}]
+    bare = [name for name in parsed.predictors if parsed.uses[name] == {BARE} and name not in protected]
     coded = {name: count for name in bare if (count := _count_labelled(source, name))}
     notes = [
         f"the {count} codes of '{name}' have value labels and enter the formula as categories, "
@@ -108,15 +109,23 @@ def hint_at_logs(formula: str, table: Table, protected: Collection[str] = ()) ->
     """Which positive public predictors span decades and enter a log-scale family as they are."""
     parsed, hints = parse(formula, table), []
     for name in parsed.predictors:
-        if name in protected or parsed.uses[name] != {BARE} or not table.is_numeric(name):
+        if name in protected or parsed.uses[name] != {BARE}:
             continue
-        low, first, last, high = np.quantile(table.numbers(name), (0, 0.01, 0.99, 1))
-        if low > 0 and last >= _WIDE * first:
+        if spans_decades(table, name):
+            low, high = table.numbers(name).min(), table.numbers(name).max()
             hints.append(
                 f"'{name}' spans {np.log10(high / low):.0f} decades and enters a family on the log scale as "
                 f"it is: try log({quote(name)})."
             )
     return hints
+
+
+def spans_decades(table: Table, name: str) -> bool:
+    """Whether a column holds positive numbers, some of them many times as large as others."""
+    if not table.is_numeric(name):
+        return False
+    low, first, last = np.quantile(table.numbers(name), (0, 0.01, 0.99))
+    return bool(low > 0 and last >= _WIDE * first)
 
 
 def _has_order(frame: "nw.DataFrame[Any]", name: str) -> bool:

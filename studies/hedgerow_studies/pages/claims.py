@@ -48,6 +48,10 @@ WHEN: dict[str, dict[str, Any]] = {
     'outside="public"': {"standard": hr.RangeAveraged(hr.Brackets([0, 10], outside="public"))},
     "a support, levels or a spike were declared": {"declared": "values above 0"},
     "counts, classes or spikes with a range": {"single_values": True},
+    "ranges on several columns that hang together": {
+        "standard": hr.RangeTruncated(hr.Brackets([0, 10, 1e6])),
+        "simulated": True,
+    },
     'relation="range"': {"standard": hr.Strict(limits=LIMITS, relation="range", range=RADIUS)},
     "a column was kept on purpose": {"kept": ("…",), "protected": "…"},
     "copies are corrected": {"corrected": 1},

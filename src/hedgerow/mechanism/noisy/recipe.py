@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Matrix
+from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import SettingError, is_count, is_finite
 from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated, convert
 from hedgerow.numerics.sums.clipped import clipped_moments
-from hedgerow.numerics.sums.loadings import cap_loadings, spreads_by_cap, whiten
+from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights, spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.privacy.strict import limits
@@ -59,6 +59,8 @@ class Recipe:
     rows_per_unit: int = 1  # the most rows of one protected person
     spiked: bool = False  # outcomes may lie at a spike, in the rounds' eyes as if they were blank
     presence: "Presence | None" = None  # how many amounts to expect, once the spike's sum is there
+    beside: "Beside | None" = None  # of other protected columns, the last columns of matrix and loadings
+    weights: PerRecord | None = None  # v, where there are any
 
     @property
     def records(self) -> int:
@@ -79,8 +81,11 @@ class Recipe:
     def bound(self) -> int:
         """C of the prices, a whole number: the largest Σ|V_ij| of a record, or ΣV_ij² for Gaussian noise."""
         largest = 1  # all-zero predictors have a price too
+        most = np.zeros((self.records, 0)) if self.beside is None else self._whole(self.beside.reach)
         for first in range(0, self.records, ROWS):
             V = np.abs(self.loadings[first : first + ROWS])
+            if self.beside is not None:  # whatever a protected value is
+                V[:, V.shape[1] - most.shape[1] :] = most[first : first + ROWS]
             sizes = V.sum(axis=1) if self.noise == "laplace" else np.einsum("ij,ij->i", V, V)
             largest = max(largest, int(sizes.max(initial=0)))
         return largest
@@ -112,6 +117,37 @@ class Recipe:
         for first in range(0, self.records, ROWS):
             total += (self.matrix[first : first + ROWS] @ self.basis).sum(axis=0)
         return total / self.records
+
+    @property
+    def entries(self) -> int:
+        """How many columns of the matrix stand for protected values."""
+        return 0 if self.beside is None else self.beside.standins.shape[1]
+
+    def with_entries(self, entries: Array) -> "Recipe":
+        """The same with the entries of protected columns themselves: what rounds sum; confidential.
+
+        No entry's loading exceeds the one that the price counts with, whatever the entry.
+        """
+        if self.beside is None:
+            return self
+        public = self.matrix.shape[1] - self.entries
+        most = self._whole(self.beside.reach)
+        entries = np.nan_to_num(entries, nan=0.0)
+        loadings = np.clip(
+            self._whole(np.clip(entries * self.beside.scale, -self.beside.reach, self.beside.reach)),
+            -most,
+            most,
+        )
+        return replace(
+            self,
+            matrix=np.hstack([self.matrix[:, :public], entries]),
+            loadings=np.hstack([self.loadings[:, :public], loadings]),
+        )
+
+    def _whole(self, numbers: Array) -> NDArray[np.int64]:
+        """v_i times numbers (n, m) in whole units."""
+        v = np.ones(self.records) if self.weights is None else self.weights
+        return np.rint(v[:, None] * numbers / LOADING_UNIT).astype(np.int64)
 
     def choose_some(self, rows: int) -> "Recipe":
         """A recipe for some rows of a long table in which noise is as large beside the sampling error.
@@ -180,6 +216,20 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
+class Beside:
+    """Entries of other protected columns, by public stand-ins, and how far each can reach in a sum."""
+
+    standins: Array  # n × m, drawn from what was released of those columns
+    scale: Array  # of an entry before it is clipped (m,)
+    reach: Array  # n × m: where it is clipped
+
+    @property
+    def clipped(self) -> Array:
+        """The stand-ins as they would enter sums."""
+        return np.asarray(np.clip(self.standins * self.scale, -self.reach, self.reach))
+
+
+@dataclass(frozen=True, eq=False)
 class Presence:
     """Which records have an amount, as far as the spike's noisy sum tells. A function of it: public."""
 
@@ -195,6 +245,14 @@ class Spike:
     scores: Array  # T₀ = Σ v_i q_i + noise (p,)
     scale: float  # of the noise
     row_price: float = 0.0  # as a round's
+
+    def remaining(self, rows: NDArray[np.intp]) -> Array | float:
+        """The chance that a record may still be here."""
+        return 1.0
+
+    def spread_of_entries(self, chance: PerRecord) -> PerRecord | float:
+        """Mean square of what a record adds beside an entry that is random, entry apart."""
+        return chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +302,15 @@ def make_recipe(
     margin_share: float = 0.0,
     rows_per_unit: int = 1,
     spiked: bool = False,
+    beside: Beside | None = None,
 ) -> Recipe:
     """Everything that is settled beforehand: from settings and public predictors, with no outcome in sight.
 
     `low`, `high`: limits of the response. `width`: relation "range", how far one response may move within its
     public set. `noise="auto"` takes the kind that promises the smaller error of the line (Gaussian needs δ).
     A person with up to `rows_per_unit` rows is protected as a whole. `spiked`: some outcomes are no amounts
-    but lie at one point, and whether they do is protected too.
+    but lie at one point, and whether they do is protected too. `beside`: what the line reads of other
+    protected columns, whose entries are clipped; a record's weight counts with the farthest they reach.
     """
     _check(matrix, low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
     if spiked and relation == "range":
@@ -290,9 +350,36 @@ def make_recipe(
         )
         for kind in (kinds if noise == "auto" else (noise,))
     ]
-    best = min((_settle(draft, few) for draft in drafts), key=lambda choice: choice.error)
-    loadings = cap_loadings(matrix, basis, best.cap, order=NORMS[best.draft.noise], unit=LOADING_UNIT)
-    return replace(best.draft, loadings=loadings)
+    best = min((_settle(draft, few, beside) for draft in drafts), key=lambda choice: choice.error)
+    order = NORMS[best.draft.noise]
+    if beside is None:
+        loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT)
+        return replace(best.draft, loadings=loadings)
+    v = cap_weights(_norms(matrix @ basis, beside.reach, order), best.cap)
+    loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT, weights=v)
+    width, entries = len(basis), beside.standins.shape[1]
+    joined = np.zeros((width + entries, width + entries))
+    joined[:width, :width], joined[width:, width:] = basis, np.diag(1 / _sizes(beside.standins))
+    recipe = replace(
+        best.draft,
+        matrix=np.hstack([matrix, beside.standins]),
+        basis=joined,
+        loadings=np.hstack([loadings, np.zeros((len(matrix), entries), dtype=np.int64)]),
+        beside=beside,
+        weights=v,
+    )
+    return recipe.with_entries(beside.standins)
+
+
+def _norms(rows: Array, reach: Array, order: int) -> Array:
+    """Of a record's loadings before the cap, at the farthest that protected entries reach."""
+    return np.asarray(np.linalg.norm(np.hstack([rows, reach]), ord=order, axis=1))
+
+
+def _sizes(columns: Array) -> Array:
+    """Root mean squares; 1 for a column of zeros."""
+    sizes = np.sqrt((columns**2).mean(axis=0))
+    return np.where(sizes > 0, sizes, 1.0)
 
 
 def choose_rows(records: int) -> NDArray[np.intp]:
@@ -311,7 +398,7 @@ class _Choice(NamedTuple):
     error: float  # expected squared error of the line, over σ²
 
 
-def _settle(draft: Recipe, few: Array) -> _Choice:
+def _settle(draft: Recipe, few: Array, beside: Beside | None = None) -> _Choice:
     """Cap, window and shares for n records whose whitened rows are like `few`.
 
     Over σ² the expected error of the line is tr M⁻¹(m₂Q'v²Q/n + var(noise)/n²)M⁻¹/η²: σ cancels, because the
@@ -331,7 +418,14 @@ def _settle(draft: Recipe, few: Array) -> _Choice:
     times = 2.0 if draft.noise == "laplace" else 1.0  # variance of the noise over its squared scale
     steps = 1 << 20
     bound = steps if draft.noise == "laplace" else steps**2
-    caps, sampling, noisy = spreads_by_cap(few, order=NORMS[draft.noise])
+    order = NORMS[draft.noise]
+    if beside is None:
+        caps, sampling, noisy = spreads_by_cap(few, order=order)
+    else:
+        chosen = choose_rows(n)
+        whole = np.hstack([few, beside.standins[chosen] / _sizes(beside.standins)])
+        summed, norms = np.hstack([few, beside.clipped[chosen]]), _norms(few, beside.reach[chosen], order)
+        caps, sampling, noisy = spreads_by_cap(whole, order=order, summed=summed, norms=norms)
 
     choices, small = [], []
     for window in WINDOWS:

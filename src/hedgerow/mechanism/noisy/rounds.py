@@ -58,11 +58,13 @@ class Setup:
 
 
 @one_blas_thread()
-def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key) -> Released:
+def release_statistics(
+    recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key, entries: Array | None = None
+) -> Released:
     """Read the outcome once per round, and once for the counts where the recipe has a share for them.
 
     `present` is False where the outcome is missing. NaN counts as missing too or, with a spike, as a value
-    that lies there.
+    that lies there. `entries` are those of other protected columns (n, m) where the recipe has stand-ins.
     """
     response = np.asarray(response, dtype=np.float64)
     present = np.asarray(present, dtype=np.bool_)
@@ -71,14 +73,14 @@ def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask,
             f"The outcome and its mask must have one entry for each of {recipe.records} records, got "
             f"{response.shape} and {present.shape}."
         )
-    spike = None
+    own, spike = recipe if entries is None else recipe.with_entries(entries), None
     if recipe.spiked:
-        spike = read_spike(recipe, response, present, key.child("spike"))
+        spike = read_spike(own, response, present, key.child("spike"))
         recipe = replace(recipe, presence=expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()
-    first = read_round(recipe, first_setup(recipe, first_budget), response, present, key.child("first"))
+    first = read_round(own, first_setup(recipe, first_budget), response, present, key.child("first"))
     second = read_round(
-        recipe, second_setup(recipe, first, second_budget), response, present, key.child("second")
+        own, second_setup(recipe, first, second_budget), response, present, key.child("second")
     )
     released = Released(recipe, (first, second), None, spike)
     if not counts_budget:
@@ -121,7 +123,7 @@ def settle(recipe: Recipe, line: Array, window: float, target: Fraction, steps: 
 
 
 def read_round(recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask, key: Key) -> Round:
-    """Sums with noise, in the response's units."""
+    """Sums with noise, in the response's units. `recipe` has the entries of protected columns themselves."""
     scores, squares = sum_outcome(recipe, setup, response, present)
     noise, scales, stream = setup.sums.noise, setup.scales, key.stream()
     noisy = [total + draw_noise(noise, scales.scores, stream) for total in scores]

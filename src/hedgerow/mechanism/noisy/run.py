@@ -122,9 +122,12 @@ def classes_within(settings: Settings, table: Table) -> Interval | None:
 def _need(settings: Settings) -> tuple[Strict, Regression, tuple[float, float], float]:
     """Standard, model (of amounts), limits and ε, which settings of noisy statistics have."""
     strict, model = settings.noisy, amounts_of(settings.model)
-    if strict is None or strict.limits is None or settings.epsilon is None or model is None:
-        raise SettingError(f"{settings.standard.label} releases no noisy statistics. Use Strict(limits=…).")
-    return strict, model, strict.limits, settings.epsilon
+    if strict is None or strict.pair is None or settings.epsilon is None or model is None:
+        raise SettingError(
+            f"This goes with noisy statistics of one column, got {settings.standard.label}. Use "
+            "Strict(limits=(low, high))."
+        )
+    return strict, model, strict.pair, settings.epsilon
 
 
 def withheld_epsilon(recipe: Recipe) -> float:

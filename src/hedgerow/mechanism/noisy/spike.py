@@ -30,6 +30,11 @@ _STEPS, _HALVINGS, _FULL = 50, 12, 4  # steps to the mode: on some rows, and the
 _POINTS = 1 << 21  # chances computed at a time
 
 
+def spike_line(recipe: Recipe, spike: Spike) -> Array:
+    """Coefficients of X at the mode of γ."""
+    return np.asarray(recipe.basis @ _find_mode(recipe, spike), dtype=np.float64)
+
+
 def expect_presence(recipe: Recipe, spike: Spike) -> Presence:
     """At the mode of γ; the number of amounts varies by what the noise and the caps hide of the sum."""
     mode = _find_mode(recipe, spike)
@@ -70,15 +75,23 @@ class _Moments(NamedTuple):
     spread: Array  # n times the covariance by sampling (p, p)
 
 
-def _moments(recipe: Recipe, point: Array, rows: Rows | None = None) -> _Moments:
-    """Block by block; over all rows unless some are named."""
+def _moments(recipe: Recipe, spike: Spike, point: Array, rows: Rows | None = None) -> _Moments:
+    """Block by block; over all rows unless some are named.
+
+    Entries of other protected columns are random: what they scatter by themselves is part of the spread.
+    """
     places = np.arange(recipe.records) if rows is None else rows
     mean, slope, spread = np.zeros(len(point)), np.zeros(recipe.basis.shape), np.zeros(recipe.basis.shape)
     for block in _blocks(len(places)):
         Q, V = recipe.matrix[places[block]] @ recipe.basis, recipe.loadings[places[block]] * LOADING_UNIT
-        chance = expit(Q @ point)
-        mixed = (chance * (1 - chance))[:, None]
-        mean, slope, spread = mean + chance @ V, slope + V.T @ (Q * mixed), spread + V.T @ (V * mixed)
+        chance, left = expit(Q @ point), spike.remaining(places[block])
+        here, bend = left * chance, left * chance * (1 - chance)
+        mixed = here * (1 - here)
+        mean, slope = mean + here @ V, slope + V.T @ (Q * bend[:, None])
+        spread = spread + V.T @ (V * mixed[:, None])
+        if recipe.entries:
+            U, at = V[:, -recipe.entries :], slice(len(point) - recipe.entries, None)
+            spread[at, at] += U.T @ (U * (spike.spread_of_entries(here) - mixed)[:, None])
     return _Moments(mean / len(places), slope / len(places), spread / len(places))
 
 
@@ -116,7 +129,7 @@ def _find_mode(recipe: Recipe, spike: Spike) -> Array:
     here, chosen = centre, choose_rows(n)
     phases = [(chosen, _STEPS)] if len(chosen) == n else [(chosen, _STEPS), (None, _FULL)]
     for rows, steps in phases:
-        at = _moments(recipe, here, rows)
+        at = _moments(recipe, spike, here, rows)
         for _ in range(steps):
             weight = np.linalg.inv(at.spread / n + noise / n**2 * np.eye(len(here)))
             curvature = precision + at.slope.T @ weight @ at.slope
@@ -124,7 +137,7 @@ def _find_mode(recipe: Recipe, spike: Spike) -> Array:
             step, before = np.linalg.solve(curvature, gradient), value(at, here)
             for halvings in range(_HALVINGS):
                 there = here + step / 2**halvings
-                then = _moments(recipe, there, rows)
+                then = _moments(recipe, spike, there, rows)
                 if value(then, there) < before:
                     break
             else:
@@ -146,6 +159,7 @@ class _Target:
     prior: tuple[Array, Array]
     rows: Array  # q of the rows by which chances are computed
     weights: Array  # v q of these rows, over their number
+    left: Array | float  # their chances of being here at all
     at: _Moments  # over all rows, at the mode
     some: _Moments  # over these
 
@@ -153,10 +167,10 @@ class _Target:
     def about(cls, recipe: Recipe, spike: Spike, mode: Array) -> "_Target":
         chosen = choose_rows(recipe.records)
         Q, V = recipe.matrix[chosen] @ recipe.basis, recipe.loadings[chosen] * LOADING_UNIT
-        at, some = _moments(recipe, mode), _moments(recipe, mode, chosen)
+        at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
         observed, noise = _observed(recipe, spike), _noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
-        return cls(*known, Q, V / len(chosen), at, some)
+        return cls(*known, Q, V / len(chosen), spike.remaining(chosen), at, some)
 
     def curvature(self) -> Array:
         """About the mode."""
@@ -167,12 +181,12 @@ class _Target:
         """At rows of coordinates, up to a constant; the sampling variance grows as p (1 − p) does."""
         centre, precision = self.prior
         sizes, turn = np.linalg.eigh(self.at.spread / self.records)
-        usual = expit(self.rows @ self.mode)
+        usual = self.left * expit(self.rows @ self.mode)
         usual_mixed = float((usual * (1 - usual)).mean())
         found = np.empty(len(points))
         for first in range(0, len(points), size := max(1, _POINTS // len(self.rows))):
             part = points[first : first + size]
-            away, chance = part - self.mode, expit(part @ self.rows.T)
+            away, chance = part - self.mode, self.left * expit(part @ self.rows.T)
             mean = chance @ self.weights - self.some.mean + self.at.mean
             mean += away @ (self.at.slope - self.some.slope).T
             mixed = (chance * (1 - chance)).mean(axis=1) / max(usual_mixed, 1e-300)

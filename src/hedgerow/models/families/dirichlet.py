@@ -29,7 +29,7 @@ from hedgerow.randomness import Key, Stream
 from hedgerow.tables.design import Design
 
 _MOST_NUMBERS = 100_000_000  # 0.8 GB of draws
-_BLOCK = 1 << 21  # numbers drawn at once
+_BLOCK = 1 << 16  # numbers drawn at once
 _ENDS = 0.1, 1e6  # below it shares underflow, above it the data say nothing
 
 

@@ -2,8 +2,10 @@
 
 A family has a handful of parameters and hundreds of records, so that its posterior is nearly normal. Draws
 are proposed by a multivariate t distribution about the mode, with the curvature there, and kept with a
-probability proportional to the ratio of the posterior to the proposal. A rule that is fixed beforehand says
-when the proposal is good enough; otherwise there are no draws, and the caller turns to NUTS.
+probability proportional to the ratio of the posterior to the proposal. Where the posterior is skewed, as for
+a class that few records have, the proposal is wider on one side of the mode than on the other. A rule that
+is fixed beforehand says when the proposal is good enough; otherwise there are no draws, and the caller turns
+to NUTS.
 
 Formal guarantee: given the ceiling, the draws are independent draws of the posterior wherever it is at most
 the ceiling times the proposal, and too rare elsewhere. No proposal that was made exceeded the ceiling.
@@ -29,7 +31,9 @@ _CANDIDATES = 100  # for each of them
 _SAME = 0.05  # standard deviations within which two modes are one
 _DF = 7.0
 _MARGIN = 1.1  # of the ceiling above the largest ratio that was seen
-_SKEWED = 3.0  # largest ratio, in means, above which the proposal moves to the mean of its own draws
+_SKEWED = 3.0  # largest ratio, in means, above which both sides of the mode get scales of their own
+_LOOKS = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # scales from the mode at which a side is measured
+_SCALES = (0.2, 10.0)  # within which a side's own scale lies
 # The rule: within these the proposals stand for the posterior.
 LARGEST_RATIO = 20.0  # in means
 LARGEST_SHAPE = 0.5  # Pareto k̂ of the ratios: below it their variance is finite
@@ -38,19 +42,39 @@ SMALLEST_SHARE = 0.3  # of effective proposals
 
 @dataclass(frozen=True, repr=False)
 class Proposal:
-    """A multivariate t distribution on the unconstrained scale; confidential."""
+    """A multivariate t distribution on the unconstrained scale, perhaps in two halves by axis; confidential.
+
+    Along each column of `root` it is `up` times as wide on one side of its mode and `down` times on the other
+    (a two-piece t, whose density is continuous); None: once on both.
+    """
 
     centre: Array
     root: Array  # lower triangular, its square the scale matrix
+    sides: tuple[Array, Array] | None = None  # up and down
 
     def propose(self, potential: Potential, count: int, stream: Stream) -> "Proposed":
         """Positions with their ratios and the uniform numbers that will decide on them."""
         size = len(self.centre)
         steps = stream.normal((count, size)) / np.sqrt(stream.gamma(_DF / 2, count) / (_DF / 2))[:, None]
-        positions = self.centre + steps @ self.root.T
         density = -(_DF + size) / 2 * np.log1p((steps**2).sum(axis=1) / _DF)
+        if self.sides is not None:
+            up, down = self.sides
+            above = stream.uniform((count, size)) < up / (up + down)
+            steps = np.abs(steps) * np.where(above, up, -down)
+        positions = self.centre + steps @ self.root.T
         ratios = potential.log_densities(positions) - density
         return Proposed(positions, np.where(np.isnan(ratios), -np.inf, ratios), stream.uniform(count))
+
+    def split(self, potential: Potential) -> "Proposal":
+        """The same with a width of its own on each side: the widest that the posterior asks for there."""
+        top = potential.log_densities(self.centre[None])[0]
+        sides = []
+        for sign in (1.0, -1.0):
+            places = self.centre + sign * _LOOKS[:, None, None] * self.root.T
+            fallen = top - potential.log_densities(places.reshape(-1, len(self.centre)))
+            fallen = np.maximum(np.nan_to_num(fallen, nan=np.inf), 1e-6).reshape(len(_LOOKS), -1)
+            sides.append(np.clip((_LOOKS[:, None] / np.sqrt(2 * fallen)).max(axis=0), *_SCALES))
+        return Proposal(self.centre, self.root, (sides[0], sides[1]))
 
     def __repr__(self) -> str:
         return f"Proposal({len(self.centre)} parameters, confidential)"
@@ -105,10 +129,13 @@ def draw(potential: Potential, *, draws: int, key: Key) -> Array | None:
     stream = key.stream()
     proposed = proposal.propose(potential, draws, stream)  # each batch as large as the others: compiled once
     if proposed.finite and proposed.ratios.max() > _SKEWED:
-        proposal = _about_mean(proposed)
-        if proposal is None:
-            return None
+        proposal = proposal.split(potential)
         proposed = proposal.propose(potential, draws, stream)
+        if proposed.finite and not proposed.trusted:
+            proposal = _about_mean(proposed)
+            if proposal is None:
+                return None
+            proposed = proposal.propose(potential, draws, stream)
     while proposed.finite and (proposed.trusted or len(proposed.uniforms) < 2 * draws):
         kept = proposed.kept
         report("sampling", min(len(kept), draws), draws)

@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from hedgerow.arrays import Array, Matrix
 from hedgerow.models.families.definition import FamilyDefinition, Numbers
 from hedgerow.models.prior import Prior
+from hedgerow.models.programs.compiled import Described
 from hedgerow.models.programs.potential import ResponseSite
 from hedgerow.models.programs.response import Spiked
 from hedgerow.tables.design import Design
@@ -28,7 +29,7 @@ _STEEP = 1e8  # condition of a cross-product, whatever the units, beyond which i
 
 
 @dataclass(frozen=True)
-class FamilyProgram:
+class FamilyProgram(Described):
     """A program for one family and its public settings; equal settings share compiled code."""
 
     definition: FamilyDefinition
@@ -37,6 +38,16 @@ class FamilyProgram:
     level: tuple[float, float]  # prior mean and deviation at the predictors' means
     residual: float
     residual_df: float
+
+    @property
+    def description(self) -> str | None:
+        """None for a family of a user's own, whose functions may hold anything."""
+        parts = self.definition.response, type(self.domain)
+        if any(part.__module__.partition(".")[0] != "hedgerow" for part in parts):
+            return None
+        return repr(
+            (self.definition.name, self.domain, self.places, self.level, self.residual, self.residual_df)
+        )
 
     def __call__(self, X: Any, beta: Any = None, W: Any = None, spike: Any = None, y: Any = None) -> None:
         eta = jnp.zeros(X.shape[0])

@@ -8,9 +8,6 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-import nutpie
-from numpyro.infer import MCMC, NUTS
-from nutpie.compiled_pyfunc import from_pyfunc
 
 from hedgerow.arrays import Array
 from hedgerow.errors import HealthError, HedgerowError
@@ -108,6 +105,9 @@ def move_nearer(potential: Potential, start: Array) -> Array:
 
 
 def _nutpie(potential: Potential, settings: SamplerSettings, draws: int, start: Start, seed: int) -> Chains:
+    import nutpie  # brings ArviZ and its plots: seconds, which independent draws do not wait for
+    from nutpie.compiled_pyfunc import from_pyfunc
+
     size = potential.dimensions
     drawn = [0]
     problems: list[Exception] = []
@@ -193,6 +193,8 @@ def _report_drawn(count: int, settings: SamplerSettings, draws: int) -> None:
 
 
 def _numpyro(potential: Potential, settings: SamplerSettings, draws: int, start: Start, seed: int) -> Chains:
+    from numpyro.infer import MCMC, NUTS
+
     with x64(True):
         kernel = NUTS(
             potential_fn=potential,

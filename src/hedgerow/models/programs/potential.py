@@ -21,6 +21,7 @@ from numpyro.distributions import biject_to, constraints
 
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
+from hedgerow.models.programs.compiled import Described, Keeper
 from hedgerow.models.programs.response import Response
 
 _STEP = 1e-4  # of differences of gradients, beside the size of a position
@@ -70,6 +71,14 @@ class Traced:
     response: str  # name of the observed site
     discrete: bool  # whether the response is a whole number
     latents: tuple[Site, ...]
+
+    @property
+    def description(self) -> str | None:
+        """All that compiled code depends on but the shapes of its arguments; None for a user's program."""
+        if not isinstance(self.function, Described) or self.function.description is None:
+            return None
+        sites = self.response_argument, self.fixed, self.response, self.discrete, self.latents
+        return f"{self.function.description} {sites}"
 
     @property
     def dimensions(self) -> int:
@@ -161,22 +170,24 @@ def unwrap(distribution: Any) -> Any:
 
 
 class Compiled:
-    """Jitted functions; arrays, outcome and powers are arguments, so that a new fit compiles nothing."""
+    """Compiled functions; arrays, outcome and powers are arguments, so that a new fit compiles nothing."""
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
-        self.log_density = jax.jit(traced.log_density)
+        density, keep = traced.log_density, Keeper(traced.description).keep
+        self.log_density = jax.jit(density)
         # One array: at a few thousand records, moving value and gradient apart costs as much as computing.
-        self.value_and_grad = jax.jit(
-            lambda *given: jnp.hstack(jax.value_and_grad(traced.log_density)(*given))
+        self.value_and_grad = keep(
+            "value_and_grad", lambda *given: jnp.hstack(jax.value_and_grad(density)(*given))
         )
-        self.hessian = jax.jit(jax.hessian(traced.log_density))
-        self.unconstrain = jax.jit(traced.unconstrain)
+        self.hessian = keep("hessian", jax.hessian(density))
+        self.unconstrain = keep("unconstrain", traced.unconstrain)
         # Draw after draw: a batch of them would hold draws × records.
-        self.log_densities = jax.jit(
-            lambda positions, *data: jax.lax.map(lambda one: traced.log_density(one, *data), positions)
+        self.log_densities = keep(
+            "log_densities",
+            lambda positions, *data: jax.lax.map(lambda one: density(one, *data), positions),
         )
-        self.constrain = jax.jit(jax.vmap(traced.constrain, in_axes=(0, None)))
+        self.constrain = keep("constrain", jax.vmap(traced.constrain, in_axes=(0, None)))
         self.from_prior = jax.jit(jax.vmap(traced.from_prior, in_axes=(0, None)))
 
 

@@ -16,6 +16,7 @@ from jax import lax
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.models.programs import masses
+from hedgerow.models.programs.compiled import Keeper
 from hedgerow.models.programs.potential import Arrays, Latents, Traced, x64
 from hedgerow.models.programs.response import Response
 
@@ -25,13 +26,14 @@ class Scores:
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
-        self.log_lik = jax.jit(jax.vmap(self._log_lik, in_axes=(0, None, None)))
-        self.extremes = jax.jit(self._extremes)
+        keep = Keeper(traced.description).keep
+        self.log_lik = keep("log_lik", jax.vmap(self._log_lik, in_axes=(0, None, None)))
+        self.extremes = keep("extremes", self._extremes)
         # Draw after draw, so that the costly branch of a mass is taken only where a draw needs it.
-        self.log_mass = jax.jit(
-            lambda latents, *data: lax.map(lambda one: self._log_mass(one, *data), latents)
+        self.log_mass = keep(
+            "log_mass", lambda latents, *data: lax.map(lambda one: self._log_mass(one, *data), latents)
         )
-        self.quantile = jax.jit(self._quantile)
+        self.quantile = keep("quantile", self._quantile)
 
     def _log_lik(self, latents: Latents, arrays: Arrays, values: Any) -> Any:
         score = self.traced.distribution(latents, arrays).log_prob(values)
@@ -58,7 +60,8 @@ class Scores:
             return masses.discrete_log_mass(response, values, lower, upper)
         return masses.continuous_log_mass(response, lower, upper)
 
-    def _quantile(self, latents: Latents, arrays: Arrays, uniforms: Any, key: Any) -> Any:
+    def _quantile(self, latents: Latents, arrays: Arrays, uniforms: Any, seed: Any) -> Any:
+        key = jax.random.wrap_key_data(seed)
         response = self.traced.distribution(latents, arrays)
         if isinstance(response, Response):
             return response.quantile(uniforms)
@@ -103,6 +106,6 @@ def predict(traced: Traced, parameters: dict[str, Any], arrays: Arrays, uniforms
     """
     digest = hashlib.sha256(np.ascontiguousarray(uniforms).tobytes()).digest()
     with x64(True):
-        key = jax.random.wrap_key_data(np.frombuffer(digest[:8], dtype=np.uint32))
-        found = scores(traced).quantile(parameters, arrays, jnp.asarray(uniforms), key)
+        seed = np.frombuffer(digest[:8], dtype=np.uint32)
+        found = scores(traced).quantile(parameters, arrays, jnp.asarray(uniforms), seed)
         return np.asarray(found, dtype=np.float64)

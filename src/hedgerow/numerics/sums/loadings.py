@@ -42,36 +42,46 @@ def whiten(matrix: Array) -> Array:
     return np.asarray(basis)
 
 
-def spreads_by_cap(rows: Array, *, order: int) -> tuple[Array, Array, Array]:
-    """Caps C to choose from, and at each the traces of M⁻¹Q'v²QM⁻¹/n and of C²M⁻².
+def spreads_by_cap(
+    rows: Array, *, order: int, summed: Array | None = None, norms: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Caps C to choose from, and at each the traces of M⁻¹S'v²SM⁻¹'/n and of C²M⁻¹M⁻¹'.
 
-    Q: the rows; v_i = min(1, C/‖q_i‖) in the norm of this order, M = Q'diag(v)Q/n. The first trace scales
-    the sampling variance of a line solved for from Q'diag(v)y, the second that of noise in proportion to C.
+    Q: the rows; S: what is summed with residuals, Q unless given; v_i = min(1, C/‖s_i‖) in the norm of this
+    order, or by the norms given, M = S'diag(v)Q/n. The first trace scales the sampling variance of a line
+    solved for from S'diag(v)y, the second that of noise in proportion to C.
     """
-    norms = np.linalg.norm(rows, ord=order, axis=1)
+    summed = rows if summed is None else summed
+    norms = np.linalg.norm(rows, ord=order, axis=1) if norms is None else norms
     positive = norms[norms > 0]
     if positive.size == 0:
         return np.ones(1), np.zeros(1), np.zeros(1)
     least, most = np.minimum(np.quantile(positive, [0.02, 1.0]), _LARGEST)
     caps = np.asarray(np.geomspace(float(least), float(most), _CAPS), dtype=np.float64)
-    used = rows[:, np.any(rows != 0, axis=0)]
+    kept = np.any(rows != 0, axis=0)
+    used, summed = rows[:, kept], summed[:, kept]
     sampling, noisy = np.empty(_CAPS), np.empty(_CAPS)
     for place, cap in enumerate(caps):
-        V = used * _weights(norms, float(cap))
+        V = summed * cap_weights(norms, float(cap))[:, None]
         inverse = np.linalg.pinv(V.T @ used / len(rows))
-        sampling[place] = np.trace(inverse @ (V.T @ V / len(rows)) @ inverse)
-        noisy[place] = cap**2 * np.trace(inverse @ inverse)
+        sampling[place] = np.trace(inverse @ (V.T @ V / len(rows)) @ inverse.T)
+        noisy[place] = cap**2 * np.trace(inverse @ inverse.T)
     return caps, sampling, noisy
 
 
-def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: float) -> NDArray[np.int64]:
-    """V: v_i q_ij in whole units, n × p."""
+def cap_loadings(
+    matrix: Array, basis: Array, cap: float, *, order: int, unit: float, weights: Array | None = None
+) -> NDArray[np.int64]:
+    """V: v_i q_ij in whole units, n × p; v as given, or min(1, C/‖q_i‖)."""
     loadings = np.empty(matrix.shape, dtype=np.int64)
 
     def fill(first: int) -> None:
         Q = matrix[first : first + ROWS] @ basis
-        v = _weights(np.linalg.norm(Q, ord=order, axis=1), cap)
-        units = np.rint(Q * v / unit)
+        if weights is None:
+            v = cap_weights(np.linalg.norm(Q, ord=order, axis=1), cap)
+        else:
+            v = weights[first : first + ROWS]
+        units = np.rint(Q * v[:, None] / unit)
         # Said of public numbers, before any outcome is read: beyond it a price would miss what is summed.
         if not (np.abs(units) <= _LARGEST / unit).all():
             raise SettingError(_TOO_NEAR)
@@ -81,6 +91,6 @@ def cap_loadings(matrix: Array, basis: Array, cap: float, *, order: int, unit: f
     return loadings
 
 
-def _weights(norms: Array, cap: float) -> Array:
-    """v_i = min(1, C/‖q_i‖), as a column."""
-    return np.asarray(np.minimum(1.0, cap / np.maximum(norms, cap / 2)))[:, None]
+def cap_weights(norms: Array, cap: float) -> Array:
+    """v_i = min(1, C/‖q_i‖)."""
+    return np.asarray(np.minimum(1.0, cap / np.maximum(norms, cap / 2)))

@@ -25,16 +25,14 @@ former version.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hedgerow.numerics.rounding import format_rounded_up
 
+T = TypeVar("T")
 WITHHELD = (
     "the outcome of one record is withheld: treated as missing, while its row, its predictors and the "
     "number of records stay"
-)
-TOGETHER = (
-    "the outcome of one record, all its protected columns together, is withheld: treated as missing, while "
-    "its row, its public columns and the number of records stay"
 )
 _IN_RANGE = "the outcome of one record is replaced by the statement that it lies in its range, at {} weight"
 _REPLACED = (
@@ -56,6 +54,36 @@ NEIGHBOURS: Mapping[str, str] = {
     "Strict, replaced": _REPLACED.format("any other value"),
     "Strict, in range": _REPLACED.format("another value of the same public set"),
 }
+_ALL = "all its protected columns together"
+_ROW = f"the outcome of one record, {_ALL}, is"
+_STAY = "while its row, its public columns and the number of records stay"
+_IN_RANGES = (
+    f"{_ROW} replaced by the statement that each value lies in its range, all at once, at {{}} weight"
+)
+# The same where several columns are protected, by what it is for one.
+_TOGETHER: Mapping[str, str] = {
+    WITHHELD: f"{_ROW} withheld: treated as missing, {_STAY}",
+    NEIGHBOURS["RangeAveraged"]: (
+        f"one record, {_ALL}, keeps only the share of its likelihood deemed public (λ, the chance that a row "
+        "lies outside the record's ranges), still at its exact values"
+    ),
+    NEIGHBOURS["RangeTruncated"]: _IN_RANGES.format("the record's own"),
+    NEIGHBOURS["RangeTruncated, public weight one"]: _IN_RANGES.format("full"),
+    NEIGHBOURS["Strict, replaced"]: f"{_ROW} replaced by any other values, {_STAY}",
+    NEIGHBOURS["Strict, in range"]: f"{_ROW} replaced by other values of the same public sets, {_STAY}",
+}
+
+
+def join_columns(neighbour: str) -> str:
+    """What a release of several protected columns is compared with, by the words for one of them."""
+    return _TOGETHER.get(neighbour, f"of one record, {_ALL}: {neighbour}")
+
+
+def list_protected(protected: str | tuple[str, ...]) -> str:
+    """The protected column or columns, to be shown."""
+    return protected if isinstance(protected, str) else ", ".join(protected)
+
+
 # Standards that bring their own bound: its name, by the label of the standard.
 OWN_BOUNDS: Mapping[str, tuple[str, ...]] = {
     "Strict": ("strict",),
@@ -99,6 +127,21 @@ class Figures:
     confidence: float = 1.0
 
     @property
+    def several(self) -> bool:
+        """Whether several columns are protected, and a record's values of them moved together."""
+        return _ALL in self.neighbour
+
+    @property
+    def outcome(self) -> str:
+        """What two tables differ in."""
+        return f"the outcome of one record, {_ALL}," if self.several else "one outcome"
+
+    @property
+    def others(self) -> str:
+        """What it may be replaced by."""
+        return "any other values" if self.several else "any other value"
+
+    @property
     def price(self) -> str:
         """ε for one copy, and for all of them where there are several."""
         price = f"ε = {format_rounded_up(self.epsilon / self.copies, 6)} for one copy"
@@ -124,8 +167,8 @@ class Figures:
         one, whole, twice = (format_rounded_up(value, 6) for value in values)
         total = f"; {self.copies} {composed} compose to {whole} and {twice}" if self.copies > 1 else ""
         return (
-            f"ε-differentially private with ε = {one} for one outcome withheld, and with 2ε for one outcome "
-            f"replaced by any other value{total}."
+            f"ε-differentially private with ε = {one} for {self.outcome} withheld, and with 2ε for "
+            f"{self.outcome} replaced by {self.others}{total}."
         )
 
 
@@ -225,15 +268,25 @@ def _once_and_twice(given: Figures) -> tuple[str, str]:
 
 def _compared(given: Figures, replaced_at: str) -> str:
     """What two tables differ in, by the relation; withheld also says at which price one is replaced."""
-    replaced = "one outcome replaced by any other value"
-    also = {
-        NEIGHBOURS["Strict, withheld"]: f"one outcome withheld, and {replaced_at} for {replaced}",
-        NEIGHBOURS["Strict, replaced"]: f"{replaced}, or withheld",
-    }
-    return also.get(given.neighbour, _IN_ONE_SET)
+    replaced = f"{given.outcome} replaced by {given.others}"
+    also = _for_both(
+        {
+            "Strict, withheld": f"{given.outcome} withheld, and {replaced_at} for {replaced}",
+            "Strict, replaced": f"{replaced}, or withheld",
+        }
+    )
+    others = (
+        "other values of the same public sets" if given.several else "another value of the same public set"
+    )
+    return also.get(given.neighbour, f"{given.outcome} replaced by {others} (Blowfish privacy)")
 
 
-_IN_ONE_SET = "one outcome replaced by another value of the same public set (Blowfish privacy)"
+def _for_both(words: Mapping[str, T]) -> dict[str, T]:
+    """What is said under a standard, by what its releases of one and of several columns are compared with."""
+    alone = {NEIGHBOURS[label]: value for label, value in words.items()}
+    return alone | {join_columns(neighbour): value for neighbour, value in alone.items()}
+
+
 _BY_NOISE = (
     "It rests on the noise of the sums that were released, and on no model, weights or draws; copies are "
     "computed from these sums alone, so that further ones cost nothing."
@@ -261,10 +314,11 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
     """The paragraph before the formal sentence; with the number of records it holds δ against 1/n."""
     copies = "the released copy" if figures.copies == 1 else f"the {figures.copies} released copies"
     epsilon = f"ε = {format_rounded_up(figures.epsilon, 6)}" + (" in total" if figures.copies > 1 else "")
+    about = figures.outcome.removesuffix(",")
     if bound in ("strict", "censored"):
         limit = _raise_odds(2 * figures.epsilon)
         text = (
-            f"Whoever knows everything else in the table, and gave 10 % to some statement about one outcome, "
+            f"Whoever knows everything else in the table, and gave 10 % to some statement about {about}, "
             f"may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor of "
             f"e^(2ε), with {epsilon}."
         )
@@ -276,8 +330,8 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
         knows, power = _KNOWS.get(figures.neighbour, ("", 1))
         limit = _raise_odds(power * figures.epsilon)
         text = (
-            f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about one "
-            f"outcome, may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor "
+            f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about "
+            f"{about}, may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor "
             f"of e^{'(2ε)' if power == 2 else 'ε'}, with {epsilon}, however many copies there are."
         )
         return text + (HARDLY if limit >= _LITTLE else "")
@@ -333,11 +387,13 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
 
 
 # What somebody knows beside the other records, and by which multiple of ε odds then grow.
-_KNOWS: Mapping[str, tuple[str, int]] = {
-    NEIGHBOURS["Strict, withheld"]: ("", 2),
-    NEIGHBOURS["Strict, replaced"]: ("", 1),
-    NEIGHBOURS["Strict, in range"]: (", and a public set that holds the outcome of one record", 1),
-}
+_KNOWS = _for_both(
+    {
+        "Strict, withheld": ("", 2),
+        "Strict, replaced": ("", 1),
+        "Strict, in range": (", and a public set that holds the outcome of one record", 1),
+    }
+)
 
 
 def _above_one_in_n(chance: str, records: int) -> str:
@@ -350,16 +406,26 @@ def _above_one_in_n(chance: str, records: int) -> str:
 WHOLE_UNIT = ("statistics", "gaussian")  # bounds whose ε is the price of all rows that a unit is declared
 
 
-def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column: str | None = None) -> str:
+def write_unit(
+    bound: str,
+    figures: Figures | None,
+    *,
+    rows: int | None,
+    column: str | None = None,
+    several: bool = False,
+) -> str:
     """Who is protected: one row's value, and what follows for a person or firm with several rows.
 
     `rows` is how many the owner declares at most, None if nothing was declared; `figures` is None where
-    nothing is claimed.
+    nothing is claimed; `several` columns are protected.
     """
     unit = "The unit of privacy is the protected value of one row."
+    if several:
+        unit = "The unit of privacy is one row with its protected values, all of them together."
     named = "" if column is None else f", as column '{column}' names them,"
     if rows == 1:
-        return f"{unit} The owner declares that no person or firm{named} has more than one."
+        than = "than one row" if several else "than one"
+        return f"{unit} The owner declares that no person or firm{named} has more {than}."
     if figures is not None and rows is not None and bound in WHOLE_UNIT:
         price = f"ε = {format_rounded_up(figures.epsilon, 6)}"
         price += f" and δ = {format_rounded_up(figures.delta, 2)}" if bound == "gaussian" else ""
@@ -371,7 +437,7 @@ def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column:
     unit += (
         " How many rows one person or firm may have was not declared."
         if rows is None
-        else f" The owner declares that one person or firm{named} has at most {rows}."
+        else f" The owner declares that one person or firm{named} has at most {rows}{' rows' * several}."
     )
     if figures is None:
         return f"{unit} Nothing is claimed for any number of rows."
@@ -406,11 +472,13 @@ def write_unit(bound: str, figures: Figures | None, *, rows: int | None, column:
     )
 
 
-_MOVED: Mapping[str, str] = {
-    NEIGHBOURS["Strict, withheld"]: "their outcomes are withheld",
-    NEIGHBOURS["Strict, replaced"]: "their outcomes are replaced by any others",
-    NEIGHBOURS["Strict, in range"]: "each outcome is replaced by another of its set",
-}
+_MOVED = _for_both(
+    {
+        "Strict, withheld": "their outcomes are withheld",
+        "Strict, replaced": "their outcomes are replaced by any others",
+        "Strict, in range": "each outcome is replaced by another of its set",
+    }
+)
 
 
 def _total_delta(bound: str, figures: Figures) -> float:

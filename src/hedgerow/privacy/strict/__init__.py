@@ -9,7 +9,7 @@ parameters, with weights that bound each record's factor (`box`).
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, get_args
@@ -25,19 +25,22 @@ from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
 from hedgerow.privacy.claims import NEIGHBOURS, WITHHELD
 from hedgerow.privacy.ranges import Everywhere, Radius, Range
 from hedgerow.privacy.standards import Standard, require_public
-from hedgerow.privacy.strict.box import OUTWARD, Boxed, StrictWeights
+from hedgerow.privacy.strict.box import OUTWARD, Boxed, BoxedChain, StrictWeights
 from hedgerow.privacy.strict.limits import (
+    Limits,
     Margin,
     Noise,
     Relation,
     amounts_of,
     check_limits,
     check_policy,
+    check_shares,
+    is_of_classes,
     response_limits,
     widest_set,
 )
 
-__all__ = ["OUTWARD", "Bounded", "Boxed", "Margin", "Strict", "StrictWeights"]
+__all__ = ["OUTWARD", "Bounded", "Boxed", "BoxedChain", "Margin", "Strict", "StrictWeights"]
 
 _LABELS = {"withheld": "Strict, withheld", "replaced": "Strict, replaced", "range": "Strict, in range"}
 
@@ -69,15 +72,18 @@ class Strict(Bounded):
     """Pure differential privacy: by noisy statistics within public `limits`, or over a public `box`.
 
     `limits` are the smallest and the largest value of the outcome that matter, in its own units: others are
-    moved to the nearer one. `relation` says which tables ε compares: one outcome "withheld" (blank), one
-    "replaced" by any other value, or replaced by another value of the same public set of `range` ("range":
-    Blowfish privacy). Where public columns or numbers say every record's set (`Bounds`, `Brackets` with a
-    column), a value outside it is moved to its nearer end, and `inside=True` draws copies inside them.
-    `margin` spends a share of ε on the outcome's distribution, `noise="gaussian"` gives
-    (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the line, from public things.
+    moved to the nearer one. For several protected columns they go by name, {"wage": (1000, 1e7)}, and classes
+    have none; `shares` say how ε is divided among columns, evenly unless given. `relation` says which tables
+    ε compares: one outcome "withheld" (blank), one "replaced" by any other value, or replaced by another
+    value of the same public set of `range` ("range": Blowfish privacy). Where public columns or numbers say
+    every record's set (`Bounds`, `Brackets` with a column), a value outside it is moved to its nearer end,
+    and `inside=True` draws copies inside them. `margin` spends a share of ε on the outcome's distribution,
+    `noise="gaussian"` gives (ε, δ) instead of pure ε, and "auto" whichever promises the smaller error of the
+    line, from public things.
 
     `box` gives a lower and an upper end for every design column and for "sigma", on the model's scale
-    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. `reason` says
+    (log x for the lognormal): {"Intercept": (0, 2), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}. Several
+    protected columns have one each, by name: {"wage": {"Intercept": (5, 9), …}, "bonus": {…}}. `reason` says
     why the owner may know limits or box without the data; it is printed in the guarantee.
 
     Formal guarantees
@@ -93,14 +99,15 @@ class Strict(Bounded):
     chosen without the outcome, which only the owner can vouch for.
     """
 
-    box: Mapping[str, tuple[float, float]] | None = None
+    box: Mapping[str, Any] | None = None
     reason: str = ""
-    limits: tuple[float, float] | None = field(default=None, kw_only=True)
+    limits: Limits | None = field(default=None, kw_only=True)
     relation: Relation = field(default="withheld", kw_only=True)
     range: Range = field(default_factory=Everywhere, kw_only=True)
     margin: Margin | None = field(default=None, kw_only=True)
     noise: Noise = field(default="laplace", kw_only=True)
     inside: bool = field(default=False, kw_only=True)
+    shares: Mapping[str, float] | None = field(default=None, kw_only=True)
     label: ClassVar[str] = "Strict"
     bound: ClassVar[Bound] = STRICT
 
@@ -115,6 +122,7 @@ class Strict(Bounded):
             self._check_box(self.box)
             return
         object.__setattr__(self, "limits", check_limits(self.limits))
+        object.__setattr__(self, "shares", check_shares(self.shares))
         for name, kind in (("relation", Relation), ("noise", Noise)):
             if getattr(self, name) not in get_args(kind):
                 words = ", ".join(map(repr, get_args(kind)))
@@ -131,6 +139,10 @@ class Strict(Bounded):
         if self.relation == "range":
             check_policy(self.range)
         self._check_inside()
+        if self.by_name:
+            self._check_named()
+        elif self.shares is not None:
+            raise SettingError("Strict: shares divide ε among columns. Give limits by column as well.")
         # Another relation and another noise make another claim.
         object.__setattr__(self, "label", _LABELS[self.relation])
         object.__setattr__(self, "neighbour", NEIGHBOURS[self.label])
@@ -149,10 +161,23 @@ class Strict(Bounded):
                 "Leave one of them out."
             )
 
-    def _check_box(self, box: Mapping[str, tuple[float, float]]) -> None:
+    def _check_named(self) -> None:
+        """What sums of several columns have no price for."""
+        for what, asked in {
+            "relation='range'": self.relation == "range",
+            "inside=True": self.inside,
+            f"noise='{self.noise}'": self.noise != "laplace",
+        }.items():
+            if asked:
+                raise SettingError(
+                    f"Strict: {what} goes with limits of one column, got limits by column. Leave it out, or "
+                    "protect one column with limits=(low, high)."
+                )
+
+    def _check_box(self, box: Mapping[str, Any]) -> None:
         usual = {
             name: Strict.__dataclass_fields__[name].default
-            for name in ("relation", "margin", "noise", "inside")
+            for name in ("relation", "margin", "noise", "inside", "shares")
         }
         given = [name for name, value in usual.items() if getattr(self, name) != value]
         if given or not isinstance(self.range, Everywhere):
@@ -160,32 +185,57 @@ class Strict(Bounded):
                 f"Strict: {(given or ['range'])[0]} goes with limits, not with a box. Use "
                 "Strict(limits=(low, high), …)."
             )
-        ends: dict[str, tuple[float, float]] = {}
-        for name, pair in dict(box).items():
-            if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
-                raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
-            low, high = (float(end) for end in pair)
-            if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise SettingError(
-                    f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
-                )
-            ends[str(name)] = (low, high)
-        if "sigma" not in ends or ends["sigma"][0] <= 0:
-            raise SettingError(
-                "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
-                "instance 'sigma': (0.5, 2)."
-            )
+        if any(isinstance(part, Mapping) for part in box.values()):
+            alone = [name for name, part in box.items() if not isinstance(part, Mapping)]
+            if alone:
+                raise SettingError(f"Strict: '{alone[0]}' needs a box of its own, as the other columns have.")
+            ends: Mapping[str, Any] = {str(name): _read_box(part) for name, part in box.items()}
+        else:
+            ends = _read_box(box)
         object.__setattr__(self, "box", MappingProxyType(ends))
+
+    def of(self, outcome: str) -> "Strict":
+        """The same with the box of one of several columns."""
+        box = self.box or {}
+        if not isinstance(box.get(outcome), Mapping):
+            raise SettingError(
+                f"Strict: '{outcome}' needs a box of its own, as every protected column does: "
+                f'{{"{outcome}": {{"Intercept": (low, high), …, "sigma": (low, high)}}, …}}.'
+            )
+        return Strict(box[outcome], self.reason)
+
+    @property
+    def by_column(self) -> bool:
+        """Whether the box is one of several columns."""
+        return any(isinstance(part, Mapping) for part in (self.box or {}).values())
 
     @property
     def by_statistics(self) -> bool:
         return self.limits is not None
 
+    @property
+    def by_name(self) -> bool:
+        """Whether limits go by column, as those of several do."""
+        return isinstance(self.limits, Mapping)
+
+    @property
+    def pair(self) -> tuple[float, float] | None:
+        """The limits of the only column; None where there are none, or they go by name."""
+        return None if self.limits is None or isinstance(self.limits, Mapping) else self.limits
+
     def described(self, spike: float | None = None) -> str:
         """Limits or box in words."""
+        if isinstance(self.limits, Mapping):
+            sides = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.limits.items())
+            moved = f"amounts lie between limits ({sides}); others are moved to the nearer limit"
+            parts = ", ".join(f"{name} {share:g}" for name, share in (self.shares or {}).items())
+            return (moved if sides else "no limits") + (f"; shares of ε: {parts}" if parts else "")
         if self.limits is not None:
             (low, high), apart = self.limits, "" if spike is None else f", or at {spike:g}"
             return f"values lie between {low:g} and {high:g}{apart}; others are moved to the nearer limit"
+        if self.by_column:
+            boxes = (f"of '{name}': {self.of(name).described()}" for name in self.box or {})
+            return "; ".join(boxes)
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in (self.box or {}).items())
         return f"parameters lie in the box {sides}"
 
@@ -209,6 +259,10 @@ class Strict(Bounded):
             raise SettingError(
                 "Strict(limits=…) restricts no model: its copies follow from noisy statistics."
             )
+        if self.by_column:
+            raise SettingError(
+                "Strict: a box by columns goes with several protected columns. Give its inside."
+            )
         if not isinstance(model, Regression):
             raise SettingError(
                 f"Strict needs a model with a closed form (normal, lognormal, asinh), not {model.name}. For "
@@ -230,11 +284,54 @@ class Strict(Bounded):
                 "Strict: relation='range' keeps amounts of one set apart, and would leave open which values "
                 f"of the {model.name} family lie at its spike. Use relation='withheld' or 'replaced'."
             )
-        if self.limits is not None:
-            response_limits(amounts, self.limits)
+        if self.pair is not None:
+            response_limits(amounts, self.pair)
             if self.relation == "range":
-                widest_set(self.range, amounts, self.limits)
+                widest_set(self.range, amounts, self.pair)
+
+    def check_named(self, outcomes: Sequence[str], models: Sequence[Model]) -> None:
+        """Refuse columns without noisy sums, and limits or shares that are nobody's or missing."""
+        limits = self.limits if isinstance(self.limits, Mapping) else {}
+        for told, given in (("limits", limits), ("shares", self.shares or {})):
+            if unknown := [name for name in given if name not in outcomes]:
+                raise SettingError(f"Strict: {told} name '{unknown[0]}', which is no protected column.")
+        if self.shares is not None and (left := [name for name in outcomes if name not in self.shares]):
+            raise SettingError(f"Strict: shares have none for '{left[0]}'. Give one for every column.")
+        for outcome, model in zip(outcomes, models, strict=True):
+            if is_of_classes(model):
+                if outcome in limits:
+                    raise SettingError(f"Strict: '{outcome}' has classes, and no limits. Leave them out.")
+                continue
+            self.check_model(model)
+            if outcome not in limits:
+                raise SettingError(
+                    f"Strict: '{outcome}' needs limits: the smallest and the largest amount that matter, "
+                    "from public knowledge."
+                )
+            amounts = amounts_of(model)
+            if amounts is not None:
+                response_limits(amounts, limits[outcome])
 
     def __hash__(self) -> int:
-        box = None if self.box is None else tuple(self.box.items())
-        return hash((box, self.reason, self.limits, self.relation, self.margin, self.noise))
+        limits = tuple(self.limits.items()) if isinstance(self.limits, Mapping) else self.limits
+        return hash((str(self.box), self.reason, limits, self.relation, self.margin, self.noise))
+
+
+def _read_box(box: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ends of every side, after checking them."""
+    ends: dict[str, tuple[float, float]] = {}
+    for name, pair in dict(box).items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_real(end) for end in pair):
+            raise SettingError(f"Strict: the box needs a lower and an upper end for '{name}'.")
+        low, high = (float(end) for end in pair)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise SettingError(
+                f"Strict: the box needs two finite ends in order for '{name}', got ({low}, {high})."
+            )
+        ends[str(name)] = (low, high)
+    if "sigma" not in ends or ends["sigma"][0] <= 0:
+        raise SettingError(
+            "Strict: the box needs positive ends for 'sigma', the residual standard deviation, for "
+            "instance 'sigma': (0.5, 2)."
+        )
+    return MappingProxyType(ends)

@@ -4,7 +4,7 @@ The prior is restricted to a box that the owner can defend without looking at th
 log likelihood of a record oscillates by a known amount o_i, which depends on x_i and public things only. With
 weight α_i = min(1, ε/o_i) no record's factor moves the posterior by more than ε, whatever the other records
 are: pure ε-differential privacy for x_i withheld, 2ε for x_i replaced, with no draws, no asymptotics and no
-fixed weights in the argument.
+fixed weights in the argument. Of several columns each has a box, and a level by row shares ε (`BoxedChain`).
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,14 @@ from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Parameters, Sample
 from hedgerow.models.box import BoxSampler
+from hedgerow.models.chain import Chain, there
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
-from hedgerow.models.scored import Risk
-from hedgerow.models.wrapped import Restricted
-from hedgerow.numerics.scoring import Draws
+from hedgerow.models.reductions import blocks, count_draws
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
+from hedgerow.models.wrapped import PublicRisk, Restricted
+from hedgerow.numerics.scoring import Draws, Extremes
 from hedgerow.privacy.weights import Evidence, Weights
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design, check_sigma
@@ -165,6 +167,87 @@ class Boxed(Restricted, StandIn):
         low, high = self._ends(design)
         sides = np.column_stack([draws.beta, draws.sigma])
         return np.asarray(((sides >= low) & (sides <= high)).all(axis=1))
+
+
+@dataclass(frozen=True)
+class BoxedChain(PublicRisk, Chain):
+    """Several columns, each with a box of its own: a row oscillates by the sum o_i = Σ_j o_ij of its columns.
+
+    A row of power α_i may move the posterior by α_i o_i. One power for all its columns would starve a row for
+    one wild cell. Instead there is a level c_i with Σ_j min(o_ij, c_i) = α_i o_i, and column j has the power
+    min(1, c_i/o_ij): a function of the row and public things, never below that of an equal split.
+    """
+
+    def oscillations(self, design: Design) -> Array:
+        """o_ij, a row a record; 0 for a value that is missing, which moves nothing."""
+        columns = [
+            there(link, model.oscillation(link)) if isinstance(model, Boxed) else np.zeros(link.records)
+            for model, link, _ in self.links(design)
+        ]
+        return np.column_stack(columns)
+
+    def public_risk(self, design: Design) -> Risk:
+        total = self.oscillations(design).sum(axis=1)
+        return Risk(-total, np.zeros_like(total))
+
+    def by_link(self, design: Design, power: PerRecord) -> list[PerRecord]:
+        return list(share_by_level(self.oscillations(design), power).T)
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        """Of Σ_j α_ij f_ij, where a form without mass gives the rows their power."""
+        if not isinstance(sensitive, Linear) or sensitive.uses_mass:
+            raise SettingError("Strict: a box of parameters takes no range.")
+        powers = self.by_link(design, sensitive.density)
+        low, high = np.empty(design.records), np.empty(design.records)
+        for records in blocks(design.records, count_draws(parameters)):
+            total = sum(
+                there(link, power)[records] * model.log_lik(link, own, records)
+                for (model, link, own), power in zip(self.links(design, parameters), powers, strict=True)
+            )
+            low[records], high[records] = np.min(total, axis=0), np.max(total, axis=0)
+        return Extremes(low, high).shifted(sensitive.constant)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
+
+    def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
+        return np.ones(design.records)
+
+    def edge_mass(self, parameters: Parameters, design: Design) -> float:
+        """The largest of its columns'; confidential."""
+        links = self.links(design, parameters)
+        return max(model.edge_mass(own, link) for model, link, own in links if isinstance(model, Boxed))
+
+    def acceptance(self, design: Design, power: PerRecord, *, key: Key) -> float:
+        """The share of the posterior without boxes that lies in all of them; confidential."""
+        return float(
+            np.prod(
+                [
+                    model.acceptance(link, there(link, own), key=key.child(place))
+                    for place, ((model, link, _), own) in enumerate(
+                        zip(self.links(design), self.by_link(design, power), strict=True)
+                    )
+                    if isinstance(model, Boxed)
+                ]
+            )
+        )
+
+
+def share_by_level(oscillations: Array, power: PerRecord) -> Array:
+    """Powers α_ij = min(1, c_i/o_ij) with Σ_j α_ij o_ij = power_i Σ_j o_ij, rounded down."""
+    ordered = np.sort(oscillations, axis=1)
+    below = np.cumsum(ordered, axis=1) - ordered  # of those that come before
+    left = ordered.shape[1] - np.arange(ordered.shape[1])
+    levels = (power[:, None] * ordered.sum(axis=1)[:, None] - below) / left
+    fits = levels <= ordered  # the first that does is the level; none where the whole row may speak
+    level = np.where(fits.any(axis=1), np.where(fits, levels, -np.inf).max(axis=1), np.inf)
+    with np.errstate(all="ignore"):
+        shared = level[:, None] * (1 - 1e-12) / oscillations
+    return np.where(oscillations > 0, np.clip(shared, 0.0, 1.0), 1.0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@
 Everything here is a function of the plan and of public columns.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -18,6 +20,7 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, is_real
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.families.classes import Classes
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
@@ -25,6 +28,7 @@ from hedgerow.tables.table import Table
 
 Relation = Literal["withheld", "replaced", "range"]
 Noise = Literal["laplace", "gaussian", "auto"]
+Limits = tuple[float, float] | Mapping[str, tuple[float, float]]  # of one column, or by name
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,25 @@ class Margin:
             raise SettingError(f"Margin: share must lie between 0 and 1, got {self.share!r}; 0.25 is usual.")
 
 
-def check_limits(given: object) -> tuple[float, float]:
+def check_limits(given: object) -> Limits:
+    """Two finite numbers in order, or such by column."""
+    if isinstance(given, Mapping):
+        return MappingProxyType({str(name): check_pair(pair) for name, pair in given.items()})
+    return check_pair(given)
+
+
+def check_shares(given: object) -> Mapping[str, float] | None:
+    """Positive numbers by column, or nothing."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(is_real(one) and 0 < one < np.inf for one in given.values()):
+        raise SettingError(
+            'Strict: shares must be positive numbers by column, for instance shares={"wage": 2, "bonus": 1}.'
+        )
+    return MappingProxyType({str(name): float(one) for name, one in given.items()})
+
+
+def check_pair(given: object) -> tuple[float, float]:
     """Two finite numbers in order."""
     if not isinstance(given, tuple | list) or len(given) != 2 or not all(is_real(end) for end in given):
         raise SettingError("Strict: limits must be two numbers, for instance limits=(1000, 1e9).")
@@ -86,6 +108,11 @@ def amounts_of(model: Model) -> Regression | None:
     if isinstance(model, Family):
         return None if model.spike_at is None else model.exact_model
     return model if isinstance(model, Regression) else None
+
+
+def is_of_classes(model: Model) -> bool:
+    """Whether a model's outcomes are declared classes, of which noisy sums can be made."""
+    return isinstance(model, Family) and isinstance(model.domain, Classes)
 
 
 def spike_of(model: Model) -> float | None:

@@ -72,11 +72,11 @@ class Ledger(Store):
 
         return fingerprint(frame, columns, key=self._data_key)
 
-    def sketch(self, frame: Any, outcome: str) -> str:
+    def sketch(self, frame: Any, *outcomes: str) -> str:
         """What other versions and parts of the data are recognised by; blinded like a fingerprint."""
         from hedgerow.release.ledger.sketch import sketch
 
-        return sketch(frame, outcome, key=self._data_key)
+        return sketch(frame, *outcomes, key=self._data_key)
 
     def set_budget(
         self,

@@ -56,20 +56,19 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
 
 def _charge_of_noise(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     """Noisy statistics are charged once, however many copies follow from them; all of it is public."""
-    from hedgerow.mechanism.noisy.run import divergences, withheld_epsilon
     from hedgerow.numerics.renyi import COARSE_ORDERS
 
     noised = synth._noised("statistics_")
-    settings, recipe = noised.settings, noised.released.recipe  # settled: auto noise has become one
+    settings = noised.settings  # settled: auto noise has become one
     curves = {
-        name: divergences(recipe, COARSE_ORDERS, withheld=name == WITHHELD).tolist()
+        name: noised.divergences(COARSE_ORDERS, withheld=name == WITHHELD).tolist()
         for name in {WITHHELD: None, relation: None}
     }
     return {
         "bound": settings.bound.name,
         "delta": settings.delta if settings.bound.takes_delta else None,
         "curve": write_curve(COARSE_ORDERS.tolist(), curves),
-        "withheld": None if relation == WITHHELD else withheld_epsilon(recipe),
+        "withheld": None if relation == WITHHELD else noised.withheld_epsilon(),
     }
 
 

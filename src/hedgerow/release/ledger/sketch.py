@@ -43,12 +43,17 @@ _LITTLE_CHANCE = 0.05
 _COUNTED = 0.2  # of an even grid is taken: the column counts something
 
 
-def sketch(frame: Any, outcome: str, *, key: bytes) -> str:
-    """The sketch of a table as JSON, at most 10 kB."""
+def sketch(frame: Any, *outcomes: str, key: bytes) -> str:
+    """The sketch of a table as JSON, at most 10 kB.
+
+    An only outcome is looked at first. Several have no precedence: they would crowd out the columns by which
+    a release of another choice of columns of the same table is recognised.
+    """
     key = hmac.digest(key, b"hedgerow sketch 1", "sha256")
     table = to_arrow(frame)
-    others = sorted(set(table.column_names) - {outcome}, key=lambda name: (name.casefold(), name))
-    names = [outcome, *others[: _MOST_COLUMNS - 1]]
+    only = outcomes if len(outcomes) == 1 else ()
+    others = sorted({*table.column_names} - {*only}, key=lambda name: (name.casefold(), name))
+    names = [*only, *others][:_MOST_COLUMNS]
     look = _Look(table.num_rows, key)
     keys: list[_Sample] = []
     joined: list[_Column] = []  # the columns with the most values, to be combined

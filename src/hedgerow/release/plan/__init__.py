@@ -269,6 +269,8 @@ def _settle_dictionaries(
 
 def _range_line(written: Mapping[str, Any]) -> str:
     """A range in one line: two ranges have the same line only if they are the same."""
+    if written["kind"] == "box":
+        return f"box({', '.join(f'{name}: {_range_line(part)}' for name, part in written['ranges'].items())})"
     own = [value for key, value in written.items() if key not in ("kind", "outside", "because")]
     words = [_range_line(value) if isinstance(value, Mapping) else repr(value) for value in own]
     words += ["outside=public"] if written["outside"] == "public" else []

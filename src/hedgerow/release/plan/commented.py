@@ -1,7 +1,9 @@
 """A plan file for people: every key in its place, what it is for, and those not used as comments."""
 
 import textwrap
+from collections.abc import Sequence
 
+from hedgerow.errors import show_controls
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
 from hedgerow.release.plan.parts import ALONE, PlanKeys
@@ -21,8 +23,8 @@ _EXAMPLES = {
 }
 
 
-def commented_text(plan: Plan) -> str:
-    """The plan as YAML with comments; reads back as the same plan."""
+def commented_text(plan: Plan, remarks: Sequence[str] = ()) -> str:
+    """The plan as YAML with comments; reads back as the same plan. `remarks` are about what is protected."""
     plain = plan.mapping()
     blocks = [
         "# A hedgerow plan. Check it, sign it, run it:\n"
@@ -32,8 +34,10 @@ def commented_text(plan: Plan) -> str:
         other = name in ALONE if "columns" in plain else name == "columns"  # the other way to say it
         if name not in plain and (other or name not in _EXAMPLES):
             continue  # as are weights and bound of a standard that brings its own
-        about = textwrap.fill(
-            str(key.description).rstrip("."), 96, initial_indent="# ", subsequent_indent="# "
+        told = [str(key.description).rstrip("."), *(remarks if name in ("formula", "columns") else ())]
+        about = "\n".join(
+            textwrap.fill(show_controls(each), 96, initial_indent="# ", subsequent_indent="# ")
+            for each in told
         )
         body = text.dump({name: plain[name]}).rstrip() if name in plain else f"# {name}: {_EXAMPLES[name]}"
         blocks.append(f"{about}\n{body}")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import signature
+from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
 from pydantic import (
@@ -103,10 +104,12 @@ def build(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+_BY_COLUMN = GenericAlias(dict, (str, "AnyRange"))
 # The type of a key by that of the attribute it stands for. Words (Literal) stand for themselves.
 _TYPES: dict[Any, Any] = {
     float: Number, str: Text, bool: Flag, Sequence[float]: list[Number], Sequence[str]: list[Text],
     ranges.Range: "AnyRange", weights.Weights: "AnyWeights",
+    Mapping[str, ranges.Range]: _BY_COLUMN,
 }  # fmt: skip
 
 
@@ -140,7 +143,15 @@ _END = (Annotated[Number | Text, AfterValidator(_check_end)], needed("a column o
 _OUTSIDE = "a value outside its range: refuse it, or take it as public"
 _BECAUSE = "why the public knows this range; null: no reason was given"
 RANGES, AnyRange = _kinds(
-    (ranges.Everywhere, ranges.Radius, ranges.Brackets, ranges.Bounds, ranges.Tail, ranges.Where),
+    (
+        ranges.Everywhere,
+        ranges.Radius,
+        ranges.Brackets,
+        ranges.Bounds,
+        ranges.Tail,
+        ranges.Where,
+        ranges.Box,
+    ),
     told={
         "radius": {"a": (Number, needed("lower factor.")), "b": (Number, needed("upper factor."))},
         "brackets": {
@@ -148,6 +159,7 @@ RANGES, AnyRange = _kinds(
             "column": (Text, optional("public column with each record's class, as its lower edge")),
         },
         "bounds": {"lower": _END, "upper": _END},
+        "box": {"ranges": (_BY_COLUMN, needed("a range for some protected columns, by name."))},
     },
     outside=(Literal["error", "public"], optional(_OUTSIDE)),
     because=(Text | None, optional(_BECAUSE)),
@@ -157,7 +169,7 @@ _RANGE = needed(
     "a range standard says what is public: radius, brackets, bounds, …",
     json_schema_extra={"type": "object", "required": ["because"]},
 )
-_BOX = "a lower and an upper end for every coefficient and for sigma"
+_BOX = "a lower and an upper end for every coefficient and for sigma; of several columns by their names"
 _LIMITS = "smallest and largest value of the protected column that matter, chosen without looking at it"
 
 
@@ -177,7 +189,7 @@ STANDARDS, AnyStandard = _kinds(
         },
         "strict": {
             "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
-            "box": (dict[str, Pair], optional(_BOX)),
+            "box": (dict[str, Pair | dict[str, Pair]], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
             "limits": (Pair, optional(_LIMITS)),
             "relation": (
@@ -418,8 +430,8 @@ class PlanKeys(Record):
         "type, decimals and limits of the protected column in the copies, chosen without looking at it"
     )
     columns: Annotated[dict[Text, ColumnKeys], Field(min_length=1)] = optional(
-        "in place of the four: several protected columns by name, each with its own formula, family, prior "
-        "and declared, in the order in which they are synthesized; a formula may read those above it"
+        "several protected columns by name, in the order in which they are synthesized, each with its own "
+        "formula, family, prior and declared; a formula may read those above it"
     )
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
@@ -493,8 +505,12 @@ def write(value: Any, what: str) -> dict[str, Any]:
             continue
         if isinstance(item, ranges.Range):
             item = write(item, "a range")
+        elif isinstance(value, ranges.Box) and key == "ranges":
+            item = {name: write(part, "a range") for name, part in value.ranges.items()}
         elif isinstance(item, weights.Weights):
             item = write(item, "weights")
+        elif isinstance(value, Strict) and value.by_column and key == "box":
+            item = {name: dict(part) for name, part in (value.box or {}).items()}
         elif isinstance(item, Margin):
             item = {"share": item.share}
         written[key] = item
@@ -541,16 +557,25 @@ def write_changes(value: Any) -> dict[str, Any]:
 def take_reasons(given: Any, path: str = "") -> dict[str, str | None]:
     """The reasons in a written range, by the place of the range they belong to."""
     reasons = {path: given["because"]} if isinstance(given, Mapping) and "because" in given else {}
-    for name in INNER if isinstance(given, Mapping) else ():
-        reasons |= take_reasons(given.get(name), f"{path}.{name}".lstrip("."))
+    for name, part in _inner(given):
+        reasons |= take_reasons(part, f"{path}.{name}".lstrip("."))
     return reasons
+
+
+def _inner(given: Any) -> list[tuple[str, Any]]:
+    """The ranges inside a written one, by their places."""
+    if not isinstance(given, Mapping):
+        return []
+    found = [(name, given[name]) for name in INNER if name in given]
+    columns = given.get("ranges")
+    columns = columns if isinstance(columns, Mapping) else {}
+    return [*found, *((f"ranges.{name}", part) for name, part in columns.items())]
 
 
 def put_reasons(written: dict[str, Any], reasons: Mapping[str, str | None], path: str = "") -> None:
     """Puts reasons back where `take_reasons` found them."""
-    for name in INNER:
-        if name in written:
-            put_reasons(written[name], reasons, f"{path}.{name}".lstrip("."))
+    for name, part in _inner(written):
+        put_reasons(part, reasons, f"{path}.{name}".lstrip("."))
     if path in reasons:
         written["because"] = reasons[path]
 

@@ -201,7 +201,7 @@ def _read(path: Path, largest: int) -> bytes:
 
 def _copy_problems(path: Path, copy: Copy, certificate: Certificate, dialect: Any) -> list[str]:
     """Size first: a file of another size is not read. What is in it counts once its bytes are right."""
-    expected = {*certificate.unchanged, certificate.protected}
+    expected = {*certificate.unchanged, *certificate.outcomes}
     try:
         with open_file(path) as file:
             if size_of(file) != copy.bytes:
@@ -219,8 +219,8 @@ def _copy_problems(path: Path, copy: Copy, certificate: Certificate, dialect: An
         return [f"{copy.file} has columns that the certificate does not name: {_list_names(added)}."]
     if lacking := sorted(expected - {*columns}):
         return [f"{copy.file} lacks columns that the certificate names: {_list_names(lacking)}."]
-    unchanged = [name for name in columns if name != certificate.protected]
-    if unchanged != [*certificate.unchanged] or len(columns) > len(unchanged) + 1:
+    unchanged = [name for name in columns if name not in certificate.outcomes]
+    if unchanged != [*certificate.unchanged] or len(columns) > len(unchanged) + len(certificate.outcomes):
         return [f"{copy.file} has its columns in another order than the certificate, or one of them twice."]
     return []
 
@@ -254,7 +254,7 @@ def _load_plan(content: bytes) -> dict[str, Any]:
         plan: Any = text.load(content, PLAN)
     except PlanError as error:
         raise ReleaseError(f"{PLAN} is not a plan: {error}") from None
-    if not isinstance(plan, dict) or "formula" not in plan:
+    if not isinstance(plan, dict) or not {"formula", "columns"} & plan.keys():
         raise ReleaseError(f"{PLAN} is not a plan: it names no formula.")
     return plan
 

@@ -21,6 +21,8 @@ from hedgerow.privacy.claims import (
     WHOLE_UNIT,
     Figures,
     is_refusal,
+    join_columns,
+    list_protected,
     write_claim,
     write_plain,
     write_unit,
@@ -56,17 +58,16 @@ def certificate_problems(certificate: Certificate) -> list[str]:
 def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     """Where the certificate says something else than the published plan."""
     plan = USUAL | plan
-    kind, family, target = _kind(plan["standard"]), _kind(plan["family"]), plan.get("epsilon")
+    kind, target = _kind(plan["standard"]), plan.get("epsilon")
     standard = plan["standard"] if isinstance(plan["standard"], Mapping) else {}
     label, _, remark = certificate.standard.partition(", ")
     claimed = None if certificate.epsilon is None else certificate.epsilon.total
     pairs = {
-        "protected column": (_outcome(plan["formula"]), certificate.protected),
+        **_protected(plan, certificate),
         "standard": (kind, re.sub("(?<=[a-z])(?=[A-Z])", "-", label).lower()),
         "public weight": (standard.get("public_weight") == "one", remark == "public weight one"),
         "relation": (_relation(standard), remark if kind == "strict" else ""),
         "bound": (_own_bound(kind, standard, certificate) or plan["bound"], certificate.bound),
-        "model": (f"{family}, censored" if kind == "censored" else family, certificate.family),
         "number of copies": (plan["copies"], len(certificate.copies)),
         "target ε": (None if target == "no-target" else target, claimed),
     }
@@ -104,9 +105,35 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     dropped, kept = _names(plan, "drop"), _names(plan, "keep")
     if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
-    if kept and write_caveat("C23", ", ".join(kept), certificate.protected) not in certificate.not_covered:
+    said = write_caveat("C23", ", ".join(kept), list_protected(certificate.protected))
+    if kept and said not in certificate.not_covered:
         problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
     return problems
+
+
+def _protected(plan: dict[str, Any], certificate: Certificate) -> dict[str, tuple[Any, Any]]:
+    """What plan and certificate say of the protected columns and of their model."""
+    columns = plan.get("columns")
+    if not isinstance(columns, Mapping) or not columns:
+        family = _kind(plan["family"])
+        model = f"{family}, censored" if _kind(plan["standard"]) == "censored" else family
+        pairs = {"protected column": (_outcome(plan.get("formula")), certificate.protected)}
+        return pairs | {"model": (model, certificate.family)}
+    said: Any = tuple(columns)
+    each = [column if isinstance(column, Mapping) else {} for column in columns.values()]
+    formulas = tuple(_outcome(column.get("formula")) for column in each)
+    families = [str(_kind(column.get("family", USUAL["family"]))) for column in each]
+    return {
+        "protected columns": (said if len(said) > 1 else said[0], certificate.protected),
+        "columns that its formulas protect": (formulas, certificate.outcomes),
+        "model": (", ".join(families), certificate.family),
+    }
+
+
+def _neighbour(given: Certificate) -> str:
+    """What a release under its standard is compared with."""
+    alone = NEIGHBOURS[given.standard]
+    return join_columns(alone) if given.several else alone
 
 
 def _names(plan: dict[str, Any], key: str) -> list[str]:
@@ -145,7 +172,7 @@ def _figures(given: Certificate) -> Iterator[str]:
 def _words(given: Certificate) -> Iterator[str]:
     if given.standard not in NEIGHBOURS:
         yield f"the standard {format_value(given.standard)} is not known."
-    elif given.neighbour != NEIGHBOURS[given.standard]:
+    elif given.neighbour != _neighbour(given):
         yield f"the neighbour is not that of the standard {given.standard}."
     brought = {bound for bounds in OWN_BOUNDS.values() for bound in bounds}
     if given.bound not in OWN_BOUNDS.get(given.standard, SENTENCES.keys() - brought):
@@ -162,7 +189,9 @@ def _words(given: Certificate) -> Iterator[str]:
     if given.plain != plain:
         yield "the plain paragraph is not the one that its figures make."
     unit = given.unit
-    if unit is None or unit.covered != write_unit(given.bound, figures, rows=unit.rows, column=unit.column):
+    if unit is None or unit.covered != write_unit(
+        given.bound, figures, rows=unit.rows, column=unit.column, several=given.several
+    ):
         yield "what it says of the unit of privacy is not what its figures make."
     elif unit.column is not None and unit.column not in given.unchanged:
         yield f"the column {format_value(unit.column)} that names a unit is not among those released."
@@ -230,8 +259,13 @@ def _files(given: Certificate) -> Iterator[str]:
 
 
 def _columns(given: Certificate) -> Iterator[str]:
-    if given.protected in given.unchanged:
-        yield f"the protected column {given.protected!r} is among those passed through."
+    for name in given.outcomes:
+        if name in given.unchanged:
+            yield f"the protected column {name!r} is among those passed through."
+        if name in given.used_not_released:
+            yield f"the protected column {name!r} is among those not released."
+    if len({*given.outcomes}) < len(given.outcomes):
+        yield "it names a protected column twice."
     if both := set(given.unchanged) & set(given.used_not_released):
         yield f"the column {min(both)!r} is both released and not released."
 

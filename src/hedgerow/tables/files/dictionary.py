@@ -4,7 +4,7 @@
     >>> from hedgerow.tables.files import read, write
     >>> _ = write(pd.DataFrame({"pay": [12, 9], "region": [1, 2]}), "pay.sav", "spss")
     >>> source = read("pay.sav")
-    >>> like = source_of_copies(source, ("pay", "region"), "pay", DictionaryEntry(label="Pay in euro"))
+    >>> like = source_of_copies(source, ("pay", "region"), {"pay": DictionaryEntry("Pay in euro")})
     >>> dict(like.dictionary.labels)
     {'pay': 'Pay in euro'}
 
@@ -42,33 +42,33 @@ class DictionaryEntry:
 def source_of_copies(
     source: Source,
     released: Collection[str],
-    protected: str,
-    entry: DictionaryEntry,
+    protected: Mapping[str, DictionaryEntry],
     *,
     keep: Collection[str] = (),
     format: Format | None = None,
 ) -> Source:
     """The source as copies are written like; `keep` names public columns that keep all labels and levels.
 
-    Its notes tell the owner what is left out.
+    `protected` is what the plan declares of each protected column. Its notes tell the owner what is left out.
     """
     format = format or source.format.written_as
-    whole, others = source.dictionary, {*released} - {protected}
-    own = whole.value_labels.get(protected)
-    told = own is not None and own.items() <= entry.values.items()
-    shared = [name for name in keep if own and not told and whole.value_labels.get(name) == own]
-    if shared:
-        raise SettingError(
-            f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
-            f"'{protected}', and all of them would be published. Leave it out of keep_levels, or "
-            'declare them all (--dictionary "{values: {…}}").'
-        )
-    shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
-    if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
-        raise SettingError(
-            f"display: {entry.display!r} is not a display format of {format.display_name}. Stata's begin "
-            "with %, as %12.0g; SPSS has F8.2."
-        )
+    whole, others = source.dictionary, {*released} - {*protected}
+    for outcome, entry in protected.items():
+        own = whole.value_labels.get(outcome)
+        told = own is not None and own.items() <= entry.values.items()
+        shared = [name for name in keep if own and not told and whole.value_labels.get(name) == own]
+        if shared:
+            raise SettingError(
+                f"keep_levels: {list_some(shared)} shares its value labels with the protected column "
+                f"'{outcome}', and all of them would be published. Leave it out of keep_levels, or "
+                'declare them all (--dictionary "{values: {…}}").'
+            )
+        shows_display = entry.display is not None and format in (Format.STATA, Format.SPSS)
+        if shows_display and str(entry.display).startswith("%") != (format is Format.STATA):
+            raise SettingError(
+                f"display: {entry.display!r} is not a display format of {format.display_name}. Stata's begin "
+                "with %, as %12.0g; SPSS has F8.2."
+            )
     labels, ranges = _pick(whole.value_labels, others), _pick(whole.missing_ranges, others)
     shortened = []
     for name, column in zip(source.frame.column_names, source.frame.columns, strict=True):
@@ -85,7 +85,6 @@ def source_of_copies(
             or (pa.types.is_dictionary(column.type) and _has_unused_levels(join_chunks(column)))
         ):
             shortened.append(name)
-    declared = {"labels": entry.label, "value_labels": entry.values, "formats": entry.display}
     # Display formats, measures and declared codes mean something in their own format only.
     same = format is source.format
     kept = {
@@ -96,13 +95,15 @@ def source_of_copies(
         "widths": _pick(whole.widths, others) if same else {},
         "missing_ranges": ranges if same else {},
     }
-    for part, value in declared.items():
-        kept[part] |= {protected: value} if value else {}
+    for outcome, entry in protected.items():
+        declared = {"labels": entry.label, "value_labels": entry.values, "formats": entry.display}
+        for part, value in declared.items():
+            kept[part] |= {outcome: value} if value else {}
     dialect = replace(source.dialect, missing=_pick(source.dialect.missing, others))
     return replace(
         source,
         format=format,
-        notes=tuple(_notes(source, protected, entry, shortened)),
+        notes=tuple(_notes(source, protected, shortened)),
         dialect=dialect,
         dictionary=Dictionary(**{part: freeze({k: v for k, v in kept[part].items() if v}) for part in kept}),
         codes=_pick(source.codes, others) if same else {},
@@ -130,19 +131,23 @@ def _has_unused_levels(column: pa.Array) -> bool:
     return len(drop_unused_levels(column).dictionary) < len(column.dictionary)
 
 
-def _notes(source: Source, protected: str, entry: DictionaryEntry, shortened: list[str]) -> list[str]:
+def _notes(source: Source, protected: Mapping[str, DictionaryEntry], shortened: list[str]) -> list[str]:
     """What the owner should know: nothing of it is published."""
     said, notes = source.dictionary, []
-    left_out = (
-        (said.labels.get(protected) and entry.label is None)
-        or (said.value_labels.get(protected) and not entry.values)
-        or protected in said.missing_ranges
-    )
+    left_out = [
+        f"'{name}'"
+        for name, entry in protected.items()
+        if (said.labels.get(name) and entry.label is None)
+        or (said.value_labels.get(name) and not entry.values)
+        or name in said.missing_ranges
+    ]
     if left_out:
+        where = '--dictionary "{label: …, values: {…}}", or under outputs in a plan'
+        if len(protected) > 1:
+            where = "dictionary: {label: …, values: {…}} under each column of the plan"
         notes.append(
-            f"what the file's dictionary says of the protected column '{protected}' (its label, value labels "
-            "and declared missing codes) is left out. Declare what is public: --dictionary "
-            '"{label: …, values: {…}}", or under outputs in a plan.'
+            f"what the file's dictionary says of the protected column {', '.join(left_out)} (its label, "
+            f"value labels and declared missing codes) is left out. Declare what is public: {where}."
         )
     if shortened:
         notes.append(

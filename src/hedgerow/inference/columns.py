@@ -1,0 +1,128 @@
+"""What a receiver may conclude from the statistics of several columns: one section a column, in their order.
+
+A section has the public part of its column's formula, the columns before it that it `reads` and its own ε.
+The rule by which predictors became loadings follows from these and from what was released before, so that it
+can be computed again. Scores are those of public predictors, then of the entries of columns read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses
+from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
+from hedgerow.mechanism.noisy.chain.encode import build_public
+from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
+from hedgerow.mechanism.noisy.chain.tasks import Task
+from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.spike import expect_presence
+from hedgerow.models.base import Parameters
+from hedgerow.tables.table import Table
+
+_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("matrix", "reads", "columns")]
+
+
+def describe_columns(columns: Sequence[ReleasedColumn], epsilon: float) -> dict[str, Any]:
+    """What was released, in plain numbers."""
+    sections = []
+    for column in columns:
+        task, released = column.task, column.released
+        section: dict[str, Any] = {name: getattr(task, name) for name in _TOLD}
+        section |= {"columns": list(task.columns), "reads": [columns[j].task.outcome for j in task.reads]}
+        if isinstance(released, ReleasedClasses):
+            section["sums"] = [_plain(one) for one in released.sums]
+        else:
+            section["rounds"] = [_plain(one) for one in released.rounds]
+            section["counts"] = None if released.counts is None else _plain(released.counts)
+            section["spike"] = None if released.spike is None else _plain(released.spike)
+        sections.append(section)
+    return {"epsilon": epsilon, "records": columns[0].recipe.records, "sections": sections}
+
+
+def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]:
+    """What was released, with the public predictors, which any copy has."""
+    table = Table.of(copy)
+    if table.rows != document["records"]:
+        raise ReleaseError(
+            f"The statistics are of {document['records']} records, the table has {table.rows}. Pass a copy "
+            "of the same release."
+        )
+    done: list[ReleasedColumn] = []
+    for section in document["sections"]:
+        design = build_public(section["formula"], section["outcome"], table)
+        if list(design.columns) != section["columns"]:
+            raise ReleaseError(
+                f"The statistics of '{section['outcome']}' have the columns {', '.join(section['columns'])}, "
+                f"the table has {', '.join(design.columns)}. Pass a copy of the same release."
+            )
+        names = [column.task.outcome for column in done]
+        reads = tuple(names.index(name) for name in section["reads"])
+        told = {name: section[name] for name in _TOLD}
+        task = Task(matrix=design.matrix, columns=design.columns, reads=reads, **told)
+        done.append(finish_column(task, _read(task, section, done), done))
+    return done
+
+
+def _read(
+    task: Task, section: Mapping[str, Any], before: Sequence[ReleasedColumn]
+) -> Released | ReleasedClasses:
+    recipe = recipe_of(task, before)
+    if task.classes:
+        return ReleasedClasses(recipe, tuple(Spike(**_arrays(one)) for one in section["sums"]))
+    spike = None if section["spike"] is None else Spike(**_arrays(section["spike"]))
+    if spike is not None:
+        recipe = replace(recipe, presence=expect_presence(recipe, spike))
+    counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
+    return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts, spike)
+
+
+def summarize_columns(
+    columns: Sequence[ReleasedColumn], drawn: Sequence[Parameters], level: float
+) -> dict[str, Any]:
+    """Medians and quantiles by column and parameter; residuals multiplied out where that can be done."""
+    check_level(level)
+    found: dict[str, list[Any]] = {name: [] for name in ("column", "parameter", "estimate", "lower", "upper")}
+    for place, (column, own) in enumerate(zip(columns, drawn, strict=True)):
+        parts: list[tuple[Any, list[str]]] = []
+        if isinstance(column.released, ReleasedClasses):
+            entries = [f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names]
+            names = [*column.task.columns, *entries]
+            for number in range(own["logits"].shape[1]):
+                which = number + 1 + (column.released.classes == 2)
+                parts.append((own["logits"][:, number], [f"class {which} {name}" for name in names]))
+        else:
+            lines, names = convert_lines(columns, place, own["beta"])
+            parts += [(lines, names), (own["sigma"][:, None], ["sigma"])]
+            if "spike_beta" in own:
+                entries = [
+                    f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names
+                ]
+                parts.append(
+                    (own["spike_beta"], [f"spike {name}" for name in (*column.task.columns, *entries)])
+                )
+        for draws, names in parts:
+            ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
+            found["column"] += [column.task.outcome] * len(names)
+            found["parameter"] += names
+            for name, values in zip(("estimate", "lower", "upper"), ends, strict=True):
+                found[name] += values.tolist()
+    return found
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no share of draws."""
+    if not is_real(level) or not 0 < level < 1:
+        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+
+
+def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
+    }
+
+
+def _arrays(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: np.array(v, dtype=np.float64) if isinstance(v, list) else v for k, v in part.items()}

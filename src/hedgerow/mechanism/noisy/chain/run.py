@@ -1,0 +1,123 @@
+"""From settings and a table to tasks, to the values that rounds read, and back to cells of copies."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.errors import SettingError
+from hedgerow.mechanism.noisy.chain.encode import read_formula
+from hedgerow.mechanism.noisy.chain.release import Values
+from hedgerow.mechanism.noisy.chain.tasks import Task, split_epsilon
+from hedgerow.mechanism.noisy.margin import margin_pays
+from hedgerow.models.base import Domain, Model
+from hedgerow.models.exact import Regression
+from hedgerow.models.families.classes import Classes
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Strict
+from hedgerow.privacy.strict.limits import amounts_of, response_limits, spike_of
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+
+def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
+    """What is settled of each column before a value is read."""
+    strict, epsilon = _need(settings)
+    outcomes = [column.outcome for column in settings.columns]
+    shares = [1.0 if strict.shares is None else strict.shares[name] for name in outcomes]
+    tasks = []
+    for column, link, model, domain, part in zip(
+        settings.columns, design.links, settings.models, settings.domains, split_epsilon(epsilon, shares),
+        strict=True,
+    ):  # fmt: skip
+        places, (formula, reads) = _places(domain, link), read_formula(column, outcomes, table)
+        low, high = (
+            (-1.0, 1.0) if places else response_limits(_amounts(model), _limits(strict)[column.outcome])
+        )
+        tasks.append(
+            Task(
+                outcome=column.outcome,
+                formula=formula,
+                matrix=link.matrix,
+                columns=link.columns,
+                reads=reads,
+                epsilon=part,
+                relation=strict.relation,
+                low=low,
+                high=high,
+                spiked=spike_of(model) is not None,
+                classes=len(places),
+                margin_share=0.0 if places else _margin(settings, strict, design.records, part),
+                rows_per_unit=settings.rows_per_unit,
+            )
+        )
+    return tasks
+
+
+def read_links(settings: Settings, design: Design) -> list[Values]:
+    """Responses, NaN at a spike, and places of classes, and which are there; confidential."""
+    strict, _ = _need(settings)
+    found = []
+    for link, model, domain in zip(design.links, settings.models, settings.domains, strict=True):
+        present = np.ones(link.records, dtype=np.bool_) if link.present is None else link.present
+        places = _places(domain, link)
+        if places:
+            at = np.searchsorted(places, link.values).clip(0, len(places) - 1)
+            hit = np.array(places)[at] == link.values
+            found.append((at.astype(np.float64), present & hit))
+            continue
+        low, high = _limits(strict)[link.outcome]
+        response = _amounts(model).response(np.clip(link.values, low, high))
+        spike = spike_of(model)
+        found.append(
+            (response if spike is None else np.where(link.values == spike, np.nan, response), present)
+        )
+    return found
+
+
+def write_links(settings: Settings, design: Design, made: Sequence[PerRecord]) -> list[PerRecord]:
+    """Cells of a copy, column by column."""
+    cells = []
+    for link, model, domain, values in zip(
+        design.links, settings.models, settings.domains, made, strict=True
+    ):
+        if places := _places(domain, link):
+            cells.append(np.array(places)[values.astype(np.intp)])
+            continue
+        spike = spike_of(model)
+        amounts = _amounts(model).outcome(np.where(np.isnan(values), 0.0, values))
+        cells.append(amounts if spike is None else np.where(np.isnan(values), spike, amounts))
+    return cells
+
+
+def _places(domain: Domain, link: Design) -> tuple[float, ...]:
+    """The numbers that stand for classes; none for amounts."""
+    return domain.places(link) if isinstance(domain, Classes) else ()
+
+
+def _margin(settings: Settings, strict: Strict, records: int, epsilon: float) -> float:
+    """The share of a column's ε that goes to counts, where they pay."""
+    if strict.margin is None:
+        return 0.0
+    share = strict.margin.share
+    pays = margin_pays(records, share, epsilon, strict.relation, settings.rows_per_unit)
+    return share if pays else 0.0
+
+
+def _amounts(model: Model) -> Regression:
+    amounts = amounts_of(model)
+    if amounts is None:
+        raise SettingError(f"The {model.name} family has no noisy sums of amounts.")
+    return amounts
+
+
+def _limits(strict: Strict) -> Mapping[str, tuple[float, float]]:
+    return strict.limits if isinstance(strict.limits, Mapping) else {}
+
+
+def _need(settings: Settings) -> tuple[Strict, float]:
+    """Standard and ε, which settings of noisy statistics by name have."""
+    strict = settings.noisy
+    if strict is None or not strict.by_name or settings.epsilon is None:
+        raise SettingError(f"{settings.standard.label} has no limits by column. Use Strict(limits={{…}}).")
+    return strict, settings.epsilon

@@ -1,0 +1,242 @@
+"""A first plan for several protected columns, from their types and from what is declared of them.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [30, 41, 52], "wage": [9.5, 8.0, 12.5], "bonus": [0.0, 1.0, 0.0]})
+    >>> found = propose(table, ["wage", "bonus"], {"wage": {"range_min": 1}, "bonus": {"range_min": 0}})
+    >>> found.columns["bonus"].formula, found.columns["bonus"].family
+    ('bonus ~ age + log(wage)', 'zero_lognormal')
+
+Metadata has the words of SDV 2.0, by column: `sdtype`, `range_min`, `range_max`, `range_values`,
+`decimal_places`. It must be public: ranges that a program detected in the data are not.
+
+Formal guarantee: of a protected column nothing is read but its name and its type. Public columns are looked
+at, since they are released as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hedgerow.advice.elicit import public_design
+from hedgerow.errors import HedgerowError, SettingError, list_some
+from hedgerow.models.families.family import Family
+from hedgerow.privacy.columns import Column
+from hedgerow.release.document import did_you_mean
+from hedgerow.tables.formula import quote
+from hedgerow.tables.predictors import spans_decades
+from hedgerow.tables.table import Table
+from hedgerow.tables.values import Declared
+
+WORDS = ("sdtype", "range_min", "range_max", "range_values", "decimal_places")
+_OF_SDV = ("range_is_nullable", "datetime_format", "computer_representation")  # without use here
+_FEWEST = 20  # rows of a level; a record of a rarer one decides its own fitted value
+_LOOKED_AT = 20_000  # rows by which predictors are tried
+_COUNTED = 1000  # whole numbers from 0 up to here are taken as counts, beyond as amounts
+_SCALES = {"lognormal": "log", "zero_lognormal": "log1p", "negative_binomial": "log1p"}  # of those proposed
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Columns in their order, and what their owner should look at; public."""
+
+    columns: dict[str, Column]
+    remarks: tuple[str, ...]
+
+
+def propose(
+    table: pa.Table,
+    protect: Sequence[str],
+    metadata: Mapping[str, Mapping[str, Any]],
+    predictors: Sequence[str] | None = None,
+) -> Proposal:
+    """A family and a formula for each column to protect; each reads public columns and those before it.
+
+    `predictors` are the public columns that formulas read; None: all that are fit for it.
+    """
+    _check_names(table, protect, metadata, predictors)
+    families = {
+        name: _choose(name, table.schema.field(name).type, metadata.get(name, {})) for name in protect
+    }
+    public = table.drop_columns([*protect])
+    terms, left_out = _public_terms(public, public.column_names if predictors is None else predictors)
+    if predictors is not None and left_out:
+        raise SettingError(f"--predictors: {'; '.join(left_out)}. Leave it out.")
+    columns: dict[str, Column] = {}
+    for name, (family, declared) in families.items():
+        right = " + ".join(terms) or "1"
+        columns[name] = Column(f"{quote(name)} ~ {right}", family, declared=declared)
+        terms = [*terms, *_own_term(name, family)]
+    return Proposal(columns, tuple(_remarks(families, metadata, left_out)))
+
+
+def read_metadata(given: Any) -> dict[str, dict[str, Any]]:
+    """What is declared by column, from SDV's form (of one table) or from columns alone."""
+    tables = given.get("tables") if isinstance(given, Mapping) else None
+    if isinstance(tables, Mapping):
+        if len(tables) != 1:
+            raise SettingError(f"--metadata: it describes {len(tables)} tables. Give that of one.")
+        given = next(iter(tables.values()))
+    if isinstance(given, Mapping) and isinstance(given.get("columns"), Mapping):
+        given = given["columns"]
+    if not isinstance(given, Mapping) or not all(isinstance(said, Mapping) for said in given.values()):
+        raise SettingError(
+            '--metadata takes a file, or YAML on one line, by column: "{wage: {range_min: 0}}".'
+        )
+    found: dict[str, dict[str, Any]] = {}
+    for name, said in given.items():
+        for key in said:
+            if key not in (*WORDS, *_OF_SDV) and (hint := did_you_mean(key, WORDS)):
+                raise SettingError(f"--metadata: {name}.{key} is not known.{hint}")
+        found[str(name)] = {key: said[key] for key in WORDS if said.get(key) is not None}
+        _check_said(str(name), found[str(name)])
+    return found
+
+
+def _check_said(name: str, said: Mapping[str, Any]) -> None:
+    for key in ("range_min", "range_max", "decimal_places"):
+        if key in said and (isinstance(said[key], bool) or not isinstance(said[key], int | float)):
+            if said.get("sdtype") == "datetime":
+                continue
+            raise SettingError(f"--metadata: {name}.{key} must be a number, got {said[key]!r}.")
+    if not isinstance(said.get("range_values", []), list):
+        raise SettingError(f"--metadata: {name}.range_values must be a list, such as [low, high].")
+
+
+def _check_names(
+    table: pa.Table,
+    protect: Sequence[str],
+    metadata: Mapping[str, Mapping[str, Any]],
+    predictors: Sequence[str] | None,
+) -> None:
+    if not protect:
+        raise SettingError("--protect names no column. Give their names with commas: --protect wage,bonus.")
+    twice = [name for name in protect if protect.count(name) > 1]
+    if twice:
+        raise SettingError(f"--protect names '{twice[0]}' twice. Name each column once.")
+    for flag, names in (("protect", protect), ("metadata", metadata), ("predictors", predictors or ())):
+        for name in names:
+            if name not in table.column_names:
+                hint = did_you_mean(name, table.column_names)
+                raise SettingError(
+                    f"--{flag}: the table has no column '{name}'.{hint or ' Names count letter by letter.'}"
+                )
+    both = [name for name in predictors or () if name in protect]
+    if both:
+        raise SettingError(
+            f"--predictors: '{both[0]}' is protected. Name public columns; later columns read earlier ones."
+        )
+
+
+def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str | Family, Declared | None]:
+    """A family for a column, and what copies keep to, from its type and what was declared of it."""
+    word, levels = said.get("sdtype"), said.get("range_values")
+    if pa.types.is_boolean(kind):
+        return "bernoulli", None
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if levels:
+        ordered = word == "ordinal" or (number and word != "categorical")
+        family = "bernoulli" if len(levels) == 2 else "ordinal" if ordered else "categorical"
+        return Family(family, levels=tuple(sorted(levels) if number else levels)), None
+    if not number and not pa.types.is_temporal(kind):
+        if pa.types.is_dictionary(kind):  # whose classes are those of its type
+            return "ordinal" if word == "ordinal" else "categorical", None
+        raise SettingError(
+            f"Column '{name}' holds labels, whose classes must be public and are not read from the data. "
+            f'Declare them: --metadata "{{{name}: {{range_values: [first, second]}}}}".'
+        )
+    low, high = (said.get(key) for key in ("range_min", "range_max")) if number else (None, None)
+    whole = pa.types.is_integer(kind) or said.get("decimal_places") == 0
+    if word in ("ordinal", "categorical") and whole and low is not None and high is not None:
+        return Family(word, lower=low, upper=high), None
+    ends = {"range_min": low, "range_max": high}
+    places = None if whole else said.get("decimal_places")
+    declared = Declared("integer" if whole else "number", decimal_places=places, **ends) if number else None
+    if declared == Declared("number"):
+        declared = None
+    if low is None or low < 0:
+        return "normal", declared
+    if low > 0:
+        return "lognormal", declared
+    if high is not None and whole and high <= _COUNTED:
+        return "negative_binomial", declared
+    return "zero_beta" if high is not None and high <= 1 else "zero_lognormal", declared
+
+
+def _own_term(name: str, family: str | Family) -> list[str]:
+    """How later columns read a protected one: by its family, which says where its values lie."""
+    if isinstance(family, Family) or family == "bernoulli":  # whose classes are declared, or two by type
+        return [f"C({quote(name)})"]
+    if family in ("categorical", "ordinal"):
+        return []
+    return [f"{_SCALES[family]}({quote(name)})" if family in _SCALES else quote(name)]
+
+
+def _public_terms(public: pa.Table, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The terms of public columns that a design takes, and why it does not take the others."""
+    terms: list[str] = []
+    left_out: list[str] = []
+    some = public.slice(0, _LOOKED_AT)
+    outcome = "outcome_"
+    while outcome in public.column_names:
+        outcome += "_"
+    for name in names:
+        column = public.column(name)
+        why = _unfit(column)
+        term = quote(name)
+        if not why and spans_decades(Table.of(some.select([name])), name):
+            term = f"log({quote(name)})"
+        if not why:
+            try:
+                public_design(f"{outcome} ~ {' + '.join([*terms, term])}", some)
+            except HedgerowError:
+                why = "it repeats what the columns before it say, or is no number, text or date"
+        if why:
+            left_out.append(f"'{name}': {why}")
+        else:
+            terms.append(term)
+    return terms, left_out
+
+
+def _unfit(column: pa.ChunkedArray) -> str:
+    """Why a public column is no predictor, in words; empty if it may be one."""
+    if column.null_count:
+        return "it has missing values"
+    counts = pc.value_counts(column).field("counts")
+    if len(counts) < 2:
+        return "it has one value in all rows"
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not (number or pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type)):
+        rarest = pc.min(counts).as_py()
+        return (
+            f"one of its {len(counts)} levels has {rarest} of {len(column)} rows" if rarest < _FEWEST else ""
+        )
+    if pa.types.is_integer(column.type) and len(counts) == len(column):
+        ends = pc.min_max(column).as_py()
+        return "it counts the rows" if ends["max"] - ends["min"] + 1 == len(column) else ""
+    return ""
+
+
+def _remarks(
+    families: Mapping[str, tuple[str | Family, Declared | None]],
+    metadata: Mapping[str, Mapping[str, Any]],
+    left_out: Sequence[str],
+) -> list[str]:
+    remarks = [
+        "Proposed from types and metadata alone; no protected value was looked at. Choose each family from "
+        "what the column is (docs/families.md): amounts above 0 lognormal, with zeros zero_lognormal, counts "
+        "negative_binomial, either sign and far out {kind: asinh, scale: usual size}, classes {kind: "
+        "categorical, levels: [a, b, c]}. A formula reads public columns and protected ones above it. Codes "
+        "that are numbers go into C(…); leave out what explains little: every term has its price."
+    ]
+    vague = [name for name, (family, _) in families.items() if family == "normal" and not metadata.get(name)]
+    if vague:
+        remarks.append(
+            f"Nothing is declared of {list_some(vague, quoted=True)}: normal takes any number. If values "
+            "below 0 cannot be, say so (--metadata, range_min) or change the family."
+        )
+    if left_out:
+        remarks.append(f"Public columns that no formula reads: {'; '.join(left_out)}.")
+    return remarks

@@ -1,0 +1,203 @@
+"""The probability that several columns of a record lie in their ranges at once."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+from hedgerow.errors import SettingError
+from hedgerow.models import reductions
+from hedgerow.models.chain import Chain
+from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.joint import Joint, log_star_mass
+from hedgerow.models.scored import Interval, Linear
+from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.tables import design as designs
+from hedgerow.tables.chain import ChainDesign
+from hedgerow.tables.table import Table
+
+N = 12
+BETAS = {1: [0.3], 2: [0.2, 0.7], 3: [0.1, 0.4, 0.5], 4: [0.1, 0.4, 0.5, -0.2]}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"z": rng.normal(size=N), "s": ["a", "b"] * (N // 2), "x": rng.lognormal(size=N)})
+    return Table.of(frame.assign(y=rng.normal(size=N), w=rng.normal(size=N)))
+
+
+def chained(table, *formulas):
+    outcomes = [formula.split(" ~ ")[0] for formula in formulas]
+    links = [designs.build(formula, table, secret=outcomes) for formula in formulas]
+    return ChainDesign.of(links, table)
+
+
+def drawn(design, draws=3):
+    """A few parameters that are near each other, as draws of a posterior are."""
+    rng = np.random.default_rng(3)
+    found = {}
+    for place, link in enumerate(design.links):
+        beta = np.array(BETAS[len(link.columns)])
+        found[f"{place}.beta"] = beta + 0.1 * rng.normal(size=(draws, len(beta)))
+        found[f"{place}.sigma"] = rng.uniform(0.5, 0.9, draws)
+    return found
+
+
+def boxed(*ends):
+    """The same range for every record, by link."""
+    lower, upper = (np.tile(np.array(end, float), (N, 1)) for end in zip(*ends, strict=True))
+    return Interval(lower, upper, np.ones(N, np.bool_))
+
+
+WHOLE = (-np.inf, np.inf)
+PAIR = Chain((Normal(), Normal()))
+
+
+def test_a_box_on_two_normals_is_a_rectangle_of_the_bivariate_normal(table):
+    design = chained(table, "y ~ z", "w ~ y + z")
+    parameters, box = drawn(design), boxed((-1, 0.8), (0.2, np.inf))
+    found = PAIR.log_mass(design, parameters, box, slice(None))
+    z = table.numbers("z")
+    for draw, row in ((0, 0), (1, 5), (2, 11)):
+        (a, on), (b, on_y, on_z) = (parameters[f"{place}.beta"][draw] for place in (0, 1))
+        s, t = (parameters[f"{place}.sigma"][draw] for place in (0, 1))
+        first = a + on * z[row]
+        mean = [first, b + on_y * first + on_z * z[row]]
+        covariance = [[s**2, on_y * s**2], [on_y * s**2, on_y**2 * s**2 + t**2]]
+        wanted = multivariate_normal(mean, covariance).cdf([0.8, np.inf], lower_limit=[-1, 0.2])
+        assert found[draw, row] == pytest.approx(np.log(wanted), abs=1e-7)
+
+
+def test_a_box_holds_for_lognormals_linear_in_the_log_and_for_several_readers(table):
+    design = chained(table, "x ~ z", "y ~ log(x) + C(s):log(x)", "w ~ z + log(x)")
+    chain, parameters = Chain((Lognormal(), Normal(), Normal())), drawn(design)
+    box = boxed((0.5, 4), (-1, 1), (0, 2))
+    found = chain.log_mass(design, parameters, box, slice(3, 9))
+    assert not Joint(chain.models, design, (True, True, True)).simulated
+    z, second = table.numbers("z"), np.array(["a", "b"] * (N // 2)) == "b"
+    for draw, row in ((0, 3), (1, 6), (2, 8)):
+        first, two, three = (parameters[f"{place}.beta"][draw] for place in range(3))
+        sigma = [parameters[f"{place}.sigma"][draw] for place in range(3)]
+
+        def inside(r, *, first=first, two=two, three=three, sigma=sigma, row=row):
+            means = two[0] + (two[1] + two[2] * second[row]) * r, three[0] + three[1] * z[row] + three[2] * r
+            masses = (
+                norm.cdf(high, mean, s) - norm.cdf(low, mean, s)
+                for (low, high), mean, s in zip(((-1, 1), (0, 2)), means, sigma[1:], strict=True)
+            )
+            return norm.pdf(r, first[0] + first[1] * z[row], sigma[0]) * np.prod(list(masses))
+
+        wanted = quad(inside, np.log(0.5), np.log(4), epsabs=1e-13)[0]
+        assert found[draw, row - 3] == pytest.approx(np.log(wanted), abs=1e-8)
+
+
+def test_far_out_and_steep_boxes_keep_their_digits():
+    rng = np.random.default_rng(5)
+    for _ in range(12):
+        slope, centre = rng.choice([0.1, 1, 5, 20]), 3 * rng.normal()
+        low, high = centre - rng.random(), centre + rng.choice([0.05, 1, 6])
+        lower, upper = slope * centre - rng.random() + 3, slope * centre + 4
+        t = np.linspace(low, high, 20_001)
+        logs = norm.logpdf(t) + log_interval_mass(lower - slope * t, upper - slope * t)
+        weights = np.ones(20_001)
+        weights[1:-1:2], weights[2:-1:2] = 4, 2
+        wanted = logs.max() + np.log(np.sum(weights * np.exp(logs - logs.max())) * (t[1] - t[0]) / 3)
+        given = [np.full((1, 1), float(each)) for each in (low, high, lower, upper, slope)]
+        assert log_star_mass(*given[:2], [tuple(given[2:])])[0, 0] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_columns_that_do_not_read_each_other_multiply_whatever_their_order(table):
+    ends = (0.1, 3.0), (-1.0, 1.0)
+    orders = (
+        (("x ~ z", "y ~ z"), (Lognormal(), Normal()), ends),
+        (("y ~ z", "x ~ z"), (Normal(), Lognormal()), ends[::-1]),
+    )
+    found = []
+    for formulas, models, sides in orders:
+        design = chained(table, *formulas)
+        own = (
+            drawn(design)
+            if not found
+            else {f"{1 - int(k[0])}{k[1:]}": v for k, v in drawn(chained(table, *orders[0][0])).items()}
+        )
+        found.append(Chain(models).log_mass(design, own, boxed(*sides), slice(None)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+    design = chained(table, "x ~ z", "y ~ z")
+    one = Lognormal().log_mass(
+        design.links[0],
+        {"beta": drawn(design)["0.beta"], "sigma": drawn(design)["0.sigma"]},
+        boxed(ends[0]).link(0),
+        slice(None),
+    )
+    alone = Chain((Lognormal(), Normal())).log_mass(design, drawn(design), boxed(ends[0], WHOLE), slice(None))
+    np.testing.assert_array_equal(alone, one)
+
+
+def test_a_range_on_the_last_column_alone_is_that_of_its_marginal(table):
+    design = chained(table, "y ~ z", "w ~ y + z")
+    parameters = drawn(design)
+    found = PAIR.log_mass(design, parameters, boxed(WHOLE, (0, 1)), slice(None))
+    beta, (a, on) = parameters["1.beta"][1], parameters["0.beta"][1]
+    z = table.numbers("z")
+    mean = beta[0] + beta[1] * (a + on * z) + beta[2] * z
+    deviation = np.hypot(beta[1] * parameters["0.sigma"][1], parameters["1.sigma"][1])
+    wanted = norm.cdf(1, mean, deviation) - norm.cdf(0, mean, deviation)
+    np.testing.assert_allclose(np.exp(found[1]), wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("formula", ["w ~ y + z", "w ~ I(y**2) + z"])
+def test_an_exact_earlier_value_plays_no_part(table, formula):
+    """Another confidential table with the same ranges has the same masses: the leak of a chain's ranges."""
+    other = Table.of(table.native.assign(y=lambda frame: 0.5 - frame["y"] / 3))
+    box, found = boxed((-5, 5), (0, 1)), []
+    for each in (table, other):
+        design = chained(each, "y ~ z", formula)
+        found.append(PAIR.log_mass_ends(design, drawn(design), box, slice(None)))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_simulation_brackets_the_integral_and_says_that_it_is_one(table):
+    design = chained(table, "y ~ z", "w ~ I(y**2) + z")
+    parameters, box = drawn(design), boxed((-1, 1.5), (0, 1))
+    assert Joint(PAIR.models, design, (True, True)).simulated
+    low, high = PAIR.log_mass_ends(design, parameters, box, slice(None))
+    assert (high - low).max() <= 0.04
+    z = table.numbers("z")
+    for draw, row in np.ndindex(low.shape):
+        (a, on), (b, on_y, on_z) = (parameters[f"{place}.beta"][draw] for place in (0, 1))
+        s, t = (parameters[f"{place}.sigma"][draw] for place in (0, 1))
+        y = np.linspace(-1, 1.5, 4001)
+        mean = b + on_y * y**2 + on_z * z[row]
+        inside = norm.pdf(y, a + on * z[row], s) * (norm.cdf(1, mean, t) - norm.cdf(0, mean, t))
+        assert low[draw, row] <= np.log(np.trapezoid(inside, y)) <= high[draw, row]
+    # The error goes to the side of privacy: prices take the worse end, and λ the larger probability.
+    ones = np.ones(N)
+    form = Linear(0.5 * ones, -0.5 * ones, 0 * ones)
+    log_lik = 0.5 * PAIR.log_lik(design, parameters, slice(None))
+    extremes = reductions.extremes(PAIR, design, parameters, form, box)
+    np.testing.assert_allclose(extremes.low, (log_lik - 0.5 * high).min(axis=0))
+    np.testing.assert_allclose(extremes.high, (log_lik - 0.5 * low).max(axis=0))
+    np.testing.assert_allclose(reductions.mean_mass(PAIR, design, parameters, box), np.exp(high).mean(axis=0))
+
+
+def test_three_normals_in_a_row_are_simulated_near_the_rectangle(table):
+    design = chained(table, "y ~ z", "w ~ y", "x ~ w + y")
+    chain, parameters = Chain((Normal(),) * 3), drawn(design, draws=1)
+    low, high = chain.log_mass_ends(design, parameters, boxed((-1, 1), (0, 2), (0, 1)), slice(0, 2))
+    first, two, three = (parameters[f"{place}.beta"][0] for place in range(3))
+    sigma = [parameters[f"{place}.sigma"][0] for place in range(3)]
+    into = np.array([[1, 0, 0], [two[1], 1, 0], [three[2] + three[1] * two[1], three[1], 1]])  # of the errors
+    root = into * sigma
+    for row, z in enumerate(table.numbers("z")[:2]):
+        mean = into @ [first @ [1, z], two[0], three[0]]
+        rectangle = multivariate_normal(mean, root @ root.T, seed=1)
+        wanted = np.log(rectangle.cdf([1, 2, 1], lower_limit=[-1, 0, 0]))
+        assert low[0, row] <= wanted <= high[0, row]
+
+
+def test_a_column_that_is_not_one_link_has_no_mass(table):
+    link = designs.build("w ~ y", table, secret=("y",))
+    with pytest.raises(SettingError, match="'w' reads 'y', which is not one column of numbers"):
+        Joint((Normal(),), ChainDesign.of([link]), (True,)).pieces()

@@ -1,0 +1,255 @@
+"""Several protected columns through a plan: one release, one certificate, one entry of the ledger."""
+
+import hashlib
+import json
+import shutil
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from helpers.leaks import confidential_values, numbers, spellings
+
+import hedgerow as hr
+from hedgerow.errors import DataError, LedgerError, SettingError
+from hedgerow.privacy.claims import NEIGHBOURS, join_columns
+from hedgerow.release import certificate as certificates
+from hedgerow.release.certificate import Certificate
+from hedgerow.release.ledger import Ledger
+from hedgerow.release.plan import DictionaryEntry, Outputs
+from hedgerow.release.prepare import prepare
+from hedgerow.release.registry import write_record
+
+COLUMNS = {
+    "wage": hr.Column("wage ~ age + C(sector)"),
+    "hours": hr.Column("hours ~ age + log(wage)", "normal", declared=hr.Declared("integer")),
+}
+ASKED = {"formula": COLUMNS, "epsilon": 17.0, "copies": 2, "draws": 100, "bound": "renyi"}
+SEED = 918273645
+
+
+def people(n=90):
+    random = np.random.default_rng(3)
+    age, sector = random.integers(18, 66, n), random.choice(list("abc"), n)
+    wage = np.exp(7 + 0.02 * age + 0.4 * random.normal(size=n)).round(2)
+    hours = (20 + 3 * np.log(wage) + random.normal(size=n)).round().astype(int)
+    return pd.DataFrame({"age": age, "wage": wage, "sector": sector, "hours": hours})
+
+
+def release_of(folder: Path, name="release", frame=None, **changes):
+    (people() if frame is None else frame).to_csv(folder / "t.csv", index=False)
+    asked = ASKED | {"data": folder / "t.csv", "ledger": folder / "l", "weights": hr.ScalarWeights(1.0)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        return hr.make_release(hr.Plan(**asked | changes), folder / name)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return release_of(tmp_path_factory.mktemp("several"), seed=SEED)
+
+
+@pytest.fixture
+def spoiled(made, tmp_path) -> Path:
+    """The public part, to be spoiled."""
+    shutil.copytree(made.folder / "public", tmp_path / "public")
+    return tmp_path / "public"
+
+
+def rewrite(public: Path, **changes) -> None:
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    certificate = replace(given, **changes)
+    (public / "certificate.json").write_text(certificate.json())
+    (public / "certificate.md").write_text(certificate.markdown())
+
+
+def test_one_release_with_one_certificate_and_one_entry(made):
+    with Ledger.open(made.ledger) as ledger:
+        assert hr.verify_release(made.folder, ledger=ledger).problems == ()
+        assert len({entry.release for entry in ledger.entries() if entry.release}) == 1
+    document = json.loads((made.folder / "public" / "certificate.json").read_text())
+    jsonschema.validate(document, certificates.schema())
+    assert document["protected"] == ["wage", "hours"]
+    assert document["unchanged"] == ["age", "sector"]
+    assert document["family"] == "lognormal, normal"
+    assert document["neighbour"] == join_columns(NEIGHBOURS["ADP"])
+    assert "all of them together" in document["unit"]["covered"]
+    assumed = [item["what"] for item in document["assumed_public"]]
+    assert any(what.endswith("all columns but 'wage', 'hours'") for what in assumed)
+    assert sum(what.startswith("the prior of") for what in assumed) == 2
+    assert "the type of 'wage' (double)" in assumed
+    assert "what the plan declares of 'hours': type integer" in assumed
+    assert "columns 'wage', 'hours' are synthetic" in " ".join(write_record(made.certificate).split())
+
+
+def test_copies_have_every_column_in_its_place_and_no_protected_value(made):
+    data, copy = people(), pd.read_csv(made.folder / "public" / "synthetic-copy-1.csv")
+    assert list(copy.columns) == list(data.columns)
+    pd.testing.assert_frame_equal(copy[["age", "sector"]], data[["age", "sector"]])
+    assert not (copy["wage"] == data["wage"]).any()
+    assert copy["hours"].dtype == np.int64
+    assert (copy["hours"] == data["hours"]).mean() < 0.5  # of about eight values one in four agrees
+
+
+def test_public_holds_no_confidential_value(made):
+    """As for one column: draws, prices, weights, utility, the seed, paths, and the wages themselves."""
+    values = confidential_values(made.folder, people()["wage"].to_numpy())
+    values["wage"] = people()["wage"].tolist()
+    assert all(len(found) >= 9 for found in values.values())
+    for path in (made.folder / "public").iterdir():
+        text = path.read_text()
+        for secret in (str(SEED), str(made.folder.parent), "t.csv"):
+            assert secret not in text, path.name
+        shown, is_copy = numbers(text), path.name.startswith("synthetic-copy-")
+        for kind, found in values.items():
+            for value in set(found) - {0.0, 1.0}:
+                # Copies hold doubles with all their digits: that a few of them agree is a coincidence.
+                for word in spellings(value, 7 if is_copy else 4):
+                    if not is_copy or len(word.partition(".")[2]) > 3:
+                        assert word not in shown, (path.name, kind, word)
+
+
+def test_draws_and_utility_are_kept_by_column(made):
+    inside = made.folder / "confidential"
+    draws = pq.read_table(inside / "draws.parquet").column_names
+    assert {"wage: beta[age]", "wage: sigma", "hours: beta[log(wage)]", "hours: sigma"} <= {*draws}
+    assert {*pq.read_table(inside / "utility.parquet")["column"].to_pylist()} == {"wage", "hours"}
+
+
+FORGED = {
+    "fewer columns": ({"protected": "wage"}, "protected columns: ('wage', 'hours') and 'wage'"),
+    "another order": ({"protected": ("hours", "wage")}, "differ in the protected columns"),
+    "one twice": ({"protected": ("wage", "wage")}, "it names a protected column twice"),
+    "one public": ({"unchanged": ("age", "hours", "sector")}, "'hours' is among those passed through"),
+    "one left out": ({"used_not_released": ("hours",)}, "'hours' is among those not released"),
+    "another model": ({"family": "lognormal, gamma"}, "'lognormal, normal' and 'lognormal, gamma'"),
+    "the neighbour of one column": ({"neighbour": NEIGHBOURS["ADP"]}, "neighbour is not that of"),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+def test_a_certificate_that_says_other_things_of_its_columns(spoiled, how):
+    changes, told = FORGED[how]
+    assert hr.verify_release(spoiled).problems == ()
+    rewrite(spoiled, **changes)
+    assert told in " ".join(hr.verify_release(spoiled).problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "told"),
+    [
+        ("formula: hours ~", "formula: overtime ~", "columns that its formulas protect"),
+        ("  hours:\n", "  days:\n", "protected columns: ('wage', 'days')"),
+        ("family: normal", "family: gamma", "model: 'lognormal, gamma'"),
+        ("  wage:\n", "  wage: 7\n  x:\n", "differ in the protected columns"),
+    ],
+)
+def test_a_plan_that_says_other_things_than_its_certificate(spoiled, line, instead, told):
+    content = (spoiled / "plan.yaml").read_text().replace(line, instead)
+    assert content != (spoiled / "plan.yaml").read_text()
+    (spoiled / "plan.yaml").write_text(content)
+    rewrite(spoiled, plan=hashlib.sha256(content.encode()).hexdigest())
+    assert told in " ".join(hr.verify_release(spoiled).problems)
+
+
+def test_a_copy_with_a_protected_column_twice_or_not_at_all_is_found(spoiled):
+    copy = spoiled / "synthetic-copy-1.csv"
+    content = copy.read_bytes().replace(b"age,wage,", b"age,hours,", 1)
+    copy.write_bytes(content)
+    given = Certificate.loads((spoiled / "certificate.json").read_bytes())
+    first = replace(given.copies[0], sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    rewrite(spoiled, copies=(first, *given.copies[1:]))
+    assert "lacks columns that the certificate names: 'wage'" in " ".join(hr.verify_release(spoiled).problems)
+
+
+def test_releases_of_one_and_of_several_columns_of_a_table_meet_in_the_ledger(made):
+    with pytest.raises(LedgerError, match="has rows, keys or columns in common with what is recorded"):
+        release_of(made.folder.parent, "again", formula="wage ~ age", outputs=Outputs(drop=("hours",)))
+
+
+@pytest.mark.parametrize("protected", [["c00"], [f"c{n:02}" for n in range(20, 50)], ["c49", "c48"]])
+def test_whichever_of_fifty_columns_are_protected_the_table_is_recognised(tmp_path, protected):
+    from hedgerow.release.ledger.overlap import share_rows
+
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame({f"c{n:02}": random.normal(size=300) for n in range(50)})
+    with Ledger.open(tmp_path / "l") as ledger:
+        assert share_rows(ledger.sketch(frame, "c49"), ledger.sketch(frame, *protected))
+        other = frame + 1.5
+        assert not share_rows(ledger.sketch(frame, "c49"), ledger.sketch(other, *protected))
+
+
+def test_the_order_of_the_columns_makes_no_other_dataset(tmp_path):
+    with Ledger.open(tmp_path / "l") as ledger:
+        prints = {ledger.fingerprint(people(), names) for names in (["wage", "hours"], ["hours", "wage"])}
+        assert len(prints) == 1
+        assert ledger.fingerprint(people(), ["wage"]) not in prints
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (
+            {"pay_text": people()["wage"].map("{:,} EUR".format)},
+            "the outcome 'wage' or nearly so.*'pay_text'",
+        ),
+        ({"minutes": people()["hours"] * 60}, "the outcome 'hours' or nearly so.*'minutes'"),
+        ({"per_hour": people()["wage"] / people()["hours"]}, "'per_hour' equals 'wage' / 'hours'"),
+    ],
+)
+def test_a_hidden_copy_of_any_protected_column_is_refused_by_name(tmp_path, column, told):
+    with pytest.raises(DataError, match=told):
+        release_of(tmp_path, frame=people().assign(**column))
+    assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"outputs": Outputs(drop=("hours",))}, "'hours' is protected and cannot be dropped"),
+        ({"unit": "wage"}, "unit: 'wage' is a protected column"),
+        ({"outputs": Outputs(keep_levels=("hours",))}, "keep_levels: 'hours' is protected"),
+        ({"outputs": Outputs(keep=("wage",))}, "Column 'wage' is protected; it cannot be kept as it is"),
+        ({"formula": dict(reversed(COLUMNS.items()))}, "'wage', which is synthesized later"),
+        ({"formula": COLUMNS | {"rent": hr.Column("rent ~ age")}}, "rent"),
+    ],
+)
+def test_what_a_protected_column_cannot_be_is_refused_before_anything_is_spent(tmp_path, changes, told):
+    with pytest.raises((SettingError, DataError), match=told):
+        release_of(tmp_path, **changes)
+    with Ledger.open(tmp_path / "l") as ledger:
+        assert ledger.entries() == []
+
+
+def test_dictionaries_say_what_the_plan_declares_of_each_column(tmp_path):
+    frame = people().drop(columns="sector").assign(grade=np.arange(90) % 3)
+    labels = {"wage": "Pay of the mayor", "hours": "Hours of the mayor", "age": "Age"}
+    codes = {"hours": {40: "the mayor's"}, "grade": {0: "low", 1: "middle", 2: "high"}}
+    frame.to_stata(tmp_path / "t.dta", write_index=False, variable_labels=labels, value_labels=codes)
+    columns = {
+        "wage": hr.Column("wage ~ age + grade"),
+        "hours": hr.Column("hours ~ age + log(wage)", "normal"),
+    }
+    plan = hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.dta",
+                   dictionaries={"wage": DictionaryEntry(label="Pay")})  # fmt: skip
+    prepared = prepare(plan)
+    assert dict(prepared.like.dictionary.labels) == {"wage": "Pay", "age": "Age"}
+    assert set(prepared.like.dictionary.value_labels) == {"grade"}
+    assert prepared.plan.settings.columns[0].formula == "wage ~ 1 + age + C(grade)"
+    (note,) = [note for note in prepared.like.notes if "dictionary" in note]
+    assert "protected column 'hours' (its label" in note
+
+
+def test_labelled_codes_that_are_protected_stay_as_the_formula_has_them(tmp_path):
+    """Whether all codes that occur have labels would be read off protected values."""
+    frame = people().drop(columns="sector").assign(grade=np.arange(90) % 3)
+    frame.to_stata(
+        tmp_path / "t.dta", write_index=False, value_labels={"grade": {0: "low", 1: "middle", 2: "high"}}
+    )
+    columns = {"grade": hr.Column("grade ~ age", "poisson"), "wage": hr.Column("wage ~ age + grade")}
+    prepared = prepare(hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.dta"))
+    assert prepared.plan.settings.columns[1].formula == "wage ~ age + grade"

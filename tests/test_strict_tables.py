@@ -1,0 +1,175 @@
+"""Strict by noisy statistics for several protected columns, through the front door."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.inference.statistics import conclude, write_statistics
+from hedgerow.mechanism.noisy.chain.encode import encode_columns
+from hedgerow.mechanism.noisy.chain.run import tasks_of
+from hedgerow.tables.table import Table
+
+GRADES = ["low", "mid", "high"]
+COLUMNS = {
+    "wage": hr.Column("wage ~ age"),
+    "grade": hr.Column("grade ~ log(wage)", hr.Family("categorical", levels=GRADES)),
+    "bonus": hr.Column("bonus ~ age + log(wage)", "zero_lognormal"),
+    "hours": hr.Column("hours ~ age + log(wage)", "normal", declared=hr.Declared("integer")),
+}
+LIMITS = {"wage": (100, 1e6), "bonus": (1, 1e5), "hours": (0, 80)}
+STRICT = hr.Strict(limits=LIMITS, reason="tariffs")
+ASKED = {"standard": STRICT, "epsilon": 8.0, "sampling": "stratified", "seed": 2}
+
+
+def people(n=1000, seed=4):
+    """Wages, grades and hours that hang together beyond age, and bonuses that are zero for many."""
+    random = np.random.default_rng(seed)
+    age, own = random.integers(18, 66, n), random.normal(size=n)
+    wage = np.exp(7 + 0.02 * age + 0.4 * own)
+    grade = np.array(GRADES)[np.digitize(own + random.normal(size=n), [-0.6, 0.6])]
+    bonus = np.where(own + random.normal(size=n) < -0.3, 0.0, np.exp(5 + 0.6 * own + random.normal(size=n)))
+    hours = (38 - 3 * own + 2 * random.normal(size=n)).round()
+    return pd.DataFrame(
+        {"age": age, "wage": wage, "grade": grade, "bonus": bonus.round(2), "hours": hours.astype(int)}
+    )
+
+
+@pytest.fixture(scope="module")
+def synth():
+    return hr.Synthesizer(COLUMNS, copies=2, draws=200, **ASKED).fit(people())
+
+
+def associations(table):
+    own = np.log(table["wage"]) - 7 - 0.02 * table["age"]
+    paid = table["bonus"] > 0
+    return np.array(
+        [
+            np.corrcoef(own, table["hours"])[0, 1],
+            np.corrcoef(own, table["grade"].map(GRADES.index))[0, 1],
+            np.corrcoef(own, paid)[0, 1],
+            np.corrcoef(own[paid], np.log(table["bonus"][paid]))[0, 1],
+            (table["grade"] == "mid").mean(),
+            paid.mean(),
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_copies_keep_how_columns_hang_together(synth):
+    data = people()
+    for copy in synth.sample().tables:
+        assert list(copy.columns) == list(data.columns)
+        assert copy["hours"].dtype == np.int64
+        assert set(copy["grade"]) == set(GRADES)
+        # Standard errors of a difference are about 0.04 at 1000 records: five of them.
+        assert np.abs(associations(copy) - associations(data)).max() < 0.2
+    assert synth.total_epsilon_ == 8
+    told = " ".join(str(synth.sample().guarantee).split())
+    assert "wage 100 to 1e+06, bonus 1 to 100000, hours 0 to 80" in told
+    assert "wage, grade, bonus, hours" in told
+
+
+@pytest.mark.slow
+def test_a_receiver_finds_what_the_owner_does(synth):
+    """From the statistics and a copy: the same recipes, and intervals that differ by their draws alone."""
+    document = json.loads(write_statistics("", "", synth.statistics_))
+    assert [section["outcome"] for section in document["sections"]] == list(COLUMNS)
+    assert sum(section["epsilon"] for section in document["sections"]) == pytest.approx(8.0)
+    own, theirs = synth.intervals(), conclude(document, synth.sample().tables[1], draws=200)
+    assert theirs["parameter"] == list(own["parameter"])
+    width = (own["upper"] - own["lower"]).to_numpy()
+    assert np.abs(own["estimate"] - np.array(theirs["estimate"])).max() < 0.5 * width.max()
+    slope = own.query("column == 'hours' and parameter == 'wage'").iloc[0]
+    assert slope["lower"] < -3 / 0.4 < slope["upper"]  # of hours on log wage, age apart
+
+
+def test_no_cell_changes_what_columns_are_told_nor_is_refused():
+    """Gaps, infinities and labels that nobody declared: same predictors, same limits, same noise."""
+    data = people(60).astype({"hours": float, "grade": object})
+    other = data.copy()
+    other.loc[3, ["wage", "bonus", "hours"]] = [np.inf, -5.0, np.nan]
+    other.loc[3, "grade"], other.loc[4, "grade"], other.loc[4, "wage"] = "none of them", None, 0.0
+    settings = hr.Synthesizer(COLUMNS, **ASKED).settings
+    told = []
+    for table in (Table.of(data), Table.of(other)):
+        told.append(tasks_of(settings, table, encode_columns(settings, table)))
+    for one, two in zip(*told, strict=True):
+        assert np.array_equal(one.matrix, two.matrix)
+        assert vars(one).keys() == vars(two).keys()
+        assert all(one_value == two_value for name, one_value in vars(one).items()
+                   if name != "matrix" for two_value in [vars(two)[name]])  # fmt: skip
+
+
+@pytest.mark.slow
+def test_gaps_and_unknown_labels_are_withheld():
+    data = people(200).astype({"hours": float, "grade": object})
+    data.loc[3, ["wage", "bonus", "hours"]] = [np.inf, -5.0, np.nan]
+    data.loc[3, "grade"], data.loc[4, "grade"], data.loc[4, "wage"] = "none of them", None, 0.0
+    with pytest.warns(hr.HedgerowWarning, match="missing"):
+        copy = hr.Synthesizer(COLUMNS, draws=100, **ASKED).fit(data).sample().tables[0]
+    assert copy.notna().all(axis=None)
+
+
+def test_two_columns_and_their_guarantee():
+    """The quick sister of the tests above."""
+    few = {"grade": COLUMNS["grade"], "hours": hr.Column("hours ~ age + grade", "normal")}
+    columns = few | {"grade": hr.Column("grade ~ age", few["grade"].family)}
+    strict = hr.Strict(limits={"hours": (0, 80)})
+    data = people(400)[["age", "grade", "hours"]]
+    synth = hr.Synthesizer(columns, standard=strict, epsilon=8.0, draws=100, seed=1).fit(data)
+    (copy,) = synth.sample().tables
+    gaps = [table.groupby("grade")["hours"].mean()[GRADES].diff().sum() for table in (data, copy)]
+    assert gaps[0] == pytest.approx(gaps[1], abs=2.0)  # four standard errors
+    assert set(synth.intervals()["column"]) == {"grade", "hours"}
+    with pytest.raises(hr.HedgerowError, match="one protected column"):
+        synth.audit()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"limits": {"wage": (1, 9)}}, "'bonus' needs limits"),
+        ({"limits": LIMITS | {"grade": (0, 2)}}, "'grade' has classes, and no limits"),
+        ({"limits": LIMITS | {"pay": (0, 2)}}, "'pay', which is no protected column"),
+        ({"shares": {"wage": 1.0}}, "shares have none for 'grade'"),
+        ({"shares": {"wage": 0.0}}, "positive numbers by column"),
+        ({"noise": "gaussian"}, "noise='gaussian' goes with limits of one column"),
+        ({"relation": "range", "range": hr.Radius(0.5, 2)}, "relation='range' goes with limits of one"),
+        ({"limits": (1, 9)}, "one protected column"),
+    ],
+)
+def test_what_has_no_price_is_refused_beforehand(changed, says):
+    with pytest.raises(hr.HedgerowError, match=says):
+        hr.Synthesizer(COLUMNS, epsilon=1.0, standard=hr.Strict(**({"limits": LIMITS} | changed)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "says"),
+    [
+        ("hours ~ age:log(wage)", "in a term of its own"),
+        ("hours ~ I(wage + bonus)", "in a term of its own"),
+    ],
+)
+def test_a_protected_column_stands_by_itself_in_a_formula(formula, says):
+    columns = COLUMNS | {"hours": hr.Column(formula, "normal")}
+    with pytest.raises(hr.HedgerowError, match=says):
+        hr.Synthesizer(columns, **ASKED).fit(people(60))
+    back = {name: COLUMNS[name] for name in ("grade", "wage", "bonus", "hours")}
+    with pytest.raises(hr.HedgerowError, match="'wage', which is synthesized later"):
+        hr.Synthesizer(back, **ASKED).fit(people(60))
+
+
+def test_shares_divide_epsilon_and_classes_may_stand_alone():
+    strict = hr.Strict(limits=LIMITS, shares={"wage": 3, "grade": 1, "bonus": 2, "hours": 2})
+    settings = hr.Synthesizer(COLUMNS, epsilon=2.0, standard=strict).settings
+    table = Table.of(people(60))
+    parts = [task.epsilon for task in tasks_of(settings, table, encode_columns(settings, table))]
+    assert parts == [0.75, 0.25, 0.5, 0.5]
+    alone = hr.Synthesizer(
+        "grade ~ age", COLUMNS["grade"].family, standard=hr.Strict(limits={}), epsilon=3.0, draws=100, seed=1
+    ).fit(people()[["age", "grade"]])
+    shares = alone.sample().tables[0]["grade"].value_counts(normalize=True)
+    assert np.abs(shares - people()["grade"].value_counts(normalize=True)).max() < 0.1
