@@ -80,7 +80,7 @@ def check_links(
                     f"Formula '{shorten(formula.text)}' reads '{name}', which is synthesized later. Put "
                     f"'{name}' before '{formula.outcome}', or leave it out of that formula."
                 )
-            numeric = table.is_numeric(name)
+            numeric = table.is_numeric(name) or table.is_temporal(name)
             if name in levels and formula.as_classes(name, numeric=numeric):
                 continue
             if name in outcomes and (formula.learns_from(name) or not numeric):
