@@ -109,7 +109,7 @@ class DirichletNeighbours(_ByOrder):
 
     @cached_property
     def _kinds(self) -> tuple[Array, Any]:
-        """Different rows and which each record has: those of one class, cell and weight are alike."""
+        """The different rows, and which each record has: few, where weights follow class and cell."""
         rows = np.column_stack([self.share, self.own, self.whole])
         kinds, place = np.unique(rows, axis=0, return_inverse=True)
         return kinds, place.ravel()
