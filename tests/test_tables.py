@@ -171,3 +171,30 @@ def test_a_column_that_is_lost_is_named():
         lost = hr.Synthesizer(COLUMNS, epsilon=0.3, copies=3, draws=200, **TOLD).fit(people(200))
     assert lost.gauge_.discards
     assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()
+
+
+def test_each_column_s_part_of_the_price_is_told(synth):
+    """At equal weights a column alone costs what a release of it alone would, and less than the row."""
+    told = synth.price_by_column().set_index("column")
+    assert list(told.index) == ["wage", "hours"]
+    assert told["share"].sum() == pytest.approx(1)
+    assert (told["alone"] < synth.total_epsilon_).all()
+    assert told["alone"].sum() > synth.total_epsilon_
+    scale = hr.ScalarWeights(float(synth.alpha_[0]))
+    one = hr.Synthesizer("wage ~ age + C(sector)", bound="renyi", copies=2, weights=scale, seed=3).fit(
+        people(), left_out=["hours"]
+    )
+    assert told["alone"]["wage"] == pytest.approx(one.total_epsilon_, rel=1e-6)
+    with pytest.raises(hr.HedgerowError, match="riskiest must be a count"):
+        synth.price_by_column(riskiest=0)
+
+
+def test_associations_of_pairs_are_compared(synth):
+    table = synth.associations()
+    assert sorted(set(zip(table["first"], table["second"], strict=True))) == [
+        ("hours", "age"), ("wage", "age"), ("wage", "hours"),
+    ]  # fmt: skip
+    pooled = table[table["copy"] == "pooled"].set_index(["first", "second"])
+    pair = people()[["wage", "hours"]].corr("spearman").iloc[0, 1]
+    assert pooled.loc[("wage", "hours"), "original"] == pytest.approx(pair)
+    assert abs(pooled["original"] - pooled["synthetic"]).max() < 0.2  # 0.04 and the weights' noise, of 600
