@@ -318,7 +318,7 @@ class Results:
         return named | {f"withheld_{b}": b.by_record(withheld) for b in LOCAL if b.has(withheld)}
 
     def price_by_column(self, *, riskiest: int = 10) -> Any:
-        """One row per protected column: what it would cost alone, and its share of rows' prices; confidential.
+        """One row per protected column: what it costs alone, and its share of rows' prices; confidential.
 
         `alone` is the price of all copies of that column under the chosen bound at the same weights, x_i
         withheld. `share` is its part of what all columns of the `riskiest` rows would cost alone.
