@@ -19,7 +19,6 @@ from hedgerow.privacy.strict.limits import amounts_of, response_limits, spike_of
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
-
 NO_FORECAST = "Which errors to expect is told beforehand for one protected column alone."
 
 
