@@ -1,7 +1,7 @@
 """Strict for several columns: `python -m hedgerow_studies.noisy.chain` prints the table of docs/strict.md.
 
-Three columns, each given a public predictor and the columns before it, with normal errors. One stratified copy
-from a draw, against its own table: ECDF maximum (mean of the columns), error of the regression coefficients of
+Three columns, each given a public predictor and the columns before it, with normal errors. One stratified
+copy from a draw, against its own table: ECDF maximum (mean of the columns), error of the coefficients of
 each column on the predictor and the columns before it (mean), and of correlations (mean). Beside it a copy
 from a draw of the same chain without privacy (Unweighted).
 """
