@@ -1,12 +1,13 @@
 """The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, columns_of
-from hedgerow.errors import NotFittedError, SettingError, is_count
+from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
@@ -40,6 +41,8 @@ class Results:
 
     def sample(self) -> Release:
         """The release: the same copies each time, from draws of the fit that was priced."""
+        for note in self._done().tell_moved():
+            warnings.warn(note, HedgerowWarning, stacklevel=2)
         return self._done().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
