@@ -59,17 +59,23 @@ def test_the_price_is_that_of_the_row_and_the_guarantee_says_so(synth):
 
 
 def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
-    for ask in (synth.audit, synth.attack, lambda: synth.gauge_, lambda: hr.plot.data(synth)):
+    for ask in (synth.audit, synth.attack, lambda: hr.plot.data(synth)):
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             ask()
     assert "What copies keep of hours" in synth._repr_html_()
     for settings in (
         {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
-        {"debias": True}, {"preset": "recommended"},
+        {"debias": True},
         {"standard": hr.RangeAveraged(BOX), "known": "simulated"},
     ):  # fmt: skip
         with pytest.raises(hr.HedgerowError, match="one protected column"):
             hr.Synthesizer(COLUMNS, epsilon=2.0, **settings)
+
+
+def test_one_weight_is_planned_for_all_columns():
+    planned = hr.Synthesizer(COLUMNS, preset="recommended", epsilon=2.0, draws=200, seed=1).fit(people())
+    assert len(set(planned.alpha_)) == 1
+    assert 1 < planned.total_epsilon_ <= 2
 
 
 @pytest.mark.parametrize(
@@ -149,3 +155,46 @@ def test_boxes_that_say_nothing_or_too_much_are_refused(make, says):
 
 def asked(box, **settings):
     return hr.Synthesizer(COLUMNS, standard=hr.RangeTruncated(box), draws=100, seed=3, **settings)
+
+
+def test_a_gauge_looks_at_each_column(synth):
+    good = synth.gauge_
+    assert sorted(good.columns) == ["hours", "wage"]
+    assert not good.discards
+    assert all(abs(each.apart) < 0.05 for each in good.columns.values())
+    assert [name for name, _ in good.facts()][1:] == [f"ECDF maximum of copies, {name}" for name in COLUMNS]
+
+
+@pytest.mark.slow
+def test_a_column_that_is_lost_is_named():
+    with pytest.warns(hr.HedgerowWarning, match="met only by discarding the data"):
+        lost = hr.Synthesizer(COLUMNS, epsilon=0.3, copies=3, draws=200, **TOLD).fit(people(200))
+    assert lost.gauge_.discards
+    assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()
+
+
+def test_each_column_s_part_of_the_price_is_told(synth):
+    """At equal weights a column alone costs what a release of it alone would, and less than the row."""
+    told = synth.price_by_column().set_index("column")
+    assert list(told.index) == ["wage", "hours"]
+    assert told["share"].sum() == pytest.approx(1)
+    assert (told["alone"] < synth.total_epsilon_).all()
+    assert told["alone"].sum() > synth.total_epsilon_
+    scale = hr.ScalarWeights(float(synth.alpha_[0]))
+    one = hr.Synthesizer("wage ~ age + C(sector)", bound="renyi", copies=2, weights=scale, seed=3).fit(
+        people(), left_out=["hours"]
+    )
+    assert told["alone"]["wage"] == pytest.approx(one.total_epsilon_, rel=1e-6)
+    with pytest.raises(hr.HedgerowError, match="riskiest must be a count"):
+        synth.price_by_column(riskiest=0)
+
+
+def test_associations_of_pairs_are_compared(synth):
+    table = synth.associations()
+    assert sorted(set(zip(table["first"], table["second"], strict=True))) == [
+        ("hours", "age"), ("wage", "age"), ("wage", "hours"),
+    ]  # fmt: skip
+    pooled = table[table["copy"] == "pooled"].set_index(["first", "second"])
+    pair = people()[["wage", "hours"]].corr("spearman").iloc[0, 1]
+    assert pooled.loc[("wage", "hours"), "original"] == pytest.approx(pair)
+    assert abs(pooled["original"] - pooled["synthetic"]).max() < 0.2  # 0.04 and the weights' noise, of 600

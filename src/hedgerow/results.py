@@ -11,18 +11,21 @@ from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import bin_shapes, compare_copies, compare_kinds
+from hedgerow.evidence.utility import bin_shapes, compare_associations, compare_copies, compare_kinds
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.mechanism.debias import public_view
+from hedgerow.mechanism.price import price_columns
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.progress import job, phase
+
+_UNBOUNDED = 1e100  # in place of a price without end, so that shares of it are numbers
 
 
 class NoWeightsError(SettingError, AttributeError):
@@ -106,6 +109,33 @@ class Results:
                 for name, cells in compare_copies(values, made).items():
                     found.setdefault(each.column.outcome, {}).setdefault(name, []).extend(cells)
         return found
+
+    def associations(self) -> Any:
+        """Rank correlations of protected columns, with each other and with public numbers; confidential.
+
+        One row per pair and copy, the original's beside the copy's; "pooled" is the mean over copies. Columns
+        of classes without an order are left out.
+        """
+        done = self._done()
+        ordered = [
+            (place, link)
+            for place, (link, model) in enumerate(zip(done.design.links, done.settings.models, strict=True))
+            if link.levels is None or len(link.levels) == 2 or model.name != "categorical"
+        ]
+        protected = {
+            link.outcome: link.values if link.present is None else np.where(link.present, link.values, np.nan)
+            for _, link in ordered
+        }
+        every = {column.outcome for column in self.settings.columns}
+        every |= {*self.settings.rules.names, *done.left_out}
+        public = {
+            name: done.table.gappy_numbers(name) for name in done.table.number_columns() if name not in every
+        }
+        copies = [
+            {link.outcome: columns_of(copy)[place] for place, link in ordered}
+            for copy in self.copied_outcomes()
+        ]
+        return self.like(compare_associations(protected, copies, public))
 
     def _require_one(self, what: str) -> None:
         """Refuse what is not there for several protected columns."""
@@ -287,6 +317,24 @@ class Results:
         named = {bound.name: bound.by_record(own) for bound in LOCAL if bound.has(own)}
         return named | {f"withheld_{b}": b.by_record(withheld) for b in LOCAL if b.has(withheld)}
 
+    def price_by_column(self, *, riskiest: int = 10) -> Any:
+        """One row per protected column: what it would cost alone, and its share of rows' prices; confidential.
+
+        `alone` is the price of all copies of that column under the chosen bound at the same weights, x_i
+        withheld. `share` is its part of what all columns of the `riskiest` rows would cost alone.
+        """
+        done = self._need()
+        if not is_count(riskiest) or riskiest < 1:
+            raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
+        bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
+        priced = price_columns(done.outcome.fit, done.settings.delta)
+        rows = np.argsort(-bound.by_record(done.outcome.pricing), kind="stable")[:riskiest]
+        parts = np.minimum([bound.by_record(each)[rows] for each in priced.values()], _UNBOUNDED)
+        total = parts.sum(axis=0)
+        share = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0).mean(axis=1)
+        alone = [bound.total(each, done.settings.copies) for each in priced.values()]
+        return self.like({"column": list(priced), "alone": alone, "share": share})
+
     @property
     def scale_(self) -> float:
         """The factor on the weights that calibration found; 1 without a target."""
@@ -300,7 +348,6 @@ class Results:
     @property
     def gauge_(self) -> Gauge:
         """How many records' worth of information the copies carry, and how far they are from the data."""
-        self._require_one("gauge_")
         return self._need().gauge
 
     def describe_stop(self) -> str:

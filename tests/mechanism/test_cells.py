@@ -191,10 +191,15 @@ def test_no_row_is_left_out_or_drawn_again_whatever_the_rules_say(draw, monkeypa
 def test_nothing_of_a_design_follows_protected_cells(settings, links):
     """Its columns, its prior and what stands for a cell without an amount, also where there is none."""
     data = people()
-    whole = data.assign(wage=50.0 * data["wage"].where(data["wage"] > 0, 7.0))
-    here, there = links["hours"], build_links(Table.of(whole), [settings])[-1]
-    assert here.columns == there.columns
-    np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+    no_amount = ~(data["wage"] > 0)
+    whole = data.assign(wage=50.0 * data["wage"].where(~no_amount, 7.0))
+    larger = data.assign(wage=data["wage"].where(no_amount, 50.0 * data["wage"]))
+    here = links["hours"]
+    for other in (whole, larger):
+        there = build_links(Table.of(other), [settings])[-1]
+        assert here.columns == there.columns
+        np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+    np.testing.assert_array_equal(here.matrix[no_amount], there.matrix[no_amount])
 
 
 def test_a_blank_chain_has_no_gap_of_the_confidential_table(links):

@@ -15,16 +15,20 @@ where copies were of use from about ten records' worth of information on. In tha
 far draw instead of two, no released copy of 90 had a quantile beyond ten times the original's.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Confidential, PerRecord
+from hedgerow.arrays import Confidential, PerRecord, columns_of
 from hedgerow.errors import HedgerowError
 from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.mechanism.copies import predict_copies
+from hedgerow.mechanism.debias import Corrected, public_draw
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.steps import Outcome, Start, run
+from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
@@ -59,41 +63,91 @@ class Gauge(Confidential):
     plain_ecdf: float  # the same of the model without weights
     beyond: bool  # draws have a quantile beyond ten times the original's, and those without weights do not
     may_stop: bool  # a target was to be met, under a standard that allows for refusals
+    column: str = ""  # of several: the one that is worst off, whose figures these are
+    columns: "Mapping[str, Gauge]" = field(default_factory=dict)  # of several: each of them
 
     @property
     def discards(self) -> bool:
         """Whether the target is met only by discarding the data."""
-        return self.may_stop and (self.ecdf - self.plain_ecdf > _APART or self.beyond)
+        return self.may_stop and (self.apart > _APART or self.beyond)
+
+    @property
+    def apart(self) -> float:
+        """How much further from the original copies are than those without weights."""
+        return self.ecdf - self.plain_ecdf
 
     @property
     def needed(self) -> float:
         """About how many records' worth of information would do."""
         return max(_ENOUGH, float(self.coefficients))
 
+    @property
+    def least_share(self) -> float | None:
+        """`data_share` of the column of which data decide the least."""
+        shares = [each.data_share for each in self.columns.values() or [self]]
+        return min((share for share in shares if share is not None), default=None)
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and values for the owner."""
+        worth = ("records' worth of information", f"{self.records:.3g} of {self.of}")
+        if self.columns:
+            each = [(f"ECDF maximum of copies, {name}", one._words) for name, one in self.columns.items()]
+            return [worth, *each]
         share = [] if self.data_share is None else [("decided by data, not prior", f"{self.data_share:.0%}")]
         return [
-            ("records' worth of information", f"{self.records:.3g} of {self.of}"),
+            worth,
             *share,
             ("ECDF maximum of copies", f"{self.ecdf:.2g}, without weights {self.plain_ecdf:.2g}"),
         ]
+
+    @property
+    def _words(self) -> str:
+        """What there is to say of one of several columns."""
+        share = "" if self.data_share is None else f"; {self.data_share:.0%} decided by data, not prior"
+        return f"{self.ecdf:.2g}, without weights {self.plain_ecdf:.2g}{share}"
 
 
 @one_blas_thread()
 def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> Gauge:
     """The gauge of a fit; the outcome that is not there takes no part."""
-    design, power = start.design, outcome.fit.power
+    design = start.design
     rows = np.flatnonzero(start.present if start.present.any() else np.ones(design.records, dtype=np.bool_))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
-    truth, prior = design.values[rows], _prior(settings)
-    copies = _predict(outcome.fit, rows, key.child("weighted"))
-    plain = copies if start.fit is None else _predict(start.fit, rows, key.child("plain"))
+    predict = _predict_links if settings.several else _predict
+    copies = predict(settings, start, outcome.fit, rows, key.child("weighted"))
+    plain = copies if start.fit is None else predict(settings, start, start.fit, rows, key.child("plain"))
+    gauges = {
+        link.outcome: _measure_link(settings, start, outcome, model, link, rows, *made)
+        for link, model, *made in zip(design.links, settings.models, copies, plain, strict=True)
+    }
+    if not settings.several:
+        return gauges[design.outcome]
+    worst = max(gauges, key=lambda name: (gauges[name].discards, gauges[name].apart))
+    return replace(gauges[worst], column=worst, columns=gauges)
+
+
+def _measure_link(
+    settings: Settings,
+    start: Start,
+    outcome: Outcome,
+    model: Model,
+    link: Design,
+    rows: NDArray[np.intp],
+    copies: list[PerRecord],
+    plain: list[PerRecord],
+) -> Gauge:
+    """The gauge of one column, from its copies in these rows."""
+    there = start.present if link.present is None else start.present & link.present
+    if settings.several and there[rows].any():
+        here = there[rows]
+        rows, copies, plain = rows[here], [one[here] for one in copies], [one[here] for one in plain]
+    truth, prior, power = link.values[rows], _prior(model), outcome.fit.power
+    power = power if link.present is None else power * link.present
     return Gauge(
         records=float(power.sum()),
-        of=int(start.present.sum()),
-        coefficients=len(design.columns),
-        data_share=None if prior is None else data_share(design, power, prior),
+        of=int(there.sum()),
+        coefficients=len(link.columns),
+        data_share=None if prior is None else data_share(link, power, prior),
         ecdf=_gap(truth, copies),
         plain_ecdf=_gap(truth, plain),
         beyond=_is_beyond(truth, copies) and not _is_beyond(truth, plain),
@@ -138,9 +192,10 @@ def price_of_enough(
 def remedies(settings: Settings, gauge: Gauge, epsilon: float | None = None) -> str:
     """What would help, in one sentence."""
     several, many = settings.copies > 1, gauge.coefficients > 2
-    exact = isinstance(settings.model, Regression)
+    exact = all(isinstance(model, Regression) for model in settings.models)
+    strict = exact and not settings.several
     parts = [
-        *(["Strict(limits=…) (--standard strict), under which copies cost nothing more"] if exact else []),
+        *(["Strict(limits=…) (--standard strict), under which copies cost nothing more"] if strict else []),
         "a larger ε" + ("" if epsilon is None else f", about {epsilon:g}"),
         *(["fewer copies"] if several else []),
         *(["fewer predictors, or rare categories merged"] if many else []),
@@ -152,33 +207,61 @@ def remedies(settings: Settings, gauge: Gauge, epsilon: float | None = None) -> 
 
 def describe_stop(settings: Settings, gauge: Gauge, epsilon: float | None) -> str:
     """Why nothing is released, with figures: confidential."""
+    of = f" of '{gauge.column}'" if gauge.column else ""
     return (
         f"The target ε = {settings.epsilon:g} is met only by discarding the data: {gauge.records:.2g} of "
-        f"{gauge.of} records' worth of information is left, and copies are further from the original (ECDF "
-        f"maximum {gauge.ecdf:.2g}) than the model without weights ({gauge.plain_ecdf:.2g}); computed from "
-        f"the data: confidential. {remedies(settings, gauge, epsilon)} --anyway (anyway=True) releases it."
+        f"{gauge.of} records' worth of information is left, and copies{of} are further from the original "
+        f"(ECDF maximum {gauge.ecdf:.2g}) than the model without weights ({gauge.plain_ecdf:.2g}); computed "
+        f"from the data: confidential. {remedies(settings, gauge, epsilon)} --anyway (anyway=True) "
+        "releases it."
     )
 
 
-def _prior(settings: Settings) -> Prior | None:
+def _prior(model: Model) -> Prior | None:
     """The prior of the model in units of its residual, where there is one."""
-    model = settings.model
     if isinstance(model, Family):
         return replace(model.full_prior, residual=1.0)
     return model.prior if isinstance(model, Regression) else None
 
 
-def _predict(fit: Fit, rows: NDArray[np.intp], key: Key) -> list[PerRecord]:
+def _predict(
+    settings: Settings, start: Start, fit: Fit, rows: NDArray[np.intp], key: Key
+) -> list[list[PerRecord]]:
+    """Copies of the only column, in a list for each column."""
     if isinstance(fit.model, Regression):  # others would be compiled anew for fewer records
         part = replace(fit.design, values=fit.design.values[rows], matrix=fit.design.matrix[rows])
         fit, rows = replace(fit, design=part), np.arange(len(rows), dtype=np.intp)
-    number = min(fit.draws, int(np.clip(_CELLS // fit.design.records, _FEWEST, _MOST)))
     stream, copies = key.stream(), []
-    for draw in np.linspace(0, fit.draws - 1, number).astype(int):
+    for draw in _some_draws(fit, fit.design.records):
         with np.errstate(all="ignore"):
-            values = fit.predict(int(draw), stream.uniform(fit.design.records))[rows]
-        copies.append(np.clip(np.nan_to_num(values, nan=_HUGE), -_HUGE, _HUGE))
-    return copies
+            copies.append(_limit(fit.predict(draw, stream.uniform(fit.design.records))[rows]))
+    return [copies]
+
+
+def _predict_links(
+    settings: Settings, start: Start, fit: Fit, rows: NDArray[np.intp], key: Key
+) -> list[list[PerRecord]]:
+    """Copies of several columns, made as a release makes them."""
+    if all(isinstance(model, Regression) for model in settings.models):
+        design = start.design.take(rows)
+        start = replace(start, table=start.table.take(rows), design=design, present=start.present[rows])
+        rows = np.arange(len(rows), dtype=np.intp)
+    draws = [public_draw(fit.parameters, draw) for draw in _some_draws(fit, start.design.records)]
+    with np.errstate(all="ignore"):
+        copies = predict_copies(settings, start, [Corrected(draw, False, 0) for draw in draws], key=key)
+    return [
+        list(each)
+        for each in zip(*([_limit(one[rows]) for one in columns_of(copy)] for copy in copies), strict=True)
+    ]
+
+
+def _some_draws(fit: Fit, records: int) -> list[int]:
+    number = min(fit.draws, int(np.clip(_CELLS // records, _FEWEST, _MOST)))
+    return [int(draw) for draw in np.linspace(0, fit.draws - 1, number).astype(int)]
+
+
+def _limit(values: PerRecord) -> PerRecord:
+    return np.clip(np.nan_to_num(values, nan=_HUGE), -_HUGE, _HUGE)
 
 
 def _gap(truth: PerRecord, copies: list[PerRecord]) -> float:

@@ -114,6 +114,48 @@ def compare_kinds(
     }
 
 
+def compare_associations(
+    protected: Mapping[str, PerRecord],
+    copies: Sequence[Mapping[str, PerRecord]],
+    public: Mapping[str, PerRecord],
+) -> dict[str, list[object]]:
+    """Tidy columns first, second, copy, original, synthetic: rank correlations of pairs.
+
+    One of a pair is protected at least. A pair's records are those with values of both; public columns are as
+    they are in every copy.
+    """
+    names, found = list(protected), dict[str, list[object]]()
+    pairs = [(a, b) for place, a in enumerate(names) for b in (*names[place + 1 :], *public)]
+    tables = [{**public, **table} for table in (protected, *copies)]
+    ranked = share_out(_rank_all, tables, worth=len(next(iter(protected.values()))) > WORTH_SHARING)
+    for a, b in pairs:
+        truth, *synthetic = (_rank_correlation(ranks[a], ranks[b]) for ranks in ranked)
+        shown = {str(k): value for k, value in enumerate(synthetic, 1)} | {
+            "pooled": float(np.mean(synthetic))
+        }
+        for copy, value in shown.items():
+            row = {"first": a, "second": b, "copy": copy, "original": truth, "synthetic": value}
+            for name, cell in row.items():
+                found.setdefault(name, []).append(cell)
+    return found
+
+
+def _rank_all(table: Mapping[str, PerRecord]) -> dict[str, PerRecord]:
+    from scipy.stats import rankdata  # slow to import
+
+    return {name: rankdata(values, nan_policy="omit") for name, values in table.items()}
+
+
+def _rank_correlation(first: PerRecord, second: PerRecord) -> float:
+    """Spearman's, of ranks; NaN where one of them does not vary."""
+    there = np.isfinite(first) & np.isfinite(second)
+    if not there.all():
+        first, second = _rank_all({"first": first[there], "second": second[there]}).values()
+    if len(first) < 2 or not np.ptp(first) or not np.ptp(second):
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])
+
+
 def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
     """What `compare_copies` found, by label, as a small table for people.
 

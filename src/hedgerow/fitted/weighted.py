@@ -13,6 +13,7 @@ from hedgerow.mechanism.copies import predict_copies, released_draws
 from hedgerow.mechanism.debias import Corrected
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
+from hedgerow.models.chain import part_of
 from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.strict import Boxed, BoxedChain
@@ -96,12 +97,16 @@ class Fitted(Finished):
 
     @property
     def _guessed_residual(self) -> float:
-        """Which share of the plain posterior's sum of squares is the prior's; 0 where that is not known."""
-        model, fit = self.settings.model, self.start.fit
-        if fit is None or not isinstance(model, Normal):  # a logarithm has no units
-            return 0.0
-        precision = float(np.mean(fit.parameters["sigma"] ** -2.0))  # (a0 + n/2)/b
-        return model.prior.rate * precision / (model.prior.shape + float(self.present.sum()) / 2)
+        """Which share of the plain posterior's sum of squares is the prior's, at most; 0 where not known."""
+        fit, shares = self.start.fit, [0.0]
+        for place, (link, model) in enumerate(zip(self.design.links, self.settings.models, strict=True)):
+            if fit is None or not isinstance(model, Normal):  # a logarithm has no units
+                continue
+            own = part_of(fit.parameters, place) if self.settings.several else fit.parameters
+            precision = float(np.mean(own["sigma"] ** -2.0))  # (a0 + n/2)/b
+            present = self.present if link.present is None else self.present & link.present
+            shares.append(model.prior.rate * precision / (model.prior.shape + float(present.sum()) / 2))
+        return max(shares)
 
     def variant(self, **changes: Any) -> "Fitted":
         """The same fit released in another way (`sampling`, `debias`); corrections are not made again."""
@@ -176,15 +181,15 @@ class Fitted(Finished):
                 "have, and decides much of σ. Give Prior(residual=…) as public knowledge supports it, or "
                 "record the outcome in smaller units."
             )
-        plenty = _PLENTY * (len(self.start.design.columns) + 1)  # records' worth; no need to look closer
-        gauged = settings.target is not None and not settings.several  # a chain has no gauge
-        if gauged and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+        widest = max(len(link.columns) for link in self.start.design.links)
+        plenty = _PLENTY * (widest + 1)  # records' worth; no need to look closer
+        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
             doubts.append(
                 "The target is met only by discarding the data: the prior decides the copies (gauge_, "
                 f"confidential). {remedies(settings, self.gauge)}"
             )
-        elif gauged:
-            share = self.gauge.data_share if self.outcome.fit.power.sum() < plenty else None
+        elif settings.target is not None:
+            share = self.gauge.least_share if self.outcome.fit.power.sum() < plenty else None
             if share is not None and share < _HALF:
                 doubts.append(
                     "The prior decides more than half of the coefficients (gauge_, confidential): copies may "

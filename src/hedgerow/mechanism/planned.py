@@ -10,17 +10,22 @@ Formal guarantee: the outcome is not read. The weight without a record's outcome
 that what is released without the record is its neighbour under the Rényi bound, with nothing held fixed.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.special import betainc
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.mechanism.planned_links import plan_links
+from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
 
 _STEP = 1.5  # the search walks down by this factor, and then halves what is left
 _HALVINGS = 7  # 0.3 % of the weight
@@ -29,11 +34,19 @@ _SHARES = 26  # halvings of the share that is allowed
 _SURE = 1e-9  # a share of the sum of squares this close to all of it
 
 
-def planned_weight(settings: Settings, design: Design, refused: float) -> float:
-    """The largest weight at which at most so many of the model's tables are priced above the target."""
-    least = len(design.columns) / design.records  # with less, the prior decides the copies
+def planned_weight(settings: Settings, design: Design, refused: float, table: Table | None = None) -> float:
+    """The largest weight at which at most so many of the model's tables are priced above the target.
+
+    With several columns later ones may read earlier ones, which public columns of the table help to simulate.
+    """
+    least = max(len(link.columns) for link in design.links) / design.records  # with less, the prior decides
+    if isinstance(settings.model, Chain) and table is not None:
+        plan = plan_links(settings, design, table)
+        chance = partial(plan.chance_of_refusal, refused=refused)
+    else:
+        chance = partial(chance_of_refusal, settings, design)
     above, weight = 1.0, 1.0
-    while chance_of_refusal(settings, design, weight) > refused:
+    while chance(weight) > refused:
         above, weight = weight, weight / _STEP
         if weight < least:
             raise CalibrationError(
@@ -45,7 +58,7 @@ def planned_weight(settings: Settings, design: Design, refused: float) -> float:
             )
     for _ in range(_HALVINGS if weight < above else 0):
         middle = (weight * above) ** 0.5
-        if chance_of_refusal(settings, design, middle) <= refused:
+        if chance(middle) <= refused:
             weight = middle
         else:
             above = middle

@@ -3,6 +3,7 @@
 Which number a bound makes of them, and what may be said of it, is the bound's own affair (`privacy.bounds`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hedgerow.arrays import Confidential, PerDraw, PerRecord
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
+from hedgerow.models.chain import Chain, ChainInfluence, name_parts, part_of, there
 from hedgerow.models.reductions import block_rows
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.models.wrapped import PublicRisk
@@ -20,6 +22,7 @@ from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import DELTA
 from hedgerow.privacy.sensitive import withheld_part
+from hedgerow.tables.chain import ChainDesign
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,6 +130,42 @@ class Pricing(Confidential):
     def importance(self) -> Importance:
         """The fit without each record's outcome, estimated by importance weights."""
         return importance_of(self.fit)
+
+
+def price_columns(fit: Fit, delta: float = DELTA) -> dict[str, Pricing]:
+    """What each protected column would cost alone: at the same powers, with its value withheld."""
+    places: dict[str, list[int]] = {}
+    for place, link in enumerate(fit.design.links):
+        places.setdefault(link.outcome, []).append(place)
+    return {name: _price_links(fit, each, delta) for name, each in places.items()}
+
+
+def _price_links(fit: Fit, places: Sequence[int], delta: float) -> Pricing:
+    chain, records = fit.model, fit.design.records
+    if isinstance(chain, Chain) and len(places) < len(chain.models):
+        links = [fit.design.links[place] for place in places]
+        own = [part_of(fit.parameters, place) for place in places]
+        several = len(places) > 1
+        design = ChainDesign.of(links) if several else links[0]
+        made, influence = fit.influence, None
+        if made is not None:
+
+            def influence() -> Influence:
+                parts = tuple(made().links[place] for place in places)
+                return ChainInfluence(parts, design) if several else parts[0]
+
+        fit = replace(
+            fit,
+            model=Chain(tuple(chain.models[place] for place in places))
+            if several
+            else chain.models[places[0]],
+            design=design,
+            power=fit.power if several else there(links[0], fit.power),
+            parameters=name_parts(own) if several else own[0],
+            influence=influence,
+        )
+    everywhere = Interval(np.full(records, -np.inf), np.full(records, np.inf), np.ones(records, np.bool_))
+    return Pricing(fit, withheld_part(fit.power), everywhere, delta)
 
 
 def largest_by_draw(

@@ -119,7 +119,9 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
         return second.absolute(part, interval)[rows]
 
     risk = Risk(start.risk.low[rows], start.risk.high[rows])
-    evidence = Evidence(risk, values[rows], table, refit, partial(planned_weight, settings, start.design))
+    evidence = Evidence(
+        risk, values[rows], table, refit, partial(planned_weight, settings, start.design, table=start.table)
+    )
     return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
 
 

@@ -88,11 +88,7 @@ class Chain(Model):
                 zip(self.links(design), self.by_link(design, power), strict=True)
             )
         ]
-        parameters = {
-            f"{place}.{name}": values
-            for place, one in enumerate(samples)
-            for name, values in one.parameters.items()
-        }
+        parameters = name_parts([one.parameters for one in samples])
         made = [one.influence for one in samples if one.influence is not None]
         if len(made) < len(samples):
             return Sample(parameters, worst_health([one.health for one in samples]))
@@ -178,6 +174,11 @@ def part_of(parameters: Parameters, place: int) -> Parameters:
     """The parameters of one link under their own names."""
     start = f"{place}."
     return {name.removeprefix(start): value for name, value in parameters.items() if name.startswith(start)}
+
+
+def name_parts(parts: Sequence[Parameters]) -> Parameters:
+    """The parameters of all links under one name each: what `part_of` takes apart."""
+    return {f"{place}.{name}": values for place, own in enumerate(parts) for name, values in own.items()}
 
 
 def worst_health(healths: Sequence[Health]) -> Health:

@@ -61,7 +61,7 @@ class _ByOrder(Neighbours):
 
         def look(rows: Any, place: int) -> None:
             order = float(ORDERS[place])
-            for side, found in enumerate(self._of(rows)._divergences(order, order)):
+            for side, found in enumerate(self.of(rows)._divergences(order, order)):
                 price = copies * found + added[place]
                 better = price < best[side, rows]
                 chosen = rows[better]
@@ -109,7 +109,7 @@ class DirichletNeighbours(_ByOrder):
 
     @cached_property
     def _kinds(self) -> tuple[Array, Any]:
-        """Different rows and which each record has: those of one class, cell and weight are alike."""
+        """The different rows, and which each record has: few, where weights follow class and cell."""
         rows = np.column_stack([self.share, self.own, self.whole])
         kinds, place = np.unique(rows, axis=0, return_inverse=True)
         return kinds, place.ravel()
@@ -121,7 +121,7 @@ class DirichletNeighbours(_ByOrder):
         epsilon, forward, backward = DirichletNeighbours(*kinds.T)._least(delta, copies)
         return epsilon[place], forward[place], backward[place]
 
-    def _of(self, records: Any) -> "DirichletNeighbours":
+    def of(self, records: Any) -> "DirichletNeighbours":
         rows = np.atleast_1d(records)
         return DirichletNeighbours(self.share[rows], self.own[rows], self.whole[rows])
 
@@ -141,8 +141,8 @@ class SummedNeighbours(_ByOrder):
         found = [part._divergences(forward, backward) for part in self.parts]
         return sum(ahead for ahead, _ in found), sum(back for _, back in found)  # type: ignore[return-value]  # arrays
 
-    def _of(self, records: Any) -> "SummedNeighbours":
-        return SummedNeighbours([part._of(records) for part in self.parts])
+    def of(self, records: Any) -> "SummedNeighbours":
+        return SummedNeighbours([part.of(records) for part in self.parts])
 
     def _count(self) -> int:
         return len(self.parts[0].share)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array, Confidential, PerLink, PerRecord
+from hedgerow.arrays import Array, Confidential, Mask, PerLink, PerRecord
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
 COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
@@ -90,8 +90,8 @@ class Neighbours(Confidential):
             for place in range(left + 1, right):
                 way = (orders[place] - orders[left]) / (orders[right] - orders[left])
                 chord = ((1 - way) * ends[0] + way * ends[1]) / (orders[place] - 1)
-                best = self._of(np.argmax(chord))._larger(orders[place])[0]
-                rivals = self._of(np.flatnonzero(chord > best))
+                best = self.of(np.argmax(chord))._larger(orders[place])[0]
+                rivals = self.of(np.flatnonzero(chord > best))
                 largest[place] = rivals._larger(orders[place]).max(initial=best)
             left, below = right, above
         return copies * _ROUNDED_UP * largest
@@ -104,15 +104,37 @@ class Neighbours(Confidential):
         """
         middle = ORDERS[len(ORDERS) // 2]
         leader = np.argmax(np.maximum(*self._divergences(middle, middle)))
-        best, *places = (float(found[0]) for found in self._of(leader)._least(delta, copies))
+        best, *places = (float(found[0]) for found in self.of(leader)._least(delta, copies))
         if np.isfinite(best):
             orders = [float(ORDERS[int(place)]) for place in places]
             added = conversion(np.array(orders), delta)
             forward, backward = self._divergences(*orders)
             above = np.maximum(copies * forward + added[0], copies * backward + added[1]) > best
             rivals = np.flatnonzero(above)
-            best = float(self._of(rivals)._least(delta, copies)[0].max(initial=best))
+            best = float(self.of(rivals)._least(delta, copies)[0].max(initial=best))
         return best * _ROUNDED_UP
+
+    def perhaps_above(self, epsilon: float, *, delta: float, copies: int = 1) -> Mask:
+        """Records that may be priced above ε; the others are not, which a pair of orders shows.
+
+        The orders are those of a record whose price is just below ε, found by halving among records in the
+        order of their divergence.
+        """
+        middle = ORDERS[len(ORDERS) // 2]
+        order = np.argsort(np.maximum(*self._divergences(middle, middle)), kind="stable")
+        low, high = 0, len(order) - 1
+        while low < high:
+            half = (low + high) // 2
+            if self.of(order[half])._least(delta, copies)[0][0] <= epsilon:
+                low = half + 1
+            else:
+                high = half
+        _, *places = (found[0] for found in self.of(order[max(low - 1, 0)])._least(delta, copies))
+        orders = [float(ORDERS[int(place)]) for place in places]
+        added = conversion(np.array(orders), delta)
+        forward, backward = self._divergences(*orders)
+        priced = np.maximum(copies * forward + added[0], copies * backward + added[1])
+        return np.asarray(~(priced * _ROUNDED_UP <= epsilon))
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
         """The least ε over the orders, by record, and the place of its order in either direction."""
@@ -128,7 +150,8 @@ class Neighbours(Confidential):
     def _larger(self, order: float) -> PerRecord:
         return np.maximum(*self.divergences(float(order)))
 
-    def _of(self, records: Any) -> "Neighbours":
+    def of(self, records: Any) -> "Neighbours":
+        """Those of some records."""
         return Neighbours(*(column[np.atleast_1d(records)] for column in self._columns()))
 
     def _columns(self) -> list[Array]:

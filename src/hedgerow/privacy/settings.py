@@ -194,7 +194,7 @@ class Settings(Terms):
             "inside": self.standard.inside,
             "known='simulated'": self.known == "simulated",
             "debias": self.debias,
-            type(self.weights).__name__: isinstance(self.weights, PlannedWeights | IdentificationWeights),
+            type(self.weights).__name__: isinstance(self.weights, IdentificationWeights),
         }
         for what, asked in unpriced.items():
             if asked:

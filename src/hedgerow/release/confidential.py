@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,8 @@ def tabulate_columns(label: str, utility: Mapping[str, Sequence[Any]]) -> list[d
 
 
 def gauge_of(synth: Synthesizer) -> Gauge | None:
-    """What the copies carry of the data, where that is measured: of one column, under a local bound."""
-    return synth.gauge_ if synth.settings.bound.local and not synth.settings.several else None
+    """What the copies carry of the data, where that is measured: under a local bound."""
+    return synth.gauge_ if synth.settings.bound.local else None
 
 
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
     achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
     return {
         "certified_epsilon": synth.certified_epsilon_,
-        **({} if gauge is None else {"gauge": vars(gauge)}),
+        **({} if gauge is None else {"gauge": asdict(gauge)}),
         "epsilon_by_bound": {bound: value for bound, value in achieved.items() if value is not None},
         "withheld_epsilon": synth.withheld_epsilon_,
         "sensitivity": synth.sensitivity_,

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import join_columns
 from hedgerow.errors import FormulaError
@@ -32,8 +33,7 @@ class ChainDesign(Design):
     @classmethod
     def of(cls, parts: Sequence[Design], table: Table | None = None) -> "ChainDesign":
         """A chain of designs of one table."""
-        outcomes = {part.outcome for part in parts}
-        public = dict.fromkeys(name for part in parts for name in part.predictors if name not in outcomes)
+        public = dict.fromkeys(name for part in parts for name in part.predictors if name not in part.secret)
         present = None
         if any(part.present is not None for part in parts):
             present = np.any(
@@ -57,6 +57,10 @@ class ChainDesign(Design):
     def links(self) -> tuple[Design, ...]:
         return self.parts
 
+    def take(self, rows: NDArray[np.intp]) -> "ChainDesign":
+        """The same of some rows."""
+        return ChainDesign.of([part.take(rows) for part in self.parts])
+
     def blank(self) -> "ChainDesign":
         return ChainDesign.of([_blank(part) for part in self.parts], self.table)
 
@@ -65,8 +69,9 @@ def _blank(link: Design) -> Design:
     if not link.secret:
         return link.blank()
     hollow = replace(link, values=np.full(link.records, np.nan), matrix=np.empty((0, len(link.columns))))
-    kept = {"classes": link.classes, "declared": link.declared}
-    return replace(hollow.blank(), spec=link.spec, secret=link.secret, **kept)
+    return replace(
+        hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes, declared=link.declared
+    )
 
 
 def check_links(
@@ -84,7 +89,7 @@ def check_links(
                     f"Formula '{shorten(formula.text)}' reads '{name}', which is synthesized later. Put "
                     f"'{name}' before '{formula.outcome}', or leave it out of that formula."
                 )
-            numeric = table.is_numeric(name)
+            numeric = table.is_numeric(name) or table.is_temporal(name)
             if name in levels and formula.as_classes(name, numeric=numeric):
                 continue
             if name in outcomes and (formula.learns_from(name) or not numeric):

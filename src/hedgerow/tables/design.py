@@ -81,6 +81,23 @@ class Design:
         vars(other)["spread"] = self.spread
         return other
 
+    def take(self, rows: NDArray[np.intp]) -> "Design":
+        """The same of some rows."""
+        return replace(
+            self,
+            values=self.values[rows],
+            matrix=self.matrix[rows],
+            present=None if self.present is None else self.present[rows],
+            public={
+                name: replace(
+                    column,
+                    codes=column.codes[rows],
+                    numbers=None if column.numbers is None else column.numbers[rows],
+                )
+                for name, column in self.public.items()
+            },
+        )
+
     @cached_property
     def spread(self) -> NDArray[np.float64]:
         """How far from its mean each column of the matrix has the variance that few records carry.

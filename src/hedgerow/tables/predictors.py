@@ -24,9 +24,8 @@ from hedgerow.errors import DataError
 from hedgerow.tables.detach import detach
 from hedgerow.tables.files.source import Source
 from hedgerow.tables.formula import BARE, parse, quote, split
-from hedgerow.tables.table import Table
+from hedgerow.tables.table import DAY, Table
 
-_DAY = 86_400_000_000  # microseconds
 _WIDE = 50  # times as large at the 99 % quantile as at the 1 %
 _SCALE = "scale"  # SPSS: the dictionary itself says that codes are numbers
 
@@ -143,4 +142,4 @@ def _count_days(table: Table, name: str) -> "np.ndarray[tuple[int], np.dtype[np.
         return _count_days(Table.of(cells), name)
     if not isinstance(series.dtype, nw.Date | nw.Datetime | nw.Duration):
         return None
-    return np.asarray(table.cells(name), dtype=np.float64) / _DAY
+    return np.asarray(table.cells(name), dtype=np.float64) / DAY

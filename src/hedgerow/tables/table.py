@@ -26,6 +26,8 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
 
+DAY = 86_400_000_000  # microseconds
+
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -113,6 +115,8 @@ class Table:
     def _require_numeric(self, name: str, use: str = "") -> None:
         self.require([name])
         dtype = self.frame[name].dtype
+        if _is_date(dtype):
+            return
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
             spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
             raise DataError(
@@ -121,7 +125,7 @@ class Table:
             )
 
     def numbers(self, name: str) -> PerRecord:
-        """A numeric column without missing or infinite values, as float64."""
+        """A numeric column without missing or infinite values, as float64; dates as days since 1970-01-01."""
         self._require_numeric(name)
         self.require_complete([name])
         return self._floats(name)
@@ -305,6 +309,10 @@ class Table:
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))
 
+    def take(self, rows: NDArray[np.intp]) -> "Table":
+        """These rows in this order, some perhaps more than once, numbered anew."""
+        return Table(nw.maybe_reset_index(self.frame[rows.tolist(), :]))
+
     def with_column(
         self,
         name: str,
@@ -315,8 +323,9 @@ class Table:
     ) -> Any:
         """The native table with one column replaced, in its declared type or its own; levels go by place.
 
-        Numbers become the nearest value that the type has and the support holds. A category gets the levels
-        as its classes: those of the table may be the ones that happen to occur in it.
+        Numbers become the nearest value that the type has and the support holds; a date is whole days since
+        1970-01-01. A category gets the levels as its classes: those of the table may be the ones that happen
+        to occur in it.
         """
         dtype = self.frame[name].dtype
         # Pandas has several types for one narwhals type (Int64 and int64): the very one is kept.
@@ -329,6 +338,10 @@ class Table:
                 cells = support.within(values, Grid.of(dtype))
             if dtype.is_integer():
                 cells = cells.astype(str(dtype).lower())
+            elif _is_date(dtype):
+                cells = cells.astype(np.int64).astype("datetime64[D]").astype("datetime64[ms]")
+                if declared is not None and self.frame.implementation.is_pandas_like():
+                    dtype, own = nw.Datetime("s"), None  # pandas has no dates
         elif hasattr(own, "categories"):
             native = self.native.copy()
             # The levels themselves: a cast by way of text would lose numbers.
@@ -364,6 +377,8 @@ class Table:
     def _floats(self, name: str) -> Array:
         """Numbers as they are written: 0.1 in 32 bits is 0.1, as a declared spike, end or edge says it."""
         series = self.frame[name]
+        if _is_date(series.dtype):
+            return np.asarray(self.cells(name), dtype=np.float64) / DAY
         if series.dtype.is_integer():
             # Arrow refuses to cast whole numbers beyond 2^53, and its message quotes the value.
             gone = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
@@ -375,6 +390,11 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, confidential)"
+
+
+def _is_date(dtype: Any) -> bool:
+    """Whether a type is one of dates or times without a zone, which count as days."""
+    return isinstance(dtype, nw.Date) or (isinstance(dtype, nw.Datetime) and dtype.time_zone is None)
 
 
 def _with_category(native: Any, name: str, values: PerRecord, levels: Sequence[Any]) -> Any:

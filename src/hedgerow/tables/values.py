@@ -20,6 +20,12 @@ from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError, is_count, is_finite
 
 _DIGITS = 15  # decimal digits that a float64 holds
+_YEARS = {"ns": ("1678-01-01", "2261-12-31"), "other": ("0001-01-01", "9999-12-31")}  # that types have
+
+
+def count_days(day: str) -> float:
+    """A date as days since 1970-01-01."""
+    return float(np.datetime64(day, "D").astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,9 @@ class Grid:
             step, size = 10.0**-dtype.scale, 10.0**dtype.precision
             most = step * (size - 1 if dtype.precision <= _DIGITS else size * (1 - 1e-15))
             return cls(-most, most, step)
+        if isinstance(dtype, nw.Date | nw.Datetime):  # whole days
+            first, last = _YEARS["ns" if getattr(dtype, "time_unit", "") == "ns" else "other"]
+            return cls(count_days(first), count_days(last), 1.0)
         kind = np.float32 if dtype == nw.Float32 else np.float64
         most = float(np.finfo(kind).max)
         return cls(-most, most, None, kind)
@@ -116,7 +125,17 @@ class Support:
 
 
 ANYWHERE = Support()
-Kind = Literal["number", "integer"]
+
+
+def _is_day(text: str) -> bool:
+    """Whether a text is a date as copies write it."""
+    try:
+        return str(np.datetime64(text, "D")) == text and text[:4] >= "0001"
+    except ValueError:
+        return False
+
+
+Kind = Literal["number", "integer", "date"]
 
 
 @dataclass(frozen=True)
@@ -128,6 +147,8 @@ class Declared:
         [0.0, 2.72]
         >>> Declared("integer", multiple_of=100).nearest(np.array([149.0, 1951.0])).tolist()
         [100.0, 2000.0]
+        >>> Declared("date", range_min="1970-01-05").nearest(np.array([2.7, 9.2])).tolist()  # days
+        [4.0, 9.0]
 
     Copies are rounded and moved into the limits, which is post-processing. The confidential values are not
     held against it. The words are those of SDV's metadata, and of JSON Schema for `multiple_of`.
@@ -135,16 +156,16 @@ class Declared:
 
     type: Kind
     decimal_places: int | None = None
-    range_min: float | None = None
-    range_max: float | None = None
+    range_min: float | str | None = None  # a date as text: "2015-01-01"
+    range_max: float | str | None = None
     multiple_of: float | None = None
 
     def __post_init__(self) -> None:
         if self.type not in get_args(Kind):
-            raise SettingError(f"Declared: type must be 'number' or 'integer', got {self.type!r}.")
+            raise SettingError(f"Declared: type must be 'number', 'integer' or 'date', got {self.type!r}.")
         digits = self.decimal_places
         if digits is not None and (
-            self.type == "integer" or not is_count(digits) or not 0 <= digits <= _DIGITS
+            self.type != "number" or not is_count(digits) or not 0 <= digits <= _DIGITS
         ):
             raise SettingError(
                 f"Declared: decimal_places must be a whole number from 0 to {_DIGITS}, for type 'number', "
@@ -153,6 +174,7 @@ class Declared:
         step = self.multiple_of
         if step is not None and (
             digits is not None
+            or self.type == "date"
             or not is_finite(step)
             or step <= 0
             or (self.type == "integer" and step != round(step))
@@ -163,18 +185,33 @@ class Declared:
                 "decimal_places=2."
             )
         ends = self.range_min, self.range_max
-        if not all(end is None or is_finite(end) for end in ends):
+        if self.type == "date":
+            if not all(end is None or (isinstance(end, str) and _is_day(end)) for end in ends):
+                raise SettingError(
+                    "Declared: range_min and range_max of type 'date' are dates such as '2015-01-31', got "
+                    f"{self.range_min!r} and {self.range_max!r}."
+                )
+        elif not all(end is None or is_finite(end) for end in ends):
             raise SettingError("Declared: range_min and range_max must be finite. Leave out what is unknown.")
+        ends = self.ends
         if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             raise SettingError(
-                f"Declared: range_min must be below range_max, got {ends[0]!r} and {ends[1]!r}."
+                f"Declared: range_min must be below range_max, got {self.range_min!r} and {self.range_max!r}."
             )
         self.nearest(np.zeros(0))  # refuses limits between which there is no value
 
     @property
     def dtype(self) -> Any:
         """The type of the column."""
-        return nw.Int64() if self.type == "integer" else nw.Float64()
+        return {"integer": nw.Int64(), "number": nw.Float64(), "date": nw.Date()}[self.type]
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The limits as numbers: dates as days."""
+        low, high = (
+            count_days(end) if isinstance(end, str) else end for end in (self.range_min, self.range_max)
+        )
+        return low, high
 
     @property
     def step(self) -> float | None:
@@ -185,10 +222,11 @@ class Declared:
 
     def nearest(self, values: PerRecord, support: Support = ANYWHERE) -> PerRecord:
         """For each value the nearest of those declared that lies in the support."""
-        if self.range_min is not None and self.range_min > support.lower:
-            support = replace(support, lower=self.range_min, above=False)
-        if self.range_max is not None and self.range_max < support.upper:
-            support = replace(support, upper=self.range_max, below=False)
+        low, high = self.ends
+        if low is not None and low > support.lower:
+            support = replace(support, lower=low, above=False)
+        if high is not None and high < support.upper:
+            support = replace(support, upper=high, below=False)
         grid, step, digits = Grid.of(self.dtype), self.multiple_of, self.decimal_places
         if digits is not None:
             step = 10.0**-digits
@@ -208,5 +246,9 @@ class Declared:
             "at most": self.range_max,
             "multiple of": self.multiple_of,
         }
-        given = [f"{name} {value:.15g}" for name, value in numbers.items() if value is not None]
+        given = [
+            f"{name} {value if isinstance(value, str) else format(value, '.15g')}"
+            for name, value in numbers.items()
+            if value is not None
+        ]
         return ", ".join([f"type {self.type}", *given])

@@ -6,7 +6,7 @@ continuous values has a `zero_` variant with a spike, of itself.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from hedgerow.errors import DataError, SettingError, is_finite
 from hedgerow.models.base import Domain
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
-from hedgerow.models.programs.response import Response, Truncated
+from hedgerow.models.programs.response import Response, Rounded, Truncated
 from hedgerow.tables.design import Design
 from hedgerow.tables.values import Support
 
@@ -55,8 +55,12 @@ class Numbers(Domain):
             if value is not None and name != "spike" and self.whole and value != int(value):
                 raise SettingError(f"Family '{self.family}': {name} must be a whole number, got {value!r}.")
         self.check_ends(*self.ends)
-        object.__setattr__(self, "support", self.find_support())
-        object.__setattr__(self, "atoms", self.whole or self.spiked)
+        self._check_rounding()
+        support = self.find_support()
+        if self.rounded is not None:  # what lies inside may be rounded onto an end
+            support = replace(support, above=False, below=False)
+        object.__setattr__(self, "support", support)
+        object.__setattr__(self, "atoms", self.whole or self.spiked or self.rounded is not None)
 
     def setting(self, name: str) -> Any:
         """A setting as it was declared; None for one that was not."""
@@ -76,6 +80,28 @@ class Numbers(Domain):
     def spike(self) -> float | None:
         """Where the point mass is; None: there is none."""
         return float(self.setting("spike") or 0.0) if self.spiked else None
+
+    @property
+    def rounded(self) -> float | None:
+        """The step to multiples of which every value is known to be rounded; None: values are as they are."""
+        step = self.setting("rounded")
+        return None if step is None else float(step)
+
+    def _check_rounding(self) -> None:
+        step = self.setting("rounded")
+        if step is None:
+            return
+        if not is_finite(step) or step <= 0:
+            raise SettingError(
+                f"Family '{self.family}': rounded must be a positive number, got {step!r}. Give the step to "
+                "which values are rounded, such as 100."
+            )
+        for name, value in (("lower", self.lower), ("upper", self.upper), ("spike", self.spike)):
+            if value is not None and not bool(is_multiple(np.array(float(value)), float(step))):
+                raise SettingError(
+                    f"Family '{self.family}': {name} must be a multiple of rounded={format_setting(step)}, "
+                    f"got {format_setting(value)}: values are rounded inside the ends."
+                )
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -122,17 +148,28 @@ class Numbers(Domain):
         if self.spiked:
             values = values[values != self.spike]
             apart, place = " apart from its spike", f" at {format_setting(self.spike)}"
-        bad = int((~self.fits(values, design)).sum())
+        allowed = self.fits(values, design)
+        if self.rounded is not None:
+            # Something that is rounded to the value must fit, on one side of it or the other.
+            for side in (-0.25, 0.25):
+                allowed |= self.fits(values + side * self.rounded, design)
+            apart += f", in multiples of {format_setting(self.rounded)}"
+            allowed &= is_multiple(values, self.rounded)
+        bad = int((~allowed).sum())
         if bad:
             raise DataError(
                 f"Column '{design.outcome}' has {bad} values in {design.records} rows that the {self.family} "
                 f"family does not allow; it takes {self.takes(design)}{apart}{place}. {self.remedy()}"
             )
-        if not self.whole and len(values) > 1 and np.ptp(values) == 0:
+        if not self.whole and self.rounded is None and len(values) > 1 and np.ptp(values) == 0:
             raise DataError(
                 f"Column '{design.outcome}' has one value only{apart}: the {self.family} family would shrink "
                 "onto it without end. Leave such a column out, or choose a family for counts or classes."
             )
+
+    def round(self, response: Response) -> Response:
+        """The response as it is recorded."""
+        return response if self.rounded is None else Rounded(response, self.rounded)
 
     def truncate(self, response: Any) -> Response:
         """The response between the declared ends."""
@@ -221,6 +258,12 @@ def find_definition(name: Any) -> FamilyDefinition:
     if not isinstance(name, str) or name not in family_names():
         raise SettingError(f"family must be one of {', '.join(family_names())}, got {name!r}.")
     return _DEFINITIONS[name if name in _DEFINITIONS else name.removeprefix(SPIKED)]
+
+
+def is_multiple(values: Array, step: float) -> Mask:
+    """Which values are multiples of a step, as floating-point numbers are."""
+    whole = values / step
+    return np.isclose(whole, np.rint(whole), rtol=1e-12, atol=1e-9)
 
 
 def format_setting(value: Any) -> str:

@@ -12,9 +12,9 @@ Support(lower=0.0, upper=100.0, above=True, below=False, spike=None)
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.models.base import Domain, Health, Sample
+from hedgerow.models.base import Domain, Health, Parameters, Sample
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.definition import SPIKE, FamilyDefinition, Numbers, find_definition
 from hedgerow.models.families.dirichlet import CellClasses, Dirichlet
@@ -22,12 +22,13 @@ from hedgerow.models.prior import Prior, is_intercept
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.tables.values import Declared
 
 if TYPE_CHECKING:
     from hedgerow.models.programs.nuts import SamplerName
     from hedgerow.models.programs.potential import Potential, Traced
 
-OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df", "concentration")
+OPTIONS = ("scale", "lower", "upper", "spike", "components", "levels", "df", "concentration", "rounded")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class Family(Sampled):
         Degrees of freedom of "student" and "log_student"; estimated unless given.
     concentration
         How many records of each class "dirichlet" adds to each cell beforehand; 1 unless given.
+    rounded
+        The step to which continuous values are known to be rounded, such as 100: a value stands for the
+        interval that is rounded to it, and copies are rounded in the same way.
     sampler
         "independent": independent draws by rejection, and those of nutpie's NUTS where the proposals do not
         pass the rule for them. "nutpie" or "numpyro": that NUTS in any case.
@@ -77,6 +81,7 @@ class Family(Sampled):
     levels: tuple[Any, ...] | None = field(default=None, kw_only=True)
     df: float | None = field(default=None, kw_only=True)
     concentration: float | None = field(default=None, kw_only=True)
+    rounded: float | None = field(default=None, kw_only=True)
     _samplers: ClassVar[tuple[str, ...]] = ("independent", "nutpie", "numpyro")
     sampler: "SamplerName" = field(default="independent", kw_only=True)
     _domain: Numbers = field(init=False, repr=False, compare=False)
@@ -92,6 +97,7 @@ class Family(Sampled):
             )
         spiked = self.name != family.name
         allowed = (*family.options, *(("spike",) if spiked else ()))
+        allowed += () if family.domain.whole else ("rounded",)
         given = self.settings()
         wrong = [name for name in given if name not in allowed]
         if wrong:
@@ -100,8 +106,8 @@ class Family(Sampled):
             )
         if family.exact is not None and not family.exact_options and not spiked and not given:
             raise SettingError(
-                f"Family('{self.name}') is for a declared lower= or upper=. Without them it has a closed "
-                f"form: say family='{self.name}'."
+                f"Family('{self.name}') is for a declared lower=, upper= or rounded=. Without them it has a "
+                f"closed form: say family='{self.name}'."
             )
         self._check_sampler()
         for name, check in family.checks.items():
@@ -213,6 +219,13 @@ class Family(Sampled):
 
     def _values(self, design: Design) -> Array:
         return design.values
+
+    def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
+        values = super().predict(design, parameters, uniforms)
+        if self._domain.rounded is None:
+            return values
+        step = Declared("number", multiple_of=self._domain.rounded)
+        return step.nearest(values, self._domain.support)  # in as many digits as the step is written with
 
 
 def _centre_predictors(design: Design) -> Design:

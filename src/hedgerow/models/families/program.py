@@ -60,7 +60,7 @@ class FamilyProgram(Described):
         if spike is not None and self.domain.spike is not None:
             share = W @ numpyro.sample("spike_beta", Coefficients(*spike))
             response = Spiked(response, share, self.domain.spike)
-        numpyro.sample(RESPONSE, ResponseSite(response), obs=y)
+        numpyro.sample(RESPONSE, ResponseSite(self.domain.round(response)), obs=y)
 
     def positive(self, name: str, guess: float) -> Any:
         """A positive parameter: lognormal about the guess, as vague as the guess is worth few records."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from hedgerow.models.lazy import jax, jnp, masses
 
+_ROUNDING = 1e-9  # steps by which an end may miss the multiple it stands for
+
 
 class Response(ABC):
     """A distribution that knows the mass of an interval and its own quantiles."""
@@ -111,6 +113,26 @@ class Spiked(Response):
         inner = jnp.where(under, uniforms, uniforms - share) / (1 - share)
         apart = self.base.quantile(jnp.clip(inner, 0.0, 1.0))
         return jnp.where(under | (uniforms > below + share), apart, self.spike)
+
+
+class Rounded(Response):
+    """Another distribution, recorded to the nearest multiple of a step: the mass of what is rounded there."""
+
+    def __init__(self, base: Response, step: float) -> None:
+        self.base, self.step = base, step
+        super().__init__(jnp.zeros(base.batch_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        return self.base.log_mass(value - self.step / 2, value + self.step / 2)
+
+    def log_mass(self, lower: Any, upper: Any) -> Any:
+        first = self.step * jnp.ceil(lower / self.step - _ROUNDING)
+        last = self.step * jnp.floor(upper / self.step + _ROUNDING)
+        mass = self.base.log_mass(first - self.step / 2, jnp.maximum(first, last) + self.step / 2)
+        return jnp.where(last >= first, mass, -jnp.inf)
+
+    def quantile(self, uniforms: Any) -> Any:
+        return self.step * jnp.rint(self.base.quantile(uniforms) / self.step)
 
 
 def standardise(end: Any, mean: Any, sigma: Any) -> Any:

@@ -303,6 +303,7 @@ class _Family(Part):
     levels: list[Number | Text] = optional("classes in order", min_length=2)
     df: Finite = optional("degrees of freedom of student and log_student", gt=1)
     concentration: Finite = optional("records of each class that dirichlet adds to each cell", gt=0)
+    rounded: Finite = optional("values are known to be rounded to multiples of it: 100", gt=0)
 
     def build(self) -> Family:
         settings = {name: build(getattr(self, name)) for name in self.model_fields_set - {"kind"}}
@@ -320,10 +321,10 @@ class _Prior(Part):
 
 class _Declared(Part):
     makes = Declared
-    type: Annotated[str, OneOf(get_args(Kind))] = needed("number or integer.")
+    type: Annotated[str, OneOf(get_args(Kind))] = needed("number, integer or date.")
     decimal_places: Whole = optional("copies are rounded to so many", ge=0)
-    range_min: Finite = optional("copies are moved up to it")
-    range_max: Finite = optional("copies are moved down to it")
+    range_min: Finite | Text = optional("copies are moved up to it")
+    range_max: Finite | Text = optional("copies are moved down to it")
     multiple_of: Finite = optional("copies are rounded to the nearest multiple: 100", gt=0)
 
 
