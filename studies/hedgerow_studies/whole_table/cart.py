@@ -30,7 +30,7 @@ def synthesize(
         real = _encode(table.select(made.columns), table)
         if _nominal(table, name):
             tree = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=seed)
-            tree.fit(real, donors.cast(pl.String).fill_null("gap").to_numpy())
+            tree.fit(real, donors.cast(pl.String).to_numpy())
         else:
             tree = DecisionTreeRegressor(min_samples_leaf=LEAF, random_state=seed)
             tree.fit(real, donors.to_numpy())
@@ -44,18 +44,18 @@ def synthesize(
 
 
 def _nominal(table: pl.DataFrame, name: str) -> bool:
-    return table[name].dtype == pl.String or table[name].n_unique() <= 3  # 0, 1 and a gap
+    return table[name].dtype == pl.String or table[name].n_unique() <= 2  # 0 and 1
 
 
 def _encode(rows: pl.DataFrame, table: pl.DataFrame) -> np.ndarray:
-    """Numbers as they are; labels and gaps as dummies for the levels that the real table has."""
+    """Numbers as they are; labels as dummies for the levels that the real table has."""
     parts = []
     for name in rows.columns:
         if not _nominal(table, name):
             parts.append(rows[name].to_numpy().astype(float))
             continue
-        values = rows[name].cast(pl.String).fill_null("gap").to_numpy()
-        levels = sorted(table[name].cast(pl.String).fill_null("gap").unique())
+        values = rows[name].cast(pl.String).to_numpy()
+        levels = sorted(table[name].cast(pl.String).unique())
         parts += [(values == level).astype(float) for level in levels]
     return np.column_stack(parts)
 

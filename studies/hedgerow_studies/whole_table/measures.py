@@ -1,7 +1,7 @@
 """What a copy of the claims has lost: margins, pairs of columns, three regressions, and whether rows can be
 told apart.
 
-A gap is a category of its own. Amounts are compared in distribution as they are and elsewhere by their
+Amounts are compared in distribution as they are and elsewhere by their
 logarithms.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.evidence.utility import ecdf_distance, measure_propensity
-from hedgerow_studies.whole_table.data import AMOUNTS, LABELS, PROTECTED, PUBLIC
+from hedgerow_studies.whole_table.data import AMOUNTS, LABELS, PROTECTED, PUBLIC, UNKNOWN
 
 # The study's question: benefits of high earners rose, those of others did not; did high earners stay away
 # longer?
@@ -81,14 +81,19 @@ def associations(table: pd.DataFrame) -> dict[str, float]:
 
 
 def regress(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Estimates and ends of 95 % intervals, by regression and term. Rows with a gap in it are left out."""
+    """Estimates and ends of 95 % intervals, by regression and term. Rows with an unknown in it are left
+    out.
+    """
     import statsmodels.api as sm
     import statsmodels.formula.api as smf
 
     labelled = ("married", "industry", "injury")
     ready = table.assign(
         high=(table["wage"] >= table["state"].map(HIGH)).astype(float),
-        **{name: pd.Categorical(table[name], categories=LABELS[name]) for name in labelled},
+        **{
+            name: pd.Categorical(table[name], [one for one in LABELS[name] if one != UNKNOWN])
+            for name in labelled
+        },
     )
     found = {}
     for name, formula in REGRESSIONS.items():
@@ -130,7 +135,7 @@ def compare_rows(original: pd.DataFrame, copy: pd.DataFrame, *, kept: bool, pair
 
 
 def _terms(original: pd.DataFrame, copy: pd.DataFrame, names: tuple[str, ...]) -> Iterator[np.ndarray]:
-    """Of each column, both tables below each other: logarithms, and dummies for zeros, labels and gaps."""
+    """Of each column, both tables below each other: logarithms, and dummies for zeros and labels."""
     both = pd.concat([original, copy], ignore_index=True)
     for name in names:
         if name in AMOUNTS:
@@ -148,12 +153,11 @@ def _differ(label: str, differences: dict[str, float]) -> dict[str, float]:
 
 
 def _shares(table: pd.DataFrame, name: str) -> np.ndarray:
-    return np.bincount(_codes(table, name), minlength=len(LABELS[name]) + 1) / len(table)
+    return np.bincount(_codes(table, name), minlength=len(LABELS[name])) / len(table)
 
 
 def _codes(table: pd.DataFrame, name: str) -> np.ndarray:
-    codes = pd.Categorical(table[name], categories=LABELS[name]).codes.astype(int)
-    return np.where(codes < 0, len(LABELS[name]), codes)
+    return np.asarray(pd.Categorical(table[name], categories=LABELS[name]).codes.astype(int))
 
 
 def _amount(table: pd.DataFrame, name: str) -> np.ndarray:
