@@ -109,6 +109,14 @@ class Results:
                 "utility() compares each of them with its copies."
             )
 
+    def _require_rows(self, what: str) -> None:
+        """Refuse what leaves out one row where whole units are priced."""
+        if self.settings.unit is not None:
+            raise SettingError(
+                f"{what} leaves out one row, and the price is that of all rows of one "
+                f"'{self.settings.unit}'. Fit without unit= to look at rows."
+            )
+
     def shape_columns(self) -> dict[str, Any]:
         """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
         return bin_shapes(self.original, {self.copies_label: self.copied_outcomes()})
@@ -139,6 +147,7 @@ class Results:
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
         self._require_one("audit()")
+        self._require_rows("audit()")
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -154,6 +163,7 @@ class Results:
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
         self._require_one("attack()")
+        self._require_rows("attack()")
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()

@@ -51,7 +51,7 @@ def _stirling(x: Array) -> Array:
     return found * inverse
 
 
-class _ByOrder(Neighbours):
+class ByOrder(Neighbours):
     """Pairs of posteriors that are known by their divergences at an order, for all records at once."""
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
@@ -61,7 +61,7 @@ class _ByOrder(Neighbours):
 
         def look(rows: Any, place: int) -> None:
             order = float(ORDERS[place])
-            for side, found in enumerate(self._of(rows)._divergences(order, order)):
+            for side, found in enumerate(self.of(rows)._divergences(order, order)):
                 price = copies * found + added[place]
                 better = price < best[side, rows]
                 chosen = rows[better]
@@ -81,7 +81,7 @@ class _ByOrder(Neighbours):
         raise NotImplementedError
 
 
-class DirichletNeighbours(_ByOrder):
+class DirichletNeighbours(ByOrder):
     """For each record its neighbour's posterior of its cell: its own class, all classes, and what it adds."""
 
     def __init__(self, share: PerRecord, own: PerRecord, whole: PerRecord) -> None:
@@ -121,7 +121,7 @@ class DirichletNeighbours(_ByOrder):
         epsilon, forward, backward = DirichletNeighbours(*kinds.T)._least(delta, copies)
         return epsilon[place], forward[place], backward[place]
 
-    def _of(self, records: Any) -> "DirichletNeighbours":
+    def of(self, records: Any) -> "DirichletNeighbours":
         rows = np.atleast_1d(records)
         return DirichletNeighbours(self.share[rows], self.own[rows], self.whole[rows])
 
@@ -129,7 +129,7 @@ class DirichletNeighbours(_ByOrder):
         return len(self.share)
 
 
-class SummedNeighbours(_ByOrder):
+class SummedNeighbours(ByOrder):
     """Those of a chain whose links have different closed forms: divergences add, order by order."""
 
     def __init__(self, parts: Sequence[Neighbours]) -> None:
@@ -141,8 +141,8 @@ class SummedNeighbours(_ByOrder):
         found = [part._divergences(forward, backward) for part in self.parts]
         return sum(ahead for ahead, _ in found), sum(back for _, back in found)  # type: ignore[return-value]  # arrays
 
-    def _of(self, records: Any) -> "SummedNeighbours":
-        return SummedNeighbours([part._of(records) for part in self.parts])
+    def of(self, records: Any) -> "SummedNeighbours":
+        return SummedNeighbours([part.of(records) for part in self.parts])
 
     def _count(self) -> int:
         return len(self.parts[0].share)

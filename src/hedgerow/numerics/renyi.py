@@ -90,8 +90,8 @@ class Neighbours(Confidential):
             for place in range(left + 1, right):
                 way = (orders[place] - orders[left]) / (orders[right] - orders[left])
                 chord = ((1 - way) * ends[0] + way * ends[1]) / (orders[place] - 1)
-                best = self._of(np.argmax(chord))._larger(orders[place])[0]
-                rivals = self._of(np.flatnonzero(chord > best))
+                best = self.of(np.argmax(chord))._larger(orders[place])[0]
+                rivals = self.of(np.flatnonzero(chord > best))
                 largest[place] = rivals._larger(orders[place]).max(initial=best)
             left, below = right, above
         return copies * _ROUNDED_UP * largest
@@ -104,14 +104,14 @@ class Neighbours(Confidential):
         """
         middle = ORDERS[len(ORDERS) // 2]
         leader = np.argmax(np.maximum(*self._divergences(middle, middle)))
-        best, *places = (float(found[0]) for found in self._of(leader)._least(delta, copies))
+        best, *places = (float(found[0]) for found in self.of(leader)._least(delta, copies))
         if np.isfinite(best):
             orders = [float(ORDERS[int(place)]) for place in places]
             added = conversion(np.array(orders), delta)
             forward, backward = self._divergences(*orders)
             above = np.maximum(copies * forward + added[0], copies * backward + added[1]) > best
             rivals = np.flatnonzero(above)
-            best = float(self._of(rivals)._least(delta, copies)[0].max(initial=best))
+            best = float(self.of(rivals)._least(delta, copies)[0].max(initial=best))
         return best * _ROUNDED_UP
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
@@ -128,7 +128,8 @@ class Neighbours(Confidential):
     def _larger(self, order: float) -> PerRecord:
         return np.maximum(*self.divergences(float(order)))
 
-    def _of(self, records: Any) -> "Neighbours":
+    def of(self, records: Any) -> "Neighbours":
+        """Those of some records."""
         return Neighbours(*(column[np.atleast_1d(records)] for column in self._columns()))
 
     def _columns(self) -> list[Array]:

@@ -54,6 +54,11 @@ class Guarantee:
     inside: bool = False  # copies were drawn inside public ranges
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
+    def __post_init__(self) -> None:
+        if self.terms.unit is not None:
+            together = self.neighbour.replace("one record", f"every record of one '{self.terms.unit}'", 1)
+            object.__setattr__(self, "neighbour", together)
+
     @classmethod
     def of(
         cls,
