@@ -89,6 +89,7 @@ def test_cells_lose_all_records_of_a_unit_at_once(table):
             assert found == pytest.approx(wanted / (order - 1) if exists else np.inf, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_units_of_one_record_are_records(table):
     links = designs_of(table)
     chain = Chain((Lognormal(), CELLS))
@@ -122,6 +123,7 @@ def test_a_unit_that_decides_the_fit_has_one_of_its_own(table):
     assert found == pytest.approx(here.divergences(there, np.array([1.5]))[0], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Column")
 def test_a_release_by_unit_costs_more_and_says_whom_it_protects(table):
     asked = {"bound": "renyi", "weights": hr.ScalarWeights(0.2), "seed": 1}

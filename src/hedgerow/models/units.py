@@ -88,7 +88,7 @@ def _take_from_regression(
         values, found = _directions(rows[members], residual[members])
         sizes[own, : values.shape[1]], squared[own, : found.shape[1]] = values, found
     left = 1 - sizes
-    added = np.bincount(unit, share, minlength=count)
+    added = np.bincount(unit, share, minlength=count).astype(np.float64)
     with np.errstate(all="ignore"):
         rate = posterior.rate - (squared / left).sum(axis=1) / 2
         hard = np.flatnonzero(~((left > _REFIT).all(axis=1) & (rate > _REFIT * posterior.rate)))
@@ -125,8 +125,7 @@ def _take_from_cells(
     own = 1.0, cells * full.shape[1] + classes, full.ravel()
     for sign, place, base in (own, (-1.0, cells, full.sum(axis=1))):
         pairs, member = np.unique(np.column_stack([unit, place]), axis=0, return_inverse=True)
-        added = np.bincount(member.ravel(), share, minlength=len(pairs))
+        added = np.bincount(member.ravel(), share, minlength=len(pairs)).astype(np.float64)
         terms.append((np.full(len(pairs), sign), base[pairs[:, 1]] - added, added, pairs[:, 0]))
-    return CellBlockNeighbours(
-        *(np.concatenate(part) for part in zip(*terms, strict=True)), unit, np.bincount(unit, share)[unit]
-    )
+    signs, bases, powers, owners = (np.concatenate(part) for part in zip(*terms, strict=True))
+    return CellBlockNeighbours(signs, bases, powers, owners, unit, np.bincount(unit, share)[unit])

@@ -93,8 +93,9 @@ class BlockNeighbours(OfUnits):
 
     def of(self, records: Any) -> "BlockNeighbours":
         kept, unit = np.unique(self.unit[np.atleast_1d(records)], return_inverse=True)
-        arrays = (self.added, self.sizes, self.squared, self.shape, self.rate)
-        return BlockNeighbours(*(each[kept] for each in arrays), unit)
+        return BlockNeighbours(
+            self.added[kept], self.sizes[kept], self.squared[kept], self.shape[kept], self.rate[kept], unit
+        )
 
 
 class CellBlockNeighbours(OfUnits):

@@ -61,8 +61,9 @@ def _blank(link: Design) -> Design:
     if not link.secret:
         return link.blank()
     hollow = replace(link, values=np.full(link.records, np.nan), matrix=np.empty((0, len(link.columns))))
-    kept = {"classes": link.classes, "declared": link.declared}
-    return replace(hollow.blank(), spec=link.spec, secret=link.secret, **kept)
+    return replace(
+        hollow.blank(), spec=link.spec, secret=link.secret, classes=link.classes, declared=link.declared
+    )
 
 
 def check_links(
