@@ -91,6 +91,9 @@ class Synthesizer(Results):
         `Rules(derived=…, checks=…)`: columns of the copies that follow from others, and what is checked.
     rows_per_unit
         Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
+    unit
+        A public column, such as a household: all rows that have the same of it are withheld together, and
+        what is priced is the unit. Not under `Strict` and `Censored`.
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
         stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
@@ -126,6 +129,7 @@ class Synthesizer(Results):
         debias: bool = UNSET,  # False
         rules: Rules = UNSET,  # none
         rows_per_unit: int = UNSET,  # 1
+        unit: str | None = None,
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -146,6 +150,7 @@ class Synthesizer(Results):
             debias=debias,
             rules=rules,
             rows_per_unit=rows_per_unit,
+            unit=unit,
             preset=preset,
         )
         self._check(seed, asked_to_correct=debias is not UNSET)
