@@ -11,7 +11,7 @@ from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import bin_shapes, compare_associations, compare_copies
+from hedgerow.evidence.utility import bin_shapes, compare_associations, compare_copies, stack_columns
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
@@ -82,24 +82,12 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         by_column = self.utility_by_column()
-        if not self.settings.several:
-            return by_column[self.outcome_name]
-        found: dict[str, list[object]] = {"column": []}
-        for name, part in by_column.items():
-            found["column"].extend([name] * len(part["copy"]))
-            for key, cells in part.items():
-                found.setdefault(key, []).extend(cells)
-        return found
+        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere."""
-        done, found = self._done(), {}
-        copies = [columns_of(copy) for copy in self.copied_outcomes()]
-        for place, link in enumerate(done.design.links):
-            present = done.present if link.present is None else done.present & link.present
-            values = link.values[present] if present.any() else link.values
-            found[link.outcome] = compare_copies(values, [copy[place] for copy in copies])
-        return found
+        copies = self.copies_by_column()
+        return {name: compare_copies(values, copies[name]) for name, values in self.originals.items()}
 
     def associations(self) -> Any:
         """Rank correlations of protected columns, with each other and with public numbers; confidential.
@@ -127,24 +115,36 @@ class Results:
         ]
         return self.like(compare_associations(protected, copies, public))
 
-    def _require_one(self, what: str) -> None:
-        """Refuse what is not there for several protected columns."""
-        if self.settings.several:
-            raise SettingError(
-                f"{what} is for one protected column, and {len(self.settings.columns)} are protected. "
-                "utility() compares each of them with its copies."
-            )
-
     def shape_columns(self) -> dict[str, Any]:
-        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
-        return bin_shapes(self.original, {self.copies_label: self.copied_outcomes()})
+        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`).
+
+        Of several protected columns below each other, with the column's name before the rest.
+        """
+        by_column = self.shapes_by_column()
+        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
+
+    def shapes_by_column(self) -> dict[str, dict[str, Any]]:
+        """The same for each protected column, by its name."""
+        copies = self.copies_by_column()
+        return {
+            name: bin_shapes(values, {self.copies_label: copies[name]})
+            for name, values in self.originals.items()
+        }
 
     @property
-    def original(self) -> PerRecord:
-        """The confidential outcome where it was used; all of it if nowhere."""
-        self._require_one("A picture of the outcome")
-        values, present = self._done().design.values, self._done().present
-        return values[present] if present.any() else values
+    def originals(self) -> dict[str, PerRecord]:
+        """The confidential values of each protected column where they were used; all if nowhere."""
+        done, found = self._done(), {}
+        for link in done.design.links:
+            present = done.present if link.present is None else done.present & link.present
+            found[link.outcome] = link.values[present] if present.any() else link.values
+        return found
+
+    def copies_by_column(self) -> dict[str, list[PerRecord]]:
+        """What each protected column is in every copy, as numbers or the places of labels."""
+        copies = [columns_of(copy) for copy in self.copied_outcomes()]
+        links = enumerate(self._done().design.links)
+        return {link.outcome: [copy[place] for copy in copies] for place, link in links}
 
     @property
     def copies_label(self) -> str:
