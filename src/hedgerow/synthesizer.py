@@ -296,7 +296,7 @@ class Synthesizer(Results):
                 cards.table(f"What copies keep of {name}", tabulate({self.copies_label: columns}))
                 for name, columns in self.utility_by_column().items()
             ]
-            parts += [] if asked.several else [cards.shapes(self.shape_columns())]
+            parts += [cards.shapes(shapes) for shapes in self.shapes_by_column().values()]
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
