@@ -1,12 +1,13 @@
 """The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, columns_of
-from hedgerow.errors import NotFittedError, SettingError, is_count
+from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
@@ -40,6 +41,8 @@ class Results:
 
     def sample(self) -> Release:
         """The release: the same copies each time, from draws of the fit that was priced."""
+        for note in self._done().tell_moved():
+            warnings.warn(note, HedgerowWarning, stacklevel=2)
         return self._done().release
 
     def to_arviz(self, *, log_likelihood: bool = False) -> Any:
@@ -174,7 +177,6 @@ class Results:
         of them stand for. For others an estimate by importance weights, which cannot certify; weights are
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
-        self._require_one("audit()")
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -182,14 +184,13 @@ class Results:
         return audit(done.settings, done.start, done.outcome, key=done.key, **limits)
 
     def attack(self, record: int | None = None, *, trials: int = 2000, confidence: float = 0.95) -> Attack:
-        """A membership attack on one outcome through single copies, for exact models (`evidence.attack`).
+        """A membership attack on one row through single copies, for exact models (`evidence.attack`).
 
         Copies are made as the release's: corrected, stratified where the settings say so. `record` is the one
         of the largest oscillation by default. The table without its outcome is put through the whole
         procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
-        self._require_one("attack()")
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
@@ -318,7 +319,7 @@ class Results:
         return named | {f"withheld_{b}": b.by_record(withheld) for b in LOCAL if b.has(withheld)}
 
     def price_by_column(self, *, riskiest: int = 10) -> Any:
-        """One row per protected column: what it would cost alone, and its share of rows' prices; confidential.
+        """One row per protected column: what it would cost alone, its share of rows' prices; confidential.
 
         `alone` is the price of all copies of that column under the chosen bound at the same weights, x_i
         withheld. `share` is its part of what all columns of the `riskiest` rows would cost alone.

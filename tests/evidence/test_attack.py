@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.evidence.attack import _Copies, _decide, attack
+from hedgerow.evidence.attack import _Copies, _decide, attack, joint_density
 from hedgerow.evidence.without import Mixture
 from hedgerow.mechanism.copies import predict_copies
 from hedgerow.mechanism.debias import Corrected
@@ -39,7 +39,7 @@ def test_the_marginal_is_the_multivariate_t():
         df=2 * posterior.shape,
     )
     sums = _Copies(Z.T @ Z, copies @ Z, np.sum(copies**2, axis=1), 12)
-    found = sums.log_density(Mixture((posterior, posterior)))
+    found = joint_density([sums], Mixture((posterior, posterior)))
     fitted = np.linalg.lstsq(Z, copies.T, rcond=None)
     np.testing.assert_allclose(sums.least_squares()[:, :-1], fitted[0].T)
     np.testing.assert_allclose(sums.least_squares()[:, -1], np.log(fitted[1]) / 2)

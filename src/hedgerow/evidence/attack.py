@@ -11,15 +11,16 @@ half is counted; the error rates give a lower bound on ε.
   away more clearly, and a correction moves it: a regression on the first half takes that back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, gammaln
 
-from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
+from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord, columns_of
 from hedgerow.errors import SettingError
-from hedgerow.evidence.without import KEYS, Mixture
+from hedgerow.evidence.without import KEYS, JointDraws, JointPosterior, Mixture, is_closed
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.copies import CORRECTING, expected_corrections, predict_copies
 from hedgerow.mechanism.debias import Corrected, correct, public_draw, public_view
@@ -28,6 +29,7 @@ from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
 from hedgerow.mechanism.steps import Start
 from hedgerow.models.base import Parameters
+from hedgerow.models.chain import Chain, part_of
 from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
 from hedgerow.numerics.rounding import format_count
@@ -36,6 +38,7 @@ from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
 from hedgerow.progress import foresee, phase, report
 from hedgerow.randomness import Key
+from hedgerow.tables.table import Table
 
 REFITTING = "refitting"
 _SEARCHES = 12  # draws that are corrected as a release would be; the others follow a line through these
@@ -96,7 +99,7 @@ def attack(
     _check_trials(trials)
     model, design = settings.model, start.design
     base = model.base if isinstance(model, Boxed) else model
-    if not isinstance(base, Regression):
+    if not is_closed(base):
         raise SettingError(f"The attack needs a model with a closed form, not {model.name}.")
     exact = model._centred(design) if isinstance(model, Boxed) else base
     rivals = [Mixture.of(exact, design, exponents) for exponents in (powers, without)]
@@ -111,27 +114,57 @@ def attack(
         if settings.debias
         else None
     )
-    crosses, squares = [], []
+    models = [
+        one for one in (base.models if isinstance(base, Chain) else (base,)) if isinstance(one, Regression)
+    ]
+    sums: list[list[tuple[Any, ...]]] = [[] for _ in models]  # Z'Z, Z'y and y'y of each link and copy
+    grams = [None if link.secret else link.matrix.T @ link.matrix for link in design.links]
     for name, draws in zip(("with", "without"), sampled, strict=True):
         for k, draw in enumerate(draws):
             own = key.child(name).child("copy").child(k)
             released = Corrected(draw, False, 0) if line is None else line.correct(draw, own)
-            response = base.response(predict_copies(settings, start, [released], key=own)[0])
-            crosses.append(design.matrix.T @ response)
-            squares.append(float(response @ response))
-            report("copies", len(squares), 2 * trials)
-    copies = _Copies(design.matrix.T @ design.matrix, np.array(crosses), np.array(squares), design.records)
-    ratios = copies.log_density(rivals[0]) - copies.log_density(rivals[1])
-    truths = [np.append(draw["beta"], np.log(draw["sigma"])) for draws in sampled for draw in draws]
+            copy = columns_of(predict_copies(settings, start, [released], key=own)[0])
+            matrices = _read_links(settings, start, copy)
+            for link, (one, values, matrix) in enumerate(zip(models, copy, matrices, strict=True)):
+                response = one.response(values)
+                gram = matrix.T @ matrix if grams[link] is None else grams[link]
+                sums[link].append((gram, matrix.T @ response, float(response @ response)))
+            report("copies", len(sums[0]), 2 * trials)
+    copies = [_Copies(*map(np.array, zip(*each, strict=True)), design.records) for each in sums]
+    ratios = joint_density(copies, rivals[0]) - joint_density(copies, rivals[1])
+    truths = [draw for draws in sampled for draw in draws]
     half = trials // 2
     first = np.r_[:half, trials : trials + half]
-    guess = _regress(copies.least_squares(), np.array(truths), first)
-    places = Draws(np.ascontiguousarray(guess[:, :-1]), np.exp(guess[:, -1]))
-    losses = rivals[0].log_density(places) - rivals[1].log_density(places)
+    places = []
+    for link, each in enumerate(copies):
+        own_truths = [part_of(draw, link) if isinstance(base, Chain) else draw for draw in truths]
+        meant = np.array([np.append(draw["beta"], np.log(draw["sigma"])) for draw in own_truths])
+        guess = _regress(each.least_squares(), meant, first)
+        places.append(Draws(np.ascontiguousarray(guess[:, :-1]), np.exp(guess[:, -1])))
+    there = JointDraws(tuple(places)) if isinstance(base, Chain) else places[0]
+    losses = rivals[0].log_density(there) - rivals[1].log_density(there)
     tests = np.array([ratios, losses]).reshape(2, 2, trials)
     made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
     found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
     return replace(found, made=f" ({made})" if made else "")
+
+
+def _read_links(settings: Settings, start: Start, copy: Sequence[PerRecord]) -> Iterator[Array]:
+    """What each link reads of a copy: of earlier columns their synthetic values, typed as in the release."""
+    links = start.design.links
+    if not any(link.secret for link in links):
+        yield from (link.matrix for link in links)
+        return
+    outcomes = [link.outcome for link in links]
+    public = [name for name in start.design.predictors if name not in outcomes]
+    made = start.table.select(public) if public else None
+    for place, (link, values) in enumerate(zip(links, copy, strict=True)):
+        yield link.encode(made).matrix if link.secret and made is not None else link.matrix
+        if place + 1 < len(copy):
+            typed = start.table.select([link.outcome]).with_column(
+                link.outcome, values, link.levels, settings.domains[place].support, settings.written_as[place]
+            )
+            made = Table.of(typed) if made is None else made.beside(Table.of(typed))
 
 
 def expected_attack(settings: Settings) -> dict[str, int]:
@@ -209,27 +242,23 @@ def _regress(seen: Array, meant: Array, first: Array) -> Array:
 class _Copies(Confidential):
     """What a test reads of copies: sums of their responses y, which are sufficient for the model."""
 
-    gram: Array  # Z'Z
+    gram: Array  # Z'Z, of all copies or one for each
     cross: Array  # Z'y, one row per copy
     square: PerDraw  # y'y
     records: int
 
     def least_squares(self) -> Array:
         """β̂ and log σ̂, one row per copy."""
-        beta = np.linalg.solve(self.gram, self.cross.T).T
+        beta = np.linalg.solve(self.gram, self.cross[..., None])[..., 0]
         left = self.square - (self.cross * beta).sum(axis=1)
         return np.column_stack([beta, np.log(np.maximum(left, np.finfo(np.float64).tiny)) / 2])
 
-    def log_density(self, rival: Mixture) -> PerDraw:
-        """Of each copy under a mixture, parameters integrated out, up to a common constant."""
-        each = [self._log_density(part) for part in rival.parts]
-        return np.asarray(np.logaddexp.reduce(each, axis=0) - np.log(len(each)))
-
-    def _log_density(self, posterior: Posterior) -> PerDraw:
+    def log_density(self, posterior: Posterior) -> PerDraw:
+        """Of each copy, parameters integrated out, up to a common constant."""
         precision = posterior.factor.T @ posterior.factor
         joint = precision + self.gram
         shifted = precision @ posterior.mean + self.cross
-        centre = np.linalg.solve(joint, shifted.T).T
+        centre = np.linalg.solve(joint, shifted[..., None])[..., 0]
         shape = posterior.shape + self.records / 2
         moved = self.square + posterior.mean @ precision @ posterior.mean - (centre * shifted).sum(axis=1)
         return np.asarray(
@@ -240,6 +269,15 @@ class _Copies(Confidential):
             + gammaln(shape)
             - shape * np.log(posterior.rate + 0.5 * moved)
         )
+
+
+def joint_density(copies: Sequence[_Copies], rival: Mixture) -> PerDraw:
+    """Of each copy under a mixture: the links' log densities add in each part."""
+    each = []
+    for part in rival.parts:
+        links = part.links if isinstance(part, JointPosterior) else (part,)
+        each.append(np.sum([one.log_density(own) for one, own in zip(copies, links, strict=True)], axis=0))
+    return np.asarray(np.logaddexp.reduce(each, axis=0) - np.log(len(each)))
 
 
 def _decide(

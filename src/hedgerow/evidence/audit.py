@@ -24,15 +24,21 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array, Confidential, LogLik, PerRecord
 from hedgerow.drawing import losses
 from hedgerow.errors import CalibrationError, SettingError, is_count
-from hedgerow.evidence.without import KEYS, Mixture, claimed_epsilon, keys_and_powers, powers_without
+from hedgerow.evidence.without import (
+    KEYS,
+    Mixture,
+    claimed_epsilon,
+    closed_draws,
+    is_closed,
+    keys_and_powers,
+    powers_without,
+)
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.importance import Importance, importance
 from hedgerow.mechanism.steps import Outcome, Start
-from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import blocks
 from hedgerow.numerics.pareto import TRUSTED
 from hedgerow.numerics.rounding import format_count
-from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.settings import Settings
 from hedgerow.progress import foresee, job, phase
@@ -202,7 +208,7 @@ def audit(
     exact models, which takes 4 times as long, and the release's own alone for others.
     """
     model, epsilon = settings.model, claimed_epsilon(settings, outcome) if epsilon is None else epsilon
-    closed = isinstance(model, Regression)
+    closed = is_closed(model)
     own_weights = start.fit is None
     if own_weights and (riskiest or sample):
         raise SettingError(
@@ -224,7 +230,7 @@ def audit(
     count = KEYS if keys is None else keys
     each = sum(expected_fits(settings).values())
     with job({_AUDITING: each * (1 + len(chosen)) * (count if closed else 1)}), phase(_AUDITING):
-        if len(chosen) and isinstance(model, Regression):
+        if len(chosen) and closed:
             again, powers = keys_and_powers(settings, start, outcome.fit.power, key=key, keys=count)
             audited = _Audited(settings, outcome, epsilon, Mixture.of(model, start.design, powers))
         for done, record in enumerate(chosen.tolist(), 1):
@@ -237,7 +243,7 @@ def audit(
                     refused += 1
             if refused:  # that no release comes of it tells the two tables apart
                 rows.append((np.inf, refused / len(again), np.inf if closed else np.nan))
-            elif isinstance(model, Regression):
+            elif closed:
                 other = Mixture.of(model, start.design, without)
                 rows.append(audited.against(other, key.child("audit").child(record)))
             else:
@@ -283,9 +289,9 @@ class _Audited(Confidential):
     def against(self, other: Mixture, key: Key) -> tuple[float, float, float]:
         """The loss, δ(ε) and the loss in reverse, beside what would be released without the record."""
         settings, fit = self.settings, self.outcome.fit
-        own = Draws(fit.parameters["beta"], fit.parameters["sigma"])
         parts = len(self.released.parts)
-        draws = own if parts == 1 else self.released.draw(fit.draws, key.child("released"))
+        own = closed_draws(fit.model, fit.parameters) if parts == 1 else None
+        draws = self.released.draw(fit.draws, key.child("released")) if own is None else own
         here = self.released.log_density(draws) - other.log_density(draws)
         fresh = other.draw(fit.draws, key)
         there = self.released.log_density(fresh) - other.log_density(fresh)

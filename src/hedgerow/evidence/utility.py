@@ -121,8 +121,8 @@ def compare_associations(
 ) -> dict[str, list[object]]:
     """Tidy columns first, second, copy, original, synthetic: rank correlations of pairs.
 
-    One of a pair is protected at least. A pair's records are those with values of both; public columns are as
-    they are in every copy.
+    One of a pair is protected at least. A pair's records are those with values of both; public columns are in
+    every copy as they are.
     """
     names, found = list(protected), dict[str, list[object]]()
     pairs = [(a, b) for place, a in enumerate(names) for b in (*names[place + 1 :], *public)]

@@ -8,13 +8,16 @@ as with equal weights and a price without draws, one is enough, and nothing is l
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord, RecordMask
-from hedgerow.errors import CalibrationError
+from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
+from hedgerow.models.base import Model, Parameters
+from hedgerow.models.chain import Chain, part_of, there
 from hedgerow.models.exact import Posterior, Regression
 from hedgerow.numerics.renyi import ORDERS, least_epsilon
 from hedgerow.numerics.scoring import Draws
@@ -28,28 +31,85 @@ KEYS = 4  # sets of random numbers that stand for the calibration's own, where i
 
 
 @dataclass(frozen=True, repr=False)
+class JointDraws(Confidential):
+    """Draws of a chain: paired draws of its links."""
+
+    links: tuple[Draws, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class JointPosterior(Confidential):
+    """The posteriors of a chain's links, which are independent: log densities and divergences add."""
+
+    links: tuple[Posterior, ...]
+
+    def draw(self, draws: int, key: Key) -> JointDraws:
+        """Independent draws."""
+        return JointDraws(tuple(link.draw(draws, key.child(place)) for place, link in enumerate(self.links)))
+
+    def log_density(self, draws: JointDraws) -> PerDraw:
+        """log ξ at each draw, normalised."""
+        pairs = zip(self.links, draws.links, strict=True)
+        return np.asarray(np.sum([link.log_density(own) for link, own in pairs], axis=0))
+
+    def divergences(self, other: "JointPosterior", orders: Array) -> Array:
+        """Rényi's D_o of this posterior from another, at each order."""
+        pairs = zip(self.links, other.links, strict=True)
+        return np.asarray(np.sum([one.divergences(two, orders) for one, two in pairs], axis=0))
+
+
+def is_closed(model: Model) -> bool:
+    """Whether all posteriors of the model have a closed form."""
+    return all(
+        isinstance(one, Regression) for one in (model.models if isinstance(model, Chain) else (model,))
+    )
+
+
+def closed_posterior(model: Model, design: Design, power: PerRecord) -> Posterior | JointPosterior:
+    """The posterior with these powers, of a model with a closed form."""
+    if isinstance(model, Chain):
+        links = [
+            one.posterior(link, there(link, power))
+            for one, link, _ in model.links(design)
+            if isinstance(one, Regression)
+        ]
+        return JointPosterior(tuple(links))
+    if not isinstance(model, Regression):
+        raise SettingError(f"The {model.name} model has no posterior in closed form.")
+    return model.posterior(design, power)
+
+
+def closed_draws(model: Model, parameters: Parameters) -> Draws | JointDraws:
+    """The draws that these parameters are, of a model with a closed form."""
+    if isinstance(model, Chain):
+        parts = [part_of(parameters, place) for place in range(len(model.models))]
+        return JointDraws(tuple(Draws(own["beta"], own["sigma"]) for own in parts))
+    return Draws(parameters["beta"], parameters["sigma"])
+
+
+@dataclass(frozen=True, repr=False)
 class Mixture(Confidential):
     """Posteriors of one model in equal shares, one for each set of random numbers."""
 
-    parts: tuple[Posterior, ...]
+    parts: tuple[Any, ...]  # all of them Posterior, or all JointPosterior
 
     @classmethod
-    def of(cls, model: Regression, design: Design, powers: Sequence[PerRecord]) -> "Mixture":
+    def of(cls, model: Model, design: Design, powers: Sequence[PerRecord]) -> "Mixture":
         """The posteriors with these powers."""
-        return cls(tuple(model.posterior(design, power) for power in powers))
+        return cls(tuple(closed_posterior(model, design, power) for power in powers))
 
-    def draw(self, draws: int, key: Key) -> Draws:
+    def draw(self, draws: int, key: Key) -> Any:
         """Independent draws, as many of each part as of any other, or one less."""
         shares = (np.arange(draws + len(self.parts) - 1, draws - 1, -1) // len(self.parts)).tolist()
         keys = [key, *(key.child(number) for number in range(1, len(self.parts)))]
         each = zip(self.parts, shares, keys, strict=True)
         found = [part.draw(share, own) for part, share, own in each]
-        return Draws(
-            np.concatenate([one.beta for one in found]), np.concatenate([one.sigma for one in found])
-        )
+        if isinstance(found[0], JointDraws):
+            return JointDraws(tuple(map(_join_draws, zip(*(one.links for one in found), strict=True))))
+        return _join_draws(found)
 
-    def log_density(self, draws: Draws) -> PerDraw:
-        """log ξ(β, σ²) at each draw, normalised."""
+    def log_density(self, draws: Draws | JointDraws) -> PerDraw:
+        """log ξ at each draw, normalised."""
         each = [part.log_density(draws) for part in self.parts]
         return np.asarray(np.logaddexp.reduce(each, axis=0) - np.log(len(each)))
 
@@ -69,6 +129,10 @@ class Mixture(Confidential):
         pairs = [(self.parts[k % len(self.parts)], other.parts[k % len(other.parts)]) for k in range(count)]
         each = np.array([one.divergences(two, ORDERS) for one, two in pairs])
         return np.asarray((np.logaddexp.reduce((ORDERS - 1) * each, axis=0) - np.log(count)) / (ORDERS - 1))
+
+
+def _join_draws(parts: Sequence[Draws]) -> Draws:
+    return Draws(np.concatenate([one.beta for one in parts]), np.concatenate([one.sigma for one in parts]))
 
 
 def powers_without(settings: Settings, start: Start, record: int, *, key: Key) -> PerRecord:

@@ -81,6 +81,37 @@ class Finished(Confidential):
         """Checks of draws that the owner overrode, in words."""
         return ""
 
+    @cached_property
+    def moved(self) -> dict[str, int]:
+        """How many synthetic values declared limits moved, over all copies, by column; none: not there.
+
+        They follow from released draws; that a limit moved them is not in the copies, and stays here.
+        """
+        limited = {
+            column.outcome: column.declared.ends
+            for column in self.settings.columns
+            if column.declared is not None and column.declared.ends != (None, None)
+        }
+        counts = dict.fromkeys(limited, 0)
+        for copy in self.predict() if limited else ():
+            for link, values in zip(self.design.links, columns_of(copy), strict=True):
+                if link.outcome in limited and link.levels is None:
+                    low, high = limited[link.outcome]
+                    below = 0 if low is None else int((values < low).sum())
+                    above = 0 if high is None else int((values > high).sum())
+                    counts[link.outcome] += below + above
+        return {name: count for name, count in counts.items() if count}
+
+    def tell_moved(self) -> list[str]:
+        """What the owner should know of values that declared limits moved."""
+        made = self.settings.copies * self.design.records
+        return [
+            f"declared: {count} of {made} synthetic values of '{name}' lay beyond its range_min or "
+            "range_max and were moved to it, where they now recur (confidential). A family with lower= and "
+            "upper= keeps to the ends by itself."
+            for name, count in self.moved.items()
+        ]
+
     @property
     def corrected(self) -> int | None:
         """How many released draws were corrected; None where that was not asked for."""

@@ -14,7 +14,7 @@ from hedgerow.fitted.noised import Noised
 from hedgerow.inference.columns import describe_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, Values, release_chain
-from hedgerow.mechanism.noisy.chain.run import read_links, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import halve_replaced, read_links, tasks_of, write_links
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.settings import Settings
@@ -107,8 +107,7 @@ class NoisedChain(Noised):
         raise SettingError(_NOT_YET.format("attack()"))
 
     def withheld_epsilon(self) -> float:
-        """Half of replaced, but for what a blank adds being a whole number."""
-        return self.epsilon if self.released[0].task.relation == "withheld" else self.epsilon / 2 * (1 + 1e-9)
+        return halve_replaced(self.settings)
 
     def divergences(self, orders: Array, *, withheld: bool) -> Array:
         """Pure ε, column by column: min(ε, ε²o/2) (Bun and Steinke 2016, proposition 15)."""

@@ -90,6 +90,7 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         "total_epsilon": synth.total_epsilon_,
         **(_summarize_weights(synth) if synth.settings.noisy is None else {"clipped": synth.clipped_}),
         "health": {name: getattr(health, name) for name in ("sampler", "independent", "effective_draws")},
+        "moved_to_declared_limits": synth._done().moved,
         "seed": prepared.plan.seed,
         "data": prepared.plan.data,
         "rows": prepared.table.num_rows,

@@ -178,7 +178,8 @@ def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectati
     """What the copies are worth: the gauge, or with noisy statistics what public things foretell."""
     if gauge is not None:
         return "Confidential: what the copies carry of the data:", gauge.facts()
-    if asked.noisy is None:  # over a box: nothing but what stays in confidential/
+    # Over a box nothing but what stays in confidential/, and for limits by column there are no stand-ins.
+    if asked.noisy is None or asked.by_name:
         return "", []
     errors = expected_errors(asked, public, factors=(1.0,))
     ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]

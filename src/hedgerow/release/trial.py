@@ -19,6 +19,7 @@ from hedgerow.errors import CalibrationError, HedgerowWarning, SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
+from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, halve_replaced
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
@@ -225,15 +226,19 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
 def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) -> Cost:
     """What noisy statistics cost, and what errors they will have: from public things alone."""
     plan, asked = prepared.plan, prepared.plan.settings
-    table = Table.of(prepared.table)
-    recipe = recipe_of(asked, table, public_design(asked.column.formula, table))
-    withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound
+    table, bound = Table.of(prepared.table), asked.bound
+    withheld = halve_replaced(asked) if asked.by_name else 0.0
+    if not asked.by_name:
+        recipe = recipe_of(asked, table, public_design(asked.column.formula, table))
+        withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound
     found = {each.relation: each for each in balances}
     accounts = [(plan.relation, asked.epsilon, found.get(plan.relation))]
     if plan.relation != WITHHELD:
         accounts.append((WITHHELD, withheld, found.get(WITHHELD)))
     own = {"bound": bound.name, "epsilon": asked.epsilon, "total": asked.epsilon, "withheld": withheld}
     sure = "The price is set beforehand, for any number of copies. Nothing of the protected column was shown."
+    if asked.by_name:
+        return Cost(account, accounts, [own], f"{sure} {NO_FORECAST}", [], [])
     told = "\n".join(filter(None, [sure, advise_margin(asked, table.rows)]))
     return Cost(account, accounts, [own], told, [], _rows(expected_errors(asked, prepared.table)))
 

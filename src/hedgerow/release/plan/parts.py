@@ -191,7 +191,8 @@ STANDARDS, AnyStandard = _kinds(
             "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
             "box": (dict[str, Pair | dict[str, Pair]], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
-            "limits": (Pair, optional(_LIMITS)),
+            "limits": (Pair | dict[str, Pair], optional(f"{_LIMITS}; of several columns by their names")),
+            "shares": (dict[str, Finite], optional("how ε is divided among columns; evenly without it")),
             "relation": (
                 Relation,
                 optional("what ε compares: one outcome withheld, replaced, or in its range"),
@@ -495,7 +496,7 @@ def write(value: Any, what: str) -> dict[str, Any]:
     keys = kinds[kind].model_fields.keys() - {"kind", "because"}
     if isinstance(value, Strict):
         keys &= (
-            {"limits", "relation", "margin", "noise", "inside", "reason"}
+            {"limits", "shares", "relation", "margin", "noise", "inside", "reason"}
             if value.by_statistics
             else {"box", "reason"}
         )
@@ -514,7 +515,7 @@ def write(value: Any, what: str) -> dict[str, Any]:
             item = {name: dict(part) for name, part in (value.box or {}).items()}
         elif isinstance(item, Margin):
             item = {"share": item.share}
-        written[key] = item
+        written[key] = dict(item) if isinstance(item, Mapping) else item
     return written
 
 

@@ -19,6 +19,14 @@ from hedgerow.privacy.strict.limits import amounts_of, response_limits, spike_of
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
+NO_FORECAST = "Which errors to expect is told beforehand for one protected column alone."
+
+
+def halve_replaced(settings: Settings) -> float:
+    """At most this is ε for one row withheld: half of replaced, but for a blank adding a whole number."""
+    strict, epsilon = _need(settings)
+    return epsilon if strict.relation == "withheld" else epsilon / 2 * (1 + 1e-9)
+
 
 def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
     """What is settled of each column before a value is read."""
