@@ -52,7 +52,7 @@ BY_SUMS = {
 METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
     "Unweighted": (BY_CELLS, {"standard": Unweighted(), "bound": "renyi"}),
     "ADP": (BY_CELLS, {"standard": ADP(), "bound": "renyi"}),
-    "Strict": (BY_SUMS, {"standard": Strict(limits=LIMITS, reason=BECAUSE)}),
+    "Strict": (BY_SUMS, {"standard": Strict(limits=LIMITS, reason=BECAUSE), "draws": 100}),
 }
 
 
