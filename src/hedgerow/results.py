@@ -175,7 +175,7 @@ class Results:
         return found
 
     def copies_by_column(self) -> dict[str, list[PerRecord]]:
-        """What each protected column is in every copy where it has values, numbers or the places of labels."""
+        """Each protected column in every copy, where it has values: numbers or the places of labels."""
         copies = [columns_of(copy) for copy in self.copied_outcomes()]
         links = enumerate(self._done().design.links)
         return {link.outcome: [_drop_gaps(copy[place]) for copy in copies] for place, link in links}
