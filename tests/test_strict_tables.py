@@ -10,6 +10,7 @@ import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import tasks_of
+from hedgerow.release.plan.parts import write
 from hedgerow.tables.table import Table
 
 GRADES = ["low", "mid", "high"]
@@ -160,6 +161,14 @@ def test_a_protected_column_stands_by_itself_in_a_formula(formula, says):
     back = {name: COLUMNS[name] for name in ("grade", "wage", "bonus", "hours")}
     with pytest.raises(hr.HedgerowError, match="'wage', which is synthesized later"):
         hr.Synthesizer(back, **ASKED).fit(people(60))
+
+
+def test_plans_have_limits_and_shares_by_column():
+    shares = {"wage": 3.0, "grade": 1.0, "bonus": 2.0, "hours": 2.0}
+    written = write(hr.Strict(limits=LIMITS, shares=shares), "a standard")
+    assert written["limits"] == {name: tuple(map(float, pair)) for name, pair in LIMITS.items()}
+    assert written["shares"] == shares
+    assert "shares" not in write(hr.Strict(limits=(1, 9)), "a standard")
 
 
 def test_shares_divide_epsilon_and_classes_may_stand_alone():
