@@ -70,6 +70,25 @@ def test_a_box_on_two_normals_is_a_rectangle_of_the_bivariate_normal(table):
         assert found[draw, row] == pytest.approx(np.log(wanted), abs=1e-7)
 
 
+def test_the_price_of_two_normals_is_that_of_the_bivariate_normal(table):
+    design = chained(table, "y ~ z", "w ~ y + z")
+    parameters, ends, alpha = drawn(design, draws=5), ((-3, 3), (-2.5, np.inf)), 0.6
+    values = np.column_stack([table.numbers(name) for name in "yw"])
+    d = np.empty((5, N))
+    for draw, row in np.ndindex(5, N):
+        (a, on), (b, on_y, on_z) = (parameters[f"{place}.beta"][draw] for place in (0, 1))
+        s, t = (parameters[f"{place}.sigma"][draw] for place in (0, 1))
+        z = table.numbers("z")[row]
+        mean = [a + on * z, b + on_y * (a + on * z) + on_z * z]
+        both = multivariate_normal(mean, [[s**2, on_y * s**2], [on_y * s**2, on_y**2 * s**2 + t**2]])
+        inside = both.cdf([end[1] for end in ends], lower_limit=[end[0] for end in ends])
+        d[draw, row] = alpha * (both.logpdf(values[row]) - np.log(inside))
+    form = Linear(np.full(N, alpha), np.full(N, -alpha), np.zeros(N))
+    found = reductions.extremes(PAIR, design, parameters, form, boxed(*ends))
+    np.testing.assert_allclose(found.oscillation, d.max(axis=0) - d.min(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found.absolute, np.abs(d).max(axis=0), rtol=1e-6)
+
+
 def test_a_box_holds_for_lognormals_linear_in_the_log_and_for_several_readers(table):
     design = chained(table, "x ~ z", "y ~ log(x) + C(s):log(x)", "w ~ z + log(x)")
     chain, parameters = Chain((Lognormal(), Normal(), Normal())), drawn(design)

@@ -211,7 +211,8 @@ class Joint:
             if place not in given:
                 total += model.log_mass(design, own, wide, slice(None))
                 continue
-            values, numbers = np.empty(count * points), np.tile(given[place], count)
+            values: Array = np.empty(count * points)
+            numbers = np.tile(given[place], count)
             if self._has_rule(piece):
                 one = {name: value[draws // 2 : draws // 2 + 1] for name, value in own.items()}
                 values, steps = _lay_out(model, design, one, wide, numbers)
