@@ -47,6 +47,7 @@ _REACH = 8.5  # standard deviations about the mode beyond which a log-concave in
 _CLOSE = 0.02  # half the distance between the ends of a simulated log mass that is close enough
 _NODES = (20, 40, 80, 160)  # of a rule, tried in turn
 _CUT, _LOST = 1e-9, 1e-5  # share of a range's mass beyond the points, and what that may be at other draws
+_DRAWS = 100_000  # draws that the ends hold for together: they may come in blocks
 _PAIRS = (64, 256, 1024)  # pairs of points, one pair a stratum, tried in turn
 _CELLS = 1 << 22  # draws × points that are held at a time
 _FREEDOMS = np.geomspace(1, 2048, 100)  # between them Student's t is interpolated, from above
@@ -166,6 +167,7 @@ class Joint:
         rows, read = np.arange(self.design.records)[records], self._read(piece)
         draws, todo = len(next(iter(parameters[0].values()))), np.arange(len(rows))
         low, high = np.empty((draws, len(rows))), np.empty((draws, len(rows)))
+        missed = MISSED / (2 * max(draws, _DRAWS) * self.design.records)
         by_rule = self._has_rule(piece)
         for size in _NODES if by_rule else _PAIRS:
             shares = _nodes(size)[None, :] if by_rule else _points(size, len(read))
@@ -175,9 +177,7 @@ class Joint:
                     low[:, some], high[:, some] = _bound_rule(logs, size)
                 else:
                     pairs = logs.reshape(*logs.shape[:2], size, 2)
-                    low[:, some], high[:, some] = _bound_mean(
-                        pairs, MISSED / (2 * draws * self.design.records)
-                    )
+                    low[:, some], high[:, some] = _bound_mean(pairs, missed)
             with np.errstate(invalid="ignore"):  # a mass of zero has no distance between its ends
                 todo = todo[(high[:, todo] - low[:, todo] > 2 * _CLOSE).any(axis=0)]
             if not todo.size:
@@ -211,7 +211,8 @@ class Joint:
             if place not in given:
                 total += model.log_mass(design, own, wide, slice(None))
                 continue
-            values, numbers = np.empty(count * points), np.tile(given[place], count)
+            values: Array = np.empty(count * points)
+            numbers = np.tile(given[place], count)
             if self._has_rule(piece):
                 one = {name: value[draws // 2 : draws // 2 + 1] for name, value in own.items()}
                 values, steps = _lay_out(model, design, one, wide, numbers)
