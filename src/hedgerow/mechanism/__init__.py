@@ -2,7 +2,8 @@
 
 Read in this order: `steps` (the procedure), `fit` (draws of a weighted posterior), `price` (what they cost),
 `importance` (the posterior without a record, by weighing draws), `planned` (a weight that no outcome moves),
-`calibrate` (the scale that meets a target), `copies` (the random numbers behind predictions), `debias`
-(undoing the bias of the weights). Beside them `noisy/`, the second mechanism, and `classes`: where every
-record's class is public, draws that cost nothing, and copies inside them.
+`calibrate` (the scale that meets a target), `cells` (from a column's cells to models and back), `copies` (the
+random numbers behind predictions), `debias` (undoing the bias of the weights). Beside them `noisy/`, the
+second mechanism, and `classes`: where every record's class is public, draws that cost nothing, and copies
+inside them.
 """

@@ -3,6 +3,7 @@
 Read in this order: `files` (a file becomes an Arrow table, and a copy becomes a file again), `table` (any
 dataframe behind one face), `detach` (a copy without the table behind it), `values` (which values a column's
 type can hold), `text_numbers` (the numbers that text holds), `formula` (what a formula may say, checked
-before it is applied), `predictors` (codes, dates and levels in a formula), `design` (outcome and matrix).
+before it is applied), `expressions` (conditions and arithmetic of rules), `kinds` (amounts, codes and gaps of
+a column), `predictors` (codes, dates and levels in a formula), `design` (outcome and matrix).
 Nothing here knows a model.
 """
