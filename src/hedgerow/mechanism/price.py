@@ -16,10 +16,9 @@ from hedgerow.errors import RangeError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
-from hedgerow.models.chain import Chain, ChainInfluence, name_parts, part_of, there
+from hedgerow.models.chain import Chain, ChainInfluence, UnitInfluence, name_parts, part_of, there
 from hedgerow.models.reductions import block_rows
 from hedgerow.models.scored import Interval, Linear, Sensitive
-from hedgerow.models.units import UnitInfluence
 from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
@@ -201,7 +200,7 @@ class UnitPricing(Pricing):
     """The same where all records of a unit are withheld together: each record has the price of its unit.
 
     d of a unit is the sum over its records, at each draw, before any maximum is taken; exact losses and Rényi
-    divergences are those of the posterior without all of them (`models.units`).
+    divergences are those of the posterior without all of them (`models.chain.UnitInfluence`).
     """
 
     unit: Any = None  # the number of each record's unit

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.renyi import Neighbours
@@ -18,6 +21,7 @@ from hedgerow.tables.table import Table
 from hedgerow.tables.values import ANYWHERE, Support
 
 Parameters = Mapping[str, Array]
+Units = NDArray[np.int64]  # the number of each record's unit
 
 
 @dataclass(frozen=True)
@@ -175,3 +179,13 @@ class Confining(Protocol):
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
         """One synthetic outcome per record from p(x | z, θ, x in its interval), at a single draw."""
+
+
+@runtime_checkable
+class Blockwise(Protocol):
+    """A model whose posterior without several records at once has a closed form (docs/maths.md, "Units")."""
+
+    def without_units(
+        self, design: Design, power: PerRecord, share: PerRecord, unit: Units
+    ) -> tuple[Neighbours, PerRecord]:
+        """For each record the neighbour that lacks all shares of its unit, and c of its unit's exact loss."""

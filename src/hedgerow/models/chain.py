@@ -17,12 +17,12 @@ import numpy as np
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
+from hedgerow.models.base import Blockwise, Health, Influence, Model, Parameters, Sample, Units
 from hedgerow.models.exact import Regression
 from hedgerow.models.joint import Joint
 from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
-from hedgerow.numerics.dirichlet import join_neighbours
+from hedgerow.numerics.dirichlet import SummedNeighbours, join_neighbours
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws, Extremes, links_extremes
 from hedgerow.randomness import Key
@@ -193,3 +193,39 @@ def worst_health(healths: Sequence[Health]) -> Health:
         failed=tuple(dict.fromkeys(check for health in healths for check in health.failed)),
         overridden=any(health.overridden for health in healths),
     )
+
+
+@dataclass(frozen=True, repr=False)
+class UnitInfluence(Influence):
+    """The fit without all records of a unit; each has its unit's figures, and its own leverage and pull."""
+
+    model: Model
+    design: Design
+    power: PerRecord
+    unit: Units
+    alone: Influence
+
+    @property
+    def leverage(self) -> PerRecord:  # type: ignore[override]  # derived, where others have a field
+        return self.alone.leverage
+
+    @property
+    def pull(self) -> PerRecord:  # type: ignore[override]  # likewise
+        return self.alone.pull
+
+    def loss_constant(self, share: PerRecord) -> PerRecord:
+        return np.sum([constant for _, constant in self._links(share)], axis=0)
+
+    def neighbours(self, share: PerRecord) -> Neighbours:
+        found = [pairs for pairs, _ in self._links(share)]
+        return found[0] if len(found) == 1 else SummedNeighbours(found)
+
+    def _links(self, share: PerRecord) -> Iterator[tuple[Neighbours, PerRecord]]:
+        models = self.model.models if isinstance(self.model, Chain) else (self.model,)
+        for model, link in zip(models, self.design.links, strict=True):
+            if not isinstance(model, Blockwise):
+                raise SettingError(
+                    f"unit: the {model.name} model has no closed form without several records. Use another "
+                    "bound."
+                )
+            yield model.without_units(link, there(link, self.power), there(link, share), self.unit)

@@ -16,12 +16,13 @@ from scipy.special import gammaln, ndtri, polygamma, psi
 
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
 from hedgerow.errors import DataError
-from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample
+from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample, Units
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
+from hedgerow.numerics.blocks import BlockNeighbours, find_directions
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
@@ -331,6 +332,49 @@ class Regression(StandIn):
             spread = leverages(Z[[place]], fitted.factor)[0]
             left.append((float(spread), float(y[place] - Z[place] @ fitted.mean) ** 2, fitted.rate))
         return left
+
+    def without_units(
+        self, design: Design, power: PerRecord, share: PerRecord, unit: Units
+    ) -> tuple[Neighbours, PerRecord]:
+        """From one fit; a unit that decides nearly all of it has a fit of its own."""
+        posterior, response = self.posterior(design, power), self.response(design.values)
+
+        def directions(fitted: Posterior, members: Places) -> tuple[Array, Array]:
+            """Of units, a row of members each, in coordinates of a fit's precision."""
+            Z, root = design.matrix[members], np.sqrt(share[members])
+            turned = solve_triangular(fitted.factor, Z.reshape(-1, width).T, trans=1).T.reshape(Z.shape)
+            residual = (response[members] - Z @ fitted.mean) * root
+            return find_directions(turned * root[..., None], residual)
+
+        count, width = int(unit.max()) + 1, design.matrix.shape[1]
+        sizes, squared = np.zeros((2, count, width + 1))
+        order = np.argsort(unit, kind="stable")
+        many = np.bincount(unit, minlength=count)
+        first = np.cumsum(many) - many
+        for size in np.unique(many[many > 0]):
+            own = np.flatnonzero(many == size)
+            members = order[first[own][:, None] + np.arange(size)]
+            values, along = directions(posterior, members)
+            sizes[own, : values.shape[1]], squared[own, : along.shape[1]] = values, along
+        left = 1 - sizes
+        added = np.bincount(unit, share, minlength=count).astype(np.float64)
+        with np.errstate(all="ignore"):
+            rate = posterior.rate - (squared / left).sum(axis=1) / 2
+            hard = np.flatnonzero(~((left > _REFIT).all(axis=1) & (rate > _REFIT * posterior.rate)))
+            sizes, squared = sizes / left, squared / left**2
+        for one in hard:
+            members = order[first[one] : first[one] + many[one]]
+            others = power.copy()
+            others[members] = np.maximum(others[members] - share[members], 0.0)
+            without = self.posterior(design, others)
+            values, along = directions(without, members[None])
+            sizes[one], squared[one] = 0.0, 0.0
+            sizes[one, : values.shape[1]], squared[one, : along.shape[1]] = values[0], along[0]
+            rate[one] = without.rate
+        found = BlockNeighbours(added, sizes, squared, posterior.shape - added / 2, rate, unit)
+        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobian(design) - _LOG_2PI / 2))
+        lost = ~np.isfinite(constant) | (sizes.max(axis=1) > 1 / _DIGITS)
+        return found, np.where(lost, -np.inf, constant)[unit]
 
     def _end(self, values: PerRecord) -> PerRecord:
         """A range's end on the scale of the response."""

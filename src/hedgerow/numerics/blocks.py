@@ -141,3 +141,11 @@ class CellBlockNeighbours(OfUnits):
         owner = np.searchsorted(kept, self.owner[terms])
         parts = (self.sign[terms], self.base[terms], self.added[terms])
         return CellBlockNeighbours(*parts, owner, unit, self.share[rows])
+
+
+def find_directions(rows: Array, residual: Array) -> tuple[Array, Array]:
+    """Squared singular values of some units' rows, and squared residuals along them, the rest last."""
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    along = np.einsum("urk,ur->uk", left, residual) ** 2
+    rest = np.maximum((residual**2).sum(axis=1) - along.sum(axis=1), 0.0)
+    return np.append(values**2, np.zeros((len(rows), 1)), axis=1), np.append(along, rest[:, None], axis=1)

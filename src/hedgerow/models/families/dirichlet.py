@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError, is_finite
-from hedgerow.models.base import Domain, Health, Influence, Model, Parameters, Sample
+from hedgerow.models.base import Domain, Health, Influence, Model, Parameters, Sample, Units
 from hedgerow.models.families.classes import Classes
 from hedgerow.models.families.definition import LOGITS, FamilyDefinition, format_setting
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.numerics.blocks import CellBlockNeighbours
 from hedgerow.numerics.dirichlet import DirichletNeighbours, log_gamma_step
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
@@ -105,10 +106,6 @@ class Dirichlet(Model):
         places = self._places(design)
         return np.minimum(np.searchsorted(places, design.values), len(places) - 1)
 
-    def places_of(self, design: Design) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """The cell and the class of each record."""
-        return self._cells(design)[0], self._classes_of(design)
-
     def concentrations(self, design: Design, power: PerRecord) -> Array:
         """Prior and powers of each class in each cell: the parameters of the posterior."""
         codes, count = self._cells(design)
@@ -134,6 +131,21 @@ class Dirichlet(Model):
 
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
         return Sample({"shares": shares}, health, influence=influence)
+
+    def without_units(
+        self, design: Design, power: PerRecord, share: PerRecord, unit: Units
+    ) -> tuple[Neighbours, PerRecord]:
+        """Powers less in each class and cell of a unit, and in each of its cells' totals."""
+        full, cells = self.concentrations(design, power), self._cells(design)[0]
+        places = cells * full.shape[1] + self._classes_of(design)
+        terms = []
+        for sign, place, base in ((1.0, places, full.ravel()), (-1.0, cells, full.sum(axis=1))):
+            pairs, member = np.unique(np.column_stack([unit, place]), axis=0, return_inverse=True)
+            added = np.bincount(member.ravel(), share, minlength=len(pairs)).astype(np.float64)
+            terms.append((np.full(len(pairs), sign), base[pairs[:, 1]] - added, added, pairs[:, 0]))
+        signs, bases, powers, owners = (np.concatenate(part) for part in zip(*terms, strict=True))
+        found = CellBlockNeighbours(signs, bases, powers, owners, unit, np.bincount(unit, share)[unit])
+        return found, found.loss_constant()[unit]
 
     def log_lik(self, design: Design, parameters: Parameters, records: slice) -> LogLik:
         codes = self._cells(design)[0][records]
