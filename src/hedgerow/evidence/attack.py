@@ -130,7 +130,10 @@ def attack(
                 gram = matrix.T @ matrix if grams[link] is None else grams[link]
                 sums[link].append((gram, matrix.T @ response, float(response @ response)))
             report("copies", len(sums[0]), 2 * trials)
-    copies = [_Copies(*map(np.array, zip(*each, strict=True)), design.records) for each in sums]
+    copies = []
+    for of_link in sums:
+        gram, cross, square = (np.array(part) for part in zip(*of_link, strict=True))
+        copies.append(_Copies(gram, cross, square, design.records))
     ratios = joint_density(copies, rivals[0]) - joint_density(copies, rivals[1])
     truths = [draw for draws in sampled for draw in draws]
     half = trials // 2

@@ -149,12 +149,12 @@ def _price_links(fit: Fit, places: Sequence[int], delta: float) -> Pricing:
         own = [part_of(fit.parameters, place) for place in places]
         several = len(places) > 1
         design = ChainDesign.of(links) if several else links[0]
-        made, influence = fit.influence, None
-        if made is not None:
+        made = fit.influence
 
-            def influence() -> Influence:
-                parts = tuple(made().links[place] for place in places)
-                return ChainInfluence(parts, design) if several else parts[0]
+        def influence() -> Influence:
+            joint = None if made is None else made()
+            parts = tuple(joint.links[place] for place in places) if isinstance(joint, ChainInfluence) else ()
+            return ChainInfluence(parts, design) if several else parts[0]
 
         fit = replace(
             fit,
@@ -164,7 +164,7 @@ def _price_links(fit: Fit, places: Sequence[int], delta: float) -> Pricing:
             design=design,
             power=fit.power if several else there(links[0], fit.power),
             parameters=name_parts(own) if several else own[0],
-            influence=influence,
+            influence=None if made is None else influence,
         )
     everywhere = Interval(np.full(records, -np.inf), np.full(records, np.inf), np.ones(records, np.bool_))
     return Pricing(fit, withheld_part(fit.power), everywhere, delta)
