@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import warnings
 from dataclasses import replace
@@ -315,3 +316,13 @@ def test_commands_for_one_column_refuse_several_in_a_sentence_before_they_look(h
     assert done.code == 2
     assert "compare takes one protected column, and the plan has 2" in done.text
     assert "compare" not in hedgerow("ledger", "list").text
+
+
+def test_the_page_on_tables_has_a_plan_and_a_synthesizer_that_can_be_made():
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    (plan,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert [column.outcome for column in hr.Plan.loads(plan).settings.columns] == ["status", "wage", "bonus"]
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(code, names)  # noqa: S102 - our own page
+    assert "not fitted" in repr(names["synth"])
