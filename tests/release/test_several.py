@@ -324,5 +324,5 @@ def test_the_page_on_tables_has_a_plan_and_a_synthesizer_that_can_be_made():
     assert [column.outcome for column in hr.Plan.loads(plan).settings.columns] == ["status", "wage", "bonus"]
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, object] = {}
-    exec(code, names)  # noqa: S102 - our own page
+    exec(code, names)
     assert "not fitted" in repr(names["synth"])
