@@ -213,7 +213,10 @@ class Synthesizer(Results):
                 left_out=left_out,
                 keep=keep,
                 strict=strict,
-                read=standard.range.columns,
+                read=[
+                    *standard.range.columns,
+                    *(name for each in self.settings.columns for name in each.reads),
+                ],
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)

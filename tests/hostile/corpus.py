@@ -95,11 +95,19 @@ def all_plans() -> list[Plan]:
     several = {
         "x": hr.Column("x ~ z", prior=hr.Prior(2.0), declared=hr.Declared("integer")),
         "no": hr.Column("no ~ log(x) + z", hr.Family("zero_gamma", spike=-8)),
+        "y": hr.Column("y ~ z", missing="synthesized", codes=(-8, -9.5), filler=2.0),
+        "w": hr.Column("w ~ z", "beta", share_of="x - y", only_where="z in (1, 'two')", otherwise=0),
     }
+    two = {"x": hr.Column("x ~ z"), "y": hr.Column("y ~ x")}
+    box = hr.Box({"x": hr.Radius(0.4, 1.8), "y": hr.Brackets([0, 10, 100])})
+    rules = hr.Rules({"per": "x / y", "town": {"z": {1: "a", "2": "b"}}}, ["y <= x", "no > 0 or z == 1"])
     return [
         *quick_plans(),
         everything,
-        Plan(formula=several, epsilon=4.0, dictionaries={"no": DictionaryEntry("Pay", {1: "low"})}),
+        Plan(formula=two, epsilon=4.0, standard=hr.RangeTruncated(box), reasons={"ranges.x": "printed"}),
+        Plan(
+            formula=several, rules=rules, epsilon=4.0, dictionaries={"no": DictionaryEntry("Pay", {1: "low"})}
+        ),
         Plan(**_SMALL, weights=pairwise),
         Plan(**_SMALL, weights=hr.PlannedWeights(), bound="renyi"),
         Plan(**_SMALL, standard=hr.RangeTruncated(_RANGES[4]), reasons={"then": "a register"}),

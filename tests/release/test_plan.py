@@ -429,6 +429,25 @@ def test_several_protected_columns_are_written_and_read_in_their_order():
     assert again.relation == "withheld"
 
 
+def test_cells_derived_columns_and_checks_are_written_and_read():
+    columns = {
+        "gross": hr.Column("gross ~ age", missing="synthesized", codes=(-8, "refused"), filler=2000.0),
+        "net": hr.Column("net ~ age", "beta", share_of="gross", only_where="status == 'on'", otherwise=0),
+    }
+    rules = hr.Rules({"rate": "net / gross", "region": {"district": {7: "north"}}}, ["net <= gross"])
+    plan = Plan(formula=columns, rules=rules, epsilon=3.0)
+    everywhere_the_same(plan)
+    again = Plan.loads(plan.text()).settings
+    assert again.columns == tuple(columns.values())
+    assert again.rules == rules
+
+
+def test_a_single_column_with_gaps_is_written_by_its_name():
+    plan = Plan(formula={"x": hr.Column("x ~ z", missing="public")}, epsilon=3.0)
+    assert plan.mapping()["columns"]["x"]["missing"] == "public"
+    everywhere_the_same(plan)
+
+
 def test_one_column_by_name_is_the_same_plan_as_by_its_formula():
     named = Plan.loads(
         "version: 1\nepsilon: 1\ncolumns: {x: {formula: x ~ z, family: gamma, dictionary: {label: Pay}}}"

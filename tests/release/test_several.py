@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import warnings
 from dataclasses import replace
@@ -253,3 +254,75 @@ def test_labelled_codes_that_are_protected_stay_as_the_formula_has_them(tmp_path
     columns = {"grade": hr.Column("grade ~ age", "poisson"), "wage": hr.Column("wage ~ age + grade")}
     prepared = prepare(hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.dta"))
     assert prepared.plan.settings.columns[1].formula == "wage ~ age + grade"
+
+
+def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path):
+    frame = people().assign(per_hour=lambda each: each["wage"] / each["hours"])
+    frame.loc[::9, "wage"] = np.nan
+    columns = {
+        "wage": hr.Column("wage ~ age", missing="public", filler=2000.0),
+        "hours": hr.Column("hours ~ age", "normal", only_where="sector != 'a'", otherwise=0),
+    }
+    rules = hr.Rules({"per_hour": "wage / hours", "double": "2 * wage"}, ["hours > 30", "wage > 0"])
+    made = release_of(tmp_path, frame=frame, formula=columns, rules=rules)
+    assert hr.verify_release(made.folder).problems == ()
+    assert made.certificate.protected == ("wage", "hours", "per_hour", "double")
+    assert made.certificate.unchanged == ("age", "sector")
+    assumed = [item.what for item in made.certificate.assumed_public]
+    assert "which cells of 'wage' are missing" in assumed
+    assert "that 'hours' is 0 unless sector != 'a'" in assumed
+    copy = pd.read_csv(made.folder / "public" / "synthetic-copy-1.csv")
+    assert list(copy.columns) == [*frame.columns, "double"]
+    assert (copy["wage"].isna() == frame["wage"].isna()).all()
+    assert (copy.loc[frame["sector"] == "a", "hours"] == 0).all()
+    np.testing.assert_allclose(copy["double"], 2 * copy["wage"])
+    assert {row["check"] for row in made.checks} == {"hours > 30", "wage > 0"}
+    forged = replace(made.certificate, protected=("wage", "hours", "per_hour"))
+    (made.folder / "public" / "certificate.json").write_text(forged.json())
+    assert "differ in the protected columns" in " ".join(hr.verify_release(made.folder).problems)
+
+
+def test_init_does_not_look_at_columns_that_are_derived(hedgerow):
+    """They hold protected values: whether one has gaps, or repeats others, is nobody's to know."""
+    texts = []
+    for gap in (0, 5):
+        frame = people().assign(per_hour=lambda each: each["wage"] / each["hours"])
+        frame.loc[: gap - 1, "per_hour"] = np.nan
+        frame.to_csv("t.csv", index=False)
+        derived = ("--derived", "{per_hour: wage / hours}")
+        done = hedgerow("init", "t.csv", "--protect", "wage,hours", *derived, "--epsilon", 6)
+        assert done.code == 0, done.text
+        texts.append(done.out)
+    assert texts[0] == texts[1]
+    assert "per_hour: wage / hours" in texts[0]
+
+
+def test_cost_shows_what_each_column_costs_alone(hedgerow):
+    people().to_csv("t.csv", index=False)
+    plan = hr.Plan(**ASKED, data="t.csv", weights=hr.ScalarWeights(1.0))
+    Path("plan.yaml").write_text(plan.text())
+    done = hedgerow("cost", "--plan", "plan.yaml", "--json")
+    assert done.code == 0, done.text
+    wage, hours, together = json.loads(done.out)["columns"]
+    assert (wage["column"], hours["column"], together["column"]) == ("wage", "hours", "all together")
+    assert max(wage["alone"], hours["alone"]) < together["alone"] < wage["alone"] + hours["alone"]
+    assert wage["share"] + hours["share"] == pytest.approx(1)
+
+
+def test_commands_for_one_column_refuse_several_in_a_sentence_before_they_look(hedgerow):
+    people().to_csv("t.csv", index=False)
+    Path("plan.yaml").write_text(hr.Plan(**ASKED, data="t.csv", weights=hr.ScalarWeights(1.0)).text())
+    done = hedgerow("compare", "--plan", "plan.yaml")
+    assert done.code == 2
+    assert "compare takes one protected column, and the plan has 2" in done.text
+    assert "compare" not in hedgerow("ledger", "list").text
+
+
+def test_the_page_on_tables_has_a_plan_and_a_synthesizer_that_can_be_made():
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    (plan,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert [column.outcome for column in hr.Plan.loads(plan).settings.columns] == ["status", "wage", "bonus"]
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert "not fitted" in repr(names["synth"])

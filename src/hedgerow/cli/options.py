@@ -38,6 +38,8 @@ _HELP: dict[str | None, dict[str, str]] = {
         "prior": '"{residual: 1, slope: [0, 2]}".',
         "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
         "columns": 'Several protected columns: "{pay: {formula: pay ~ age, family: gamma}, …}".',
+        "derived": 'Columns made anew from others in the copies: "{hourly: wage / hours}".',
+        "checks": 'Conditions to count in the copies: "[bonus <= wage]".',
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",
         "ledger": "The ledger file (or HEDGEROW_LEDGER, or the plan's).",

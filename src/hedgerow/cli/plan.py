@@ -116,7 +116,8 @@ def _propose(
     told: dict[str, Any] = {"format": flags["read_format"], "missing": flags["missing_word"]}
     told |= {name: flags[name] for name in ("encoding", "delimiter", "decimal", "text", "header", "sheet")}
     read = formats.read(flags["data"], **{name: value for name, value in told.items() if value is not None})
-    left_out = [name for name in flags["drop"] or [] if name in read.frame.column_names]
+    derived = {} if flags["derived"] is None else text.load(flags["derived"], "--derived")
+    left_out = [name for name in read.frame.column_names if name in (*(flags["drop"] or ()), *derived)]
     declared = {} if metadata is None else read_metadata(_load_metadata(metadata))
     names = None if predictors is None else _split_names(predictors)
     found = propose(read.frame.drop_columns(left_out), _split_names(protect), declared, names)

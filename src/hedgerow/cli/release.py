@@ -51,6 +51,7 @@ def synthesize(
         if facts:
             screen.say(title)
             screen.facts(facts)
+    screen.table("Checks of the plan: rows of each copy that break them. None was changed", made.checks)
     spend = "a release without ε" if made.charged is None else f"ε {format_rounded_up(made.charged, 6)}"
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
@@ -65,6 +66,7 @@ def synthesize(
             "charged": made.charged,
             "relation": made.relation,
             "ledger": str(made.ledger),
+            **({"checks": list(made.checks)} if made.checks else {}),
             "certificate_sha256": certificate.digest,
         }
     )

@@ -178,11 +178,13 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
     screen.facts(list(facts.items()))
     title = f"ε of one copy as fitted. {CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
     screen.table(title, estimate.prices)
+    screen.table(f"ε of all copies of each column alone, and its share. {CONFIDENTIAL}", estimate.columns)
     screen.say(*estimate.advice.split("\n"))
     screen.table("What wider boxes would leave of the records, on a simulated outcome", estimate.wider)
     screen.table(EXPECTED, estimate.expected)
     screen.utility(estimate.utility, estimate.shapes)
     result = {"confidential": True, "facts": facts, "prices": estimate.prices, "advice": estimate.advice}
+    result |= {"columns": estimate.columns} if estimate.columns else {}
     result |= {"utility": estimate.utility} if estimate.utility else {}
     result |= {"wider_boxes": estimate.wider} if estimate.wider else {}
     screen.result(result | ({"expected_errors": estimate.expected} if estimate.expected else {}))

@@ -139,14 +139,12 @@ class Finished(Confidential):
             for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
-        made_last = self.settings.rules.names
+        protected = (*outcomes, *self.settings.rules.names)
         guarantee = Guarantee.of(
             self.settings,
             self.statement,
-            protected=tuple(outcomes) if len(outcomes) > 1 else outcomes[0],
-            passed_through=[
-                other for other in table.columns if other not in (*outcomes, *made_last, *self.left_out)
-            ],
+            protected=protected if len(protected) > 1 else protected[0],
+            passed_through=[other for other in table.columns if other not in (*protected, *self.left_out)],
             declared="; ".join(filter(None, declared)),
             atoms=any(domain.atoms for domain in self.settings.domains),
             seeded=self.seeded,

@@ -126,7 +126,8 @@ class Chain(Model):
 
     def simulates(self, design: Design, ranged: Callable[[str], bool]) -> bool:
         """Whether the probability of ranges on these columns is estimated; a function of public things."""
-        return Joint(self.models, design, tuple(ranged(link.outcome) for link in design.links)).simulated
+        on = tuple(ranged(link.outcome) for link in design.links)
+        return any(on) and Joint(self.models, design, on).simulated
 
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval

@@ -83,7 +83,7 @@ class Guarantee:
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=join_columns(standard.neighbour) if len(settings.columns) > 1 else standard.neighbour,
+            neighbour=standard.neighbour if isinstance(protected, str) else join_columns(standard.neighbour),
             family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),

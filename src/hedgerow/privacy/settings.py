@@ -301,7 +301,7 @@ class Settings(Terms):
     @property
     def families(self) -> str:
         """The families, to be shown: that of each column."""
-        if not self.several:
+        if not isinstance(self.model, Chain):
             return self.model.name
         families = (column.family for column in self.columns)
         return ", ".join(each if isinstance(each, str) else each.name for each in families)

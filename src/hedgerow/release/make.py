@@ -15,7 +15,7 @@ import hashlib
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,6 +63,7 @@ from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format
+from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
@@ -87,6 +88,7 @@ class Made:
     ledger: Path
     # For the owner alone: what the copies are worth, a title and facts. Simulated when asked for, if strict.
     expectation: Callable[[], Expectation] = field(repr=False, compare=False)
+    checks: Sequence[Mapping[str, Any]] = ()  # how many rows of each copy break each of the plan's checks
 
 
 def make_release(
@@ -169,9 +171,16 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    public = prepared.table.drop_columns([*prepared.outcomes])
+    there = [name for name in prepared.protected if name in prepared.table.column_names]
+    public = prepared.table.drop_columns(there)
     place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
-    return Made(out, certificate, plan.relation, entry.epsilon, place, expectation)
+    checks = _rows_of(synth.sample().checks)
+    return Made(out, certificate, plan.relation, entry.epsilon, place, expectation, checks)
+
+
+def _rows_of(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a dataframe of any kind; none of None."""
+    return [] if frame is None else list(Table.of(frame).frame.iter_rows(named=True))
 
 
 def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectation:
@@ -229,7 +238,7 @@ def _write_public(
         release=release,
         date=datetime.now(UTC).date().isoformat(),
         records=prepared.table.num_rows,
-        unchanged=tuple(name for name in prepared.released if name not in prepared.outcomes),
+        unchanged=tuple(name for name in prepared.released if name not in prepared.protected),
         used_not_released=prepared.withheld,
         assumed=list_assumptions(prepared),
         also_not_covered=not_covered,
@@ -285,7 +294,9 @@ def _undo(draft: Draft, ledger: Ledger, release: str) -> bool:
 def list_assumptions(prepared: Prepared) -> list[Assumption]:
     """What the certificate says is taken as public knowledge, and why."""
     plan, asked, standard = prepared.plan, prepared.plan.settings, prepared.plan.settings.standard
-    named = ", ".join(f"'{name}'" for name in prepared.outcomes)
+    named, protected = (
+        ", ".join(f"'{name}'" for name in names) for names in (prepared.outcomes, prepared.protected)
+    )
     strict = standard if isinstance(standard, Strict) else None
     known = plan.ranged and strict is None  # by statistics a range is a policy, and nobody need know it
     sentences = standard.range.sentences(f"each value of {named}") if known else ()
@@ -304,8 +315,9 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
         pairs += _assume_of_model(column, asked)
         if plan.dictionary[column.outcome] != DictionaryEntry():
             pairs += [(f"what the copies' data dictionary says of '{column.outcome}'", _DECLARED)]
+        pairs += [(what, _DECLARED) for what in column.assumptions]
     who = "who is in the table, in which order, how many records there are"
-    pairs += [(f"{who}, and all columns but {named}", _BY_DEFINITION)]
+    pairs += [(f"{who}, and all columns but {protected}", _BY_DEFINITION)]
     for column in asked.columns:
         kind = prepared.table.schema.field(column.outcome).type
         if column.declared is not None:

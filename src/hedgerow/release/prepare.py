@@ -13,7 +13,7 @@ from hedgerow.models.families import model_named, on_log_scale
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
-from hedgerow.tables.files import Format, Source
+from hedgerow.tables.files import DictionaryEntry, Format, Source
 from hedgerow.tables.formula import parse
 from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
@@ -28,6 +28,7 @@ class Prepared:
     like: Source  # what copies are written like: it says of the protected column what the plan declares
     table: pa.Table  # what the fit sees: columns that are used or released
     outcomes: tuple[str, ...]  # the protected columns, in the order in which they are synthesized
+    protected: tuple[str, ...]  # those, and columns that are derived from others
     released: tuple[str, ...]  # columns of the copies, in input order
     withheld: tuple[str, ...]  # columns used and not released
     dropped_rows: int
@@ -58,23 +59,28 @@ def prepare(plan: Plan) -> Prepared:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
     withholds = all(domain.usable is not None for domain in plan.settings.domains)
-    outcomes = tuple(column.outcome for column in plan.settings.columns)
+    columns, rules = plan.settings.columns, plan.settings.rules
+    outcomes = tuple(column.outcome for column in columns)
+    protected = (*outcomes, *rules.names)
     source = formats.read(plan.data, **vars(plan.read), numbers=outcomes if withholds else ())
     whole = Table.of(source.frame)
-    formulas = [parse(column.formula, whole) for column in plan.settings.columns]
+    formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
-    predictors = tuple(name for name in read if name not in outcomes)
+    predictors = tuple(name for name in read if name not in protected)
+    ruled = [*(column.reads for column in columns), *(rules.reads_of(name) for name in rules.names)]
+    of_rules = [name for names in ruled for name in names if name not in protected]
     of_range = plan.settings.standard.range.columns
-    used = (*outcomes, *predictors, *of_range, *plan.settings.weights.columns)
+    used = (*outcomes, *predictors, *of_rules, *of_range, *plan.settings.weights.columns)
     units = [] if plan.unit is None else [plan.unit]
     whole.require([*used, *units, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
-    is_protected = "a protected column" if plan.settings.several else "the protected column"
-    for outcome in outcomes:
+    several = len(protected) > 1
+    is_protected = "a protected column" if several else "the protected column"
+    for outcome in protected:
         if outcome in plan.outputs.drop:
             remedy = "Take it out of drop, or out of columns."
             alone = f"Column '{outcome}' is the protected column; without it there is nothing to release."
-            several = f"Column '{outcome}' is protected and cannot be dropped. {remedy}"
-            raise SettingError(several if plan.settings.several else alone)
+            one_of = f"Column '{outcome}' is protected and cannot be dropped. {remedy}"
+            raise SettingError(one_of if several else alone)
         if outcome == plan.unit:
             raise SettingError(
                 f"unit: '{outcome}' is {is_protected}. Name the column that says whose row it is."
@@ -86,36 +92,40 @@ def prepare(plan: Plan) -> Prepared:
     both = [name for name in plan.outputs.keep if name in plan.outputs.drop]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and dropped. Choose one.")
-    misplaced = [name for name in plan.outputs.keep_levels if name in (*outcomes, *plan.outputs.drop)]
+    misplaced = [name for name in plan.outputs.keep_levels if name in (*protected, *plan.outputs.drop)]
     if misplaced:
         raise SettingError(
             f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
             "of the copies; what they may say of a protected one goes under its dictionary."
         )
-    needed = predictors if withholds and plan.missing == "refuse" else (*outcomes, *predictors)
+    complete = [column.outcome for column in columns if column.missing == "refused"]
+    needed = predictors if withholds and plan.missing == "refuse" else (*complete, *predictors)
     source, dropped = _drop_incomplete(plan, source, needed)
-    spelled = [spell_categories(column.formula, source, outcomes) for column in plan.settings.columns]
+    spelled = [spell_categories(column.formula, source, protected) for column in columns]
     notes = dict.fromkeys(note for _, told in spelled for note in told)
     if notes:
         plan = replace(plan, settings=plan.settings.respelled(*(formula for formula, _ in spelled)))
         source = replace(source, notes=(*source.notes, *notes))
-    columns, outputs = source.frame.column_names, plan.outputs
+    names, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)
-    released = tuple(name for name in columns if name not in left_out)
+    there = tuple(name for name in names if name not in left_out)
+    released = (*there, *(name for name in rules.names if name not in names))
     fitted = {*released, *used}
     like = formats.source_of_copies(
-        source, released, plan.dictionary, keep=outputs.keep_levels,
+        source, released, dict.fromkeys(protected, DictionaryEntry()) | dict(plan.dictionary),
+        keep=outputs.keep_levels,
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
-    formats.check(source.frame.select(released), like, formulas=outputs.formulas)
+    formats.check(source.frame.select(there), like, formulas=outputs.formulas)
     if plan.unit is not None:
         _check_units(plan.unit, plan.rows or 1, source.frame.column(plan.unit))
     return Prepared(
         plan=plan,
         source=source,
         like=like,
-        table=source.frame.select([name for name in columns if name in fitted]),
+        table=source.frame.select([name for name in names if name in fitted]),
         outcomes=outcomes,
+        protected=protected,
         released=released,
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
@@ -157,10 +167,12 @@ def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tupl
         return source, 0
     if plan.missing == "refuse":
         where = ", ".join(f"'{name}' in {count}" for name, count in counts.items() if count)
+        own = [column.outcome for column in plan.settings.columns if counts.get(column.outcome)]
+        also = f"; or say what gaps of '{own[0]}' are (missing: synthesized under its column)" if own else ""
         raise DataError(
             f"Values are missing in columns of the formula: {where} of {rows} rows. Fill them in, or say "
             "missing: drop (--drop-missing) if it is public knowledge which rows these are; the certificate "
-            "will say that this is assumed."
+            f"will say that this is assumed{also}."
         )
     keep = pa.chunked_array([pa.array(~np.logical_or.reduce([gap.to_numpy() for gap in gaps.values()]))])
     frame = source.frame.filter(keep)

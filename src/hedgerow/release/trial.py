@@ -51,6 +51,7 @@ class Cost:
     expected: list[Row] = field(default_factory=list)  # errors of noisy statistics, at several ε; public
     utility: list[Row] = field(default_factory=list)  # what copies of this fit keep
     shapes: dict[str, Any] = field(default_factory=dict)
+    columns: list[Row] = field(default_factory=list)  # of several: what each costs alone, and its share
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,9 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
     progress("making copies")
     kept: dict[str, Any] = {"utility": tabulate_columns(synth.copies_label, synth.utility_columns())}
     kept["shapes"] = {} if asked.several else synth.shape_columns()
+    if len(asked.columns) > 1:
+        kept["columns"] = list(Table.of(synth.price_by_column()).frame.iter_rows(named=True))
+        kept["columns"].append({"column": "all together", "alone": synth.total_epsilon_, "share": 1.0})
     withheld, bound = synth.withheld_epsilon_, synth.settings.bound
     pricing = synth._need().outcome.pricing
     prices = [

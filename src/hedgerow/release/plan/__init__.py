@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
+from hedgerow.privacy.columns import Rules
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.standards import ADP
@@ -139,6 +140,8 @@ class Plan:
             values["dictionaries"] = {name: entry for name, entry in entries.items() if entry is not None}
         if values["epsilon"] == NO_TARGET:
             values["epsilon"] = None
+        rules = {name: values.pop(name) for name in ("derived", "checks") if name in values}
+        values |= {"rules": Rules(**rules)} if rules else {}
         written = given.get("standard")
         if isinstance(written, Mapping) and "range" in written:
             values["reasons"] = parts.take_reasons(written["range"])
@@ -177,6 +180,8 @@ class Plan:
             "version": VERSION,
             **self._write_columns(),
             "epsilon": NO_TARGET if asked.epsilon is None else asked.epsilon,
+            "derived": dict(asked.rules.derived) or None,
+            "checks": list(asked.rules.checks) or None,
             "standard": standard,
             "weights": None,
             "bound": None,
@@ -207,7 +212,7 @@ class Plan:
     def dictionary(self) -> Mapping[str, DictionaryEntry]:
         """What the copies' files say of each protected column, by its name."""
         columns = self.settings.columns
-        if not self.settings.several:
+        if len(columns) == 1:
             return {columns[0].outcome: self.outputs.dictionary}
         return {each.outcome: self.dictionaries.get(each.outcome, DictionaryEntry()) for each in columns}
 
@@ -260,12 +265,13 @@ def _settle_dictionaries(
     settings: Settings, outputs: Outputs, given: Mapping[str, DictionaryEntry]
 ) -> tuple[Outputs, Mapping[str, DictionaryEntry]]:
     """One place for what files say of a column: outputs if it is the only one, else beside the column."""
-    if outputs.dictionary != DictionaryEntry() and (settings.several or given):
+    several = len(settings.columns) > 1
+    if outputs.dictionary != DictionaryEntry() and (several or given):
         raise SettingError(
             "outputs.dictionary goes with one protected column. With columns, say it of each: "
             "columns: {wage: {dictionary: {label: Pay}, …}}."
         )
-    if settings.several:
+    if several:
         return outputs, MappingProxyType(dict(given))
     for entry in given.values():
         outputs = replace(outputs, dictionary=entry)

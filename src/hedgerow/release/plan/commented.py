@@ -13,6 +13,8 @@ _EXAMPLES = {
     "read": "{encoding: cp1252, delimiter: ;}",
     "prior": "{intercept: [0, 20], slope: [0, 1]}",
     "declared": "{type: integer, range_min: 0}",
+    "derived": "{hourly: wage / hours}",
+    "checks": '["bonus <= wage"]',
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
     "outputs": "{format: parquet, drop: [name], keep: [size_class], keep_levels: [region]}",

@@ -20,7 +20,7 @@ from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, 
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
           "ledger", "seed", "unit", "rows_per_unit")  # fmt: skip
-_WRITTEN = ("family", "prior", "declared", "columns", "weights", "about")
+_WRITTEN = ("family", "prior", "declared", "columns", "derived", "checks", "weights", "about")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},

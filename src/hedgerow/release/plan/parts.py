@@ -30,7 +30,7 @@ from hedgerow.models.prior import Prior
 from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.censored import Censored
-from hedgerow.privacy.columns import Column
+from hedgerow.privacy.columns import Column, Missing
 from hedgerow.privacy.settings import Sampling
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
 from hedgerow.privacy.strict import Bounded, Margin, Strict
@@ -365,6 +365,14 @@ class ColumnKeys(Part):
     family: _AnyFamily = optional("distribution of the column: a word, or one with what is public")
     prior: _Prior = optional("chosen without looking at the column")
     declared: _Declared = optional("type, decimals and limits in the copies, chosen without looking")
+    missing: Annotated[str, OneOf(get_args(Missing))] = optional(
+        "a missing cell: refused; withheld, and copies are complete; synthesized; or public"
+    )
+    codes: list[Number | Text] = optional("values that stand for no amount: [-8, -9]")
+    share_of: Text = optional('a column, or arithmetic, that this one is a part of: "total - rent"')
+    only_where: Text = optional("a condition over public and earlier columns: \"status == 'employed'\"")
+    otherwise: Number | Text = optional("what the cell holds elsewhere; missing, if left out")
+    filler: Finite = optional("a usual amount, which stands for cells without one in later formulas")
     dictionary: _Entry = optional("what the copies say of the column, in Stata and SPSS")
 
     def build(self) -> Column:
@@ -372,6 +380,7 @@ class ColumnKeys(Part):
         return Column(**given)
 
 
+_Cell = Whole | Finite | Text
 ALONE = ("formula", "family", "prior", "declared")  # keys of a plan that protects one column
 
 
@@ -435,6 +444,11 @@ class PlanKeys(Record):
         "several protected columns by name, in the order in which they are synthesized, each with its own "
         "formula, family, prior and declared; a formula may read those above it"
     )
+    derived: dict[Text, Text | dict[Text, dict[_Cell, _Cell]]] = optional(
+        "columns that follow from others and are made anew in the copies, by arithmetic or a lookup: "
+        "{hourly: wage / hours, region: {district: {7: north}}}"
+    )
+    checks: list[Text] = optional('conditions that are counted in the copies: ["bonus <= wage"]')
     standard: AnyStandard = optional("what the release is compared with")  # type: ignore[valid-type]
     weights: AnyWeights = optional("from risk to weight")  # type: ignore[valid-type]
     bound: Annotated[str, OneOf(tuple(bound.name for bound in LOCAL))] = optional(

@@ -113,19 +113,21 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
 
 def _protected(plan: dict[str, Any], certificate: Certificate) -> dict[str, tuple[Any, Any]]:
     """What plan and certificate say of the protected columns and of their model."""
-    columns = plan.get("columns")
+    columns, derived = plan.get("columns"), plan.get("derived")
+    made_last = tuple(derived) if isinstance(derived, Mapping) else ()
     if not isinstance(columns, Mapping) or not columns:
         family = _kind(plan["family"])
         model = f"{family}, censored" if _kind(plan["standard"]) == "censored" else family
-        pairs = {"protected column": (_outcome(plan.get("formula")), certificate.protected)}
+        said: Any = _outcome(plan.get("formula"))
+        pairs = {"protected column": ((said, *made_last) if made_last else said, certificate.protected)}
         return pairs | {"model": (model, certificate.family)}
-    said: Any = tuple(columns)
+    said = (*columns, *made_last)
     each = [column if isinstance(column, Mapping) else {} for column in columns.values()]
     formulas = tuple(_outcome(column.get("formula")) for column in each)
     families = [str(_kind(column.get("family", USUAL["family"]))) for column in each]
     return {
         "protected columns": (said if len(said) > 1 else said[0], certificate.protected),
-        "columns that its formulas protect": (formulas, certificate.outcomes),
+        "columns that its formulas protect": (formulas, certificate.outcomes[: len(formulas)]),
         "model": (", ".join(families), certificate.family),
     }
 
