@@ -150,6 +150,7 @@ def test_a_plan_does_not_lose_the_unit():
         {"unit": "x"}, {"unit": 3}, {"unit": "home", "debias": True, "epsilon": 2.0},
         {"unit": "home", "standard": hr.Strict(limits=(1, 9)), "epsilon": 1.0},
         {"unit": "home", "preset": "recommended", "epsilon": 2.0},
+        {"unit": "home", "standard": hr.RangeTruncated(hr.Box({"x": hr.Radius(0.5, 2)}))},
     ],
 )  # fmt: skip
 def test_what_has_no_price_for_units_is_refused(settings):

@@ -272,6 +272,11 @@ class Settings(Terms):
                 "unit: corrections (debias) and PlannedWeights, which preset='recommended' takes, are made "
                 "for single rows. Leave them out, with weights such as ScalarWeights(1)."
             )
+        if isinstance(self.standard.range, Box):
+            raise SettingError(
+                "unit: the probability of a Box may be an estimate, with its error on the side of privacy for "
+                "single rows only. Leave out unit or the Box."
+            )
         outcomes = [column.outcome for column in self.columns]
         if self.unit in outcomes:
             raise SettingError(f"unit: '{self.unit}' is protected. Name a column that says whose row it is.")
