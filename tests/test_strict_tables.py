@@ -9,7 +9,7 @@ import pytest
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import tasks_of
+from hedgerow.mechanism.noisy.chain.run import read_links, tasks_of, write_links
 from hedgerow.release.plan.parts import write
 from hedgerow.tables.table import Table
 
@@ -182,3 +182,66 @@ def test_shares_divide_epsilon_and_classes_may_stand_alone():
     ).fit(people()[["age", "grade"]])
     shares = alone.sample().tables[0]["grade"].value_counts(normalize=True)
     assert np.abs(shares - people()["grade"].value_counts(normalize=True)).max() < 0.1
+
+
+def with_gaps(n=1500):
+    """Bonuses, none of them zero, and grades, some of them missing: more bonuses where wages are high."""
+    data, random = people(n, seed=8), np.random.default_rng(9)
+    own = (np.log(data["wage"]) - 7 - 0.02 * data["age"]) / 0.4
+    data["bonus"] = np.exp(5 + 0.6 * own + 0.5 * random.normal(size=n))
+    data.loc[random.uniform(size=n) < 1 / (1 + np.exp(2 - own)), "bonus"] = np.nan
+    data.loc[random.uniform(size=n) < 0.1, "grade"] = None
+    return data.drop(columns="hours")
+
+
+@pytest.mark.slow
+def test_gaps_are_synthesized_and_sigma_does_not_grow_by_them():
+    """Without missing="synthesized" σ of the bonuses would come out at twice its size."""
+    data = with_gaps()
+    columns = {
+        "wage": COLUMNS["wage"],
+        "grade": hr.Column("grade ~ age", COLUMNS["grade"].family, missing="synthesized"),
+        "bonus": hr.Column("bonus ~ age + log(wage)", "lognormal", missing="synthesized"),
+    }
+    strict = hr.Strict(limits={name: LIMITS[name] for name in ("wage", "bonus")})
+    synth = hr.Synthesizer(columns, standard=strict, epsilon=9.0, draws=200, seed=1).fit(data)
+    (copy,) = synth.sample().tables
+    sigma = synth.intervals().query("column == 'bonus' and parameter == 'sigma'").iloc[0]
+    assert sigma["lower"] < 0.5 < sigma["upper"] < 0.6
+    for name in ("grade", "bonus"):
+        # The difference of two shares of 1500 has a standard error of 0.013 at most: four, and noise.
+        assert abs(copy[name].isna().mean() - data[name].isna().mean()) < 0.06
+    gone = [np.corrcoef(np.log(table["wage"]), table["bonus"].isna())[0, 1] for table in (data, copy)]
+    assert abs(gone[0] - gone[1]) < 0.15
+    assert set(copy["grade"].dropna()) == set(GRADES)
+
+
+def test_a_gap_is_a_value_of_its_own():
+    columns = {
+        "grade": hr.Column("grade ~ age", COLUMNS["grade"].family, missing="synthesized"),
+        "bonus": hr.Column("bonus ~ age", missing="synthesized"),
+    }
+    settings = hr.Synthesizer(columns, epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 1e5)})).settings
+    table = Table.of(with_gaps(80))
+    design = encode_columns(settings, table)
+    grade, bonus = tasks_of(settings, table, design)
+    assert grade.classes == 4
+    assert bonus.spiked
+    (places, there), (response, present) = read_links(settings, design)
+    assert there.all() and present.all()  # noqa: PT018 - nothing is withheld
+    assert np.array_equal(places == 3, with_gaps(80)["grade"].isna())
+    assert np.array_equal(np.isnan(response), with_gaps(80)["bonus"].isna())
+    cells = write_links(settings, design, [places, response])
+    assert [len(cells), *map(len, cells)] == [4, 80, 80, 80, 80]
+    assert np.array_equal(cells[2], with_gaps(80)["bonus"].isna())
+
+
+def test_a_spike_leaves_no_room_for_gaps():
+    column = hr.Column("bonus ~ age", "zero_lognormal", missing="synthesized")
+    with pytest.raises(hr.HedgerowError, match="'bonus' has one already"):
+        hr.Synthesizer({"bonus": column}, epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}))
+    with pytest.raises(hr.HedgerowError, match="missing, codes"):
+        hr.Synthesizer(
+            {"bonus": hr.Column("bonus ~ age", codes=(-8,))},
+            epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}),
+        )  # fmt: skip

@@ -45,7 +45,8 @@ _NAMED = 5  # findings that a message names
 _TOO_WIDE = (
     " How many there are is protected too, so that each adds to the sum of squares as a value far out would: "
     "σ, intervals and copies come out too wide, σ by a tenth for 1 % of the values and twofold for 5 %. If "
-    "it is public which rows these are, drop them (--drop-missing, missing: drop)."
+    "it is public which rows these are, drop them (--drop-missing, missing: drop); with limits by column, "
+    "missing='synthesized' in its Column gives copies gaps as well, and σ is right."
 )
 
 
@@ -220,13 +221,13 @@ class Synthesizer(Results):
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
-        for link, each in zip(design.links, self.settings.links, strict=True):
+        for link, each, own in zip(design.links, self.settings.links, self.settings.models, strict=True):
             plain = each.column.is_plain  # the others' gaps are in their notes
             gaps = int((~link.present).sum()) if plain and link.present is not None else 0
             if gaps:
                 warnings.warn(
                     f"{gaps} of {design.records} values of '{link.outcome}' are missing or none that the "
-                    f"{each.family} family describes. They count as withheld, and their rows get synthetic "
+                    f"{own.name} family describes. They count as withheld, and their rows get synthetic "
                     f"values like any other (confidential).{_TOO_WIDE if self.settings.noisy else ''}",
                     HedgerowWarning,
                     stacklevel=2,

@@ -29,7 +29,7 @@ from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
-from hedgerow.privacy.strict.limits import spike_of
+from hedgerow.privacy.strict.limits import has_words, spike_of
 from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
@@ -274,8 +274,8 @@ class Settings(Terms):
             )
         if isinstance(self.standard.range, Box):
             raise SettingError(
-                "unit: the probability of a Box may be an estimate, with its error on the side of privacy for "
-                "single rows only. Leave out unit or the Box."
+                "unit: the probability of a Box may be an estimate, with its error on the side of privacy "
+                "for single rows only. Leave out unit or the Box."
             )
         outcomes = [column.outcome for column in self.columns]
         if self.unit in outcomes:
@@ -313,10 +313,20 @@ class Settings(Terms):
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""
-        self._require_plain([column.outcome for column in self.columns], standard.label)
+        gappy = [column.outcome for column in self.columns if standard.by_name and column.has_gaps_alone]
+        plain = [column.outcome for column in self.columns if column.outcome not in gappy]
+        self._require_plain(plain, standard.label)
         if standard.by_name:
             models = model.models if isinstance(model, Chain) else (model,)
-            standard.check_named([column.outcome for column in self.columns], models)
+            pairs = zip(self.links, models, strict=True)
+            amounts = {link.outcome: each for link, each in pairs if link.role == "amount"}
+            standard.check_named(list(amounts), list(amounts.values()))
+            for name in gappy:
+                if spike_of(amounts[name]) is not None:
+                    raise SettingError(
+                        f"missing='synthesized' under Strict takes a gap for a spike, and '{name}' has one "
+                        "already. Use a family without, or missing='withheld'."
+                    )
         else:
             standard.check_model(model)
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
@@ -360,6 +370,12 @@ class Settings(Terms):
         """The standard, if copies follow from noisy statistics instead of a weighted posterior."""
         standard = self.standard
         return standard if isinstance(standard, Strict) and standard.by_statistics else None
+
+    @property
+    def worded(self) -> tuple[str, ...]:
+        """The columns whose declared classes are words."""
+        pairs = zip(self.links, self.domains, strict=True)
+        return tuple(link.outcome for link, domain in pairs if link.role == "amount" and has_words(domain))
 
     @property
     def by_name(self) -> bool:

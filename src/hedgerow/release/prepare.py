@@ -62,7 +62,10 @@ def prepare(plan: Plan) -> Prepared:
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes = tuple(column.outcome for column in columns)
     protected = (*outcomes, *rules.names)
-    source = formats.read(plan.data, **vars(plan.read), numbers=outcomes if withholds else ())
+    # What a protected column is read as follows from the plan: words where its classes are, else numbers.
+    words = plan.settings.worded if withholds else ()
+    text, numbers = (*plan.read.text, *words), [name for name in outcomes if withholds and name not in words]
+    source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)

@@ -18,7 +18,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, is_real
-from hedgerow.models.base import Model
+from hedgerow.models.base import Domain, Model
 from hedgerow.models.exact import Lognormal, Regression
 from hedgerow.models.families.classes import Classes
 from hedgerow.models.families.family import Family
@@ -113,6 +113,12 @@ def amounts_of(model: Model) -> Regression | None:
 def is_of_classes(model: Model) -> bool:
     """Whether a model's outcomes are declared classes, of which noisy sums can be made."""
     return isinstance(model, Family) and isinstance(model.domain, Classes)
+
+
+def has_words(domain: Domain) -> bool:
+    """Whether an outcome's declared classes are words."""
+    levels = domain.setting("levels") if isinstance(domain, Classes) else None
+    return levels is not None and isinstance(levels[0], str)
 
 
 def spike_of(model: Model) -> float | None:

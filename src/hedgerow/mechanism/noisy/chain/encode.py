@@ -27,14 +27,20 @@ _NO_VALUE = 1.0  # in place of a value that is not there
 
 
 def encode_columns(settings: Settings, table: Table) -> Design:
-    """A design for each protected column."""
+    """A design for each protected column, and one more for where gaps are that copies have too."""
     outcomes = [column.outcome for column in settings.columns]
-    links = []
-    for column, domain in zip(settings.columns, settings.domains, strict=True):
+    links: list[Design] = []
+    for each, domain in zip(settings.links, settings.domains, strict=True):
+        column = each.column
         formula, _ = read_formula(column, outcomes, table)
         link = build_public(formula, column.outcome, table)
+        if each.role == "kind":
+            links.append(replace(link, outcome=each.outcome, levels=column.kinds))
+            continue
         levels = _levels(domain, column.outcome, table) if isinstance(domain, Classes) else None
         values, present = _read_values(table, column.outcome, levels)
+        if links and links[-1].outcome == f"{column.outcome}: kind":
+            links[-1] = replace(links[-1], values=np.where(present, 0.0, 1.0))
         known = np.where(present, np.clip(values, -LARGEST, LARGEST), _NO_VALUE)
         links.append(replace(link, values=known, present=present, levels=levels))
     return links[0] if len(links) == 1 else ChainDesign.of(links)

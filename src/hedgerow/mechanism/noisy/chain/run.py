@@ -1,6 +1,6 @@
 """From settings and a table to tasks, to the values that rounds read, and back to cells of copies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from hedgerow.mechanism.noisy.margin import margin_pays
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.classes import Classes
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import amounts_of, response_limits, spike_of
@@ -34,10 +35,9 @@ def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
     outcomes = [column.outcome for column in settings.columns]
     shares = [1.0 if strict.shares is None else strict.shares[name] for name in outcomes]
     tasks = []
-    for column, link, model, domain, part in zip(
-        settings.columns, design.links, settings.models, settings.domains, split_epsilon(epsilon, shares),
-        strict=True,
-    ):  # fmt: skip
+    for (column, link, model, domain), part in zip(
+        _amount_links(settings, design), split_epsilon(epsilon, shares), strict=True
+    ):
         places, (formula, reads) = _places(domain, link), read_formula(column, outcomes, table)
         low, high = (
             (-1.0, 1.0) if places else response_limits(_amounts(model), _limits(strict)[column.outcome])
@@ -53,8 +53,8 @@ def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
                 relation=strict.relation,
                 low=low,
                 high=high,
-                spiked=spike_of(model) is not None,
-                classes=len(places),
+                spiked=spike_of(model) is not None or (column.has_gaps_alone and not places),
+                classes=len(places) + (1 if column.has_gaps_alone and places else 0),
                 margin_share=0.0 if places else _margin(settings, strict, design.records, part),
                 rows_per_unit=settings.rows_per_unit,
             )
@@ -66,36 +66,47 @@ def read_links(settings: Settings, design: Design) -> list[Values]:
     """Responses, NaN at a spike, and places of classes, and which are there; confidential."""
     strict, _ = _need(settings)
     found = []
-    for link, model, domain in zip(design.links, settings.models, settings.domains, strict=True):
+    for column, link, model, domain in _amount_links(settings, design):
         present = np.ones(link.records, dtype=np.bool_) if link.present is None else link.present
+        there = present | column.has_gaps_alone  # a gap is then a value like others
         places = _places(domain, link)
         if places:
             at = np.searchsorted(places, link.values).clip(0, len(places) - 1)
-            hit = np.array(places)[at] == link.values
-            found.append((at.astype(np.float64), present & hit))
+            hit = present & (np.array(places)[at] == link.values)
+            found.append((np.where(hit, at, len(places)).astype(np.float64), hit | column.has_gaps_alone))
             continue
         low, high = _limits(strict)[link.outcome]
         response = _amounts(model).response(np.clip(link.values, low, high))
         spike = spike_of(model)
-        found.append(
-            (response if spike is None else np.where(link.values == spike, np.nan, response), present)
-        )
+        apart = ~present if column.has_gaps_alone else np.zeros_like(present)
+        if spike is not None:
+            apart = link.values == spike
+        found.append((np.where(apart, np.nan, response), there))
     return found
 
 
 def write_links(settings: Settings, design: Design, made: Sequence[PerRecord]) -> list[PerRecord]:
-    """Cells of a copy, column by column."""
+    """What a copy has of each link."""
     cells = []
-    for link, model, domain, values in zip(
-        design.links, settings.models, settings.domains, made, strict=True
-    ):
+    for (column, link, model, domain), values in zip(_amount_links(settings, design), made, strict=True):
         if places := _places(domain, link):
-            cells.append(np.array(places)[values.astype(np.intp)])
-            continue
-        spike = spike_of(model)
-        amounts = _amounts(model).outcome(np.where(np.isnan(values), 0.0, values))
-        cells.append(amounts if spike is None else np.where(np.isnan(values), spike, amounts))
+            gone = values >= len(places)
+            own = np.array(places)[np.where(gone, 0, values).astype(np.intp)]
+        else:
+            gone, spike = np.isnan(values), spike_of(model)
+            own = _amounts(model).outcome(np.where(gone, 0.0, values))
+            own = own if spike is None else np.where(gone, spike, own)
+        cells += [gone.astype(np.float64), own] if column.has_gaps_alone else [own]
     return cells
+
+
+def _amount_links(settings: Settings, design: Design) -> Iterator[tuple[Column, Design, Model, Domain]]:
+    """Each column with the link of its amounts, or classes."""
+    for each, link, model, domain in zip(
+        settings.links, design.links, settings.models, settings.domains, strict=True
+    ):
+        if each.role == "amount":
+            yield each.column, link, model, domain
 
 
 def _places(domain: Domain, link: Design) -> tuple[float, ...]:
