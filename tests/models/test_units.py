@@ -142,6 +142,7 @@ def test_a_release_by_unit_costs_more_and_says_whom_it_protects(table):
 def test_a_plan_does_not_lose_the_unit():
     with pytest.raises(SettingError, match="a plan prices rows"):
         hr.Plan(settings=hr.Synthesizer("x ~ z", unit="home").settings)
+    assert hr.Plan(formula="x ~ z", epsilon=1.0, unit="home").mapping()["unit"] == "home"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_a_declaration_keeps_to_the_models_support():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"type": "text"}, "'number' or 'integer'"),
+        ({"type": "text"}, "'number', 'integer' or 'date'"),
         ({"type": "integer", "decimal_places": 2}, "for type 'number', got 2 for 'integer'"),
         ({"type": "number", "decimal_places": 16}, "from 0 to 15"),
         ({"type": "number", "range_min": np.inf}, "must be finite"),

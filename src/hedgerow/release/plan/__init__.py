@@ -174,8 +174,8 @@ class Plan:
         asked, standard = self.settings, parts.write(self.settings.standard, "a standard")
         if "range" in standard:
             parts.put_reasons(standard["range"], self.reasons)
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        plain |= {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
+        plain = {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
+        plain |= {name: getattr(self, name) for name in _PLAIN}  # a unit is the plan's own, not the settings'
         plain |= {
             "version": VERSION,
             **self._write_columns(),
