@@ -126,7 +126,8 @@ def test_a_chain_of_one_is_planned_as_one_column():
 
 
 def test_nothing_protected_is_read_of_a_chain(monkeypatch):
-    monkeypatch.setattr(planned_links, "_CELLS", 10_000)  # whatever their number
+    monkeypatch.setattr(planned_links, "_MOST", 50)  # simulated values: whatever their number
+    monkeypatch.setattr(planned_links, "_FEWEST", 50)
     settings = asked_of_chain()
     tables = [Table.of(pairs_of(120, seed)) for seed in (1, 2)]
     wild = np.exp(np.random.default_rng(1).standard_t(2, 120))

@@ -210,6 +210,6 @@ def test_sums_over_links_are_paired_draw_by_draw():
         links.append((Z, y, draws, kept))
     assert_extremes(scoring.links_extremes(links), sums)
     several = scoring.links_extremes(
-        [tuple(x[:700] if isinstance(x, np.ndarray) else x for x in link) for link in links]
+        [tuple(x[:1100] if isinstance(x, np.ndarray) else x for x in link) for link in links]
     )
-    np.testing.assert_allclose(several.low, sums.min(axis=0)[:700], rtol=1e-12)
+    np.testing.assert_allclose(several.low, sums.min(axis=0)[:1100], rtol=1e-12)
