@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
+from hedgerow.report.sketch import draw_shapes
 
 COLUMNS = {
     "wage": hr.Column("wage ~ age + C(sector)"),
@@ -59,8 +60,6 @@ def test_the_price_is_that_of_the_row_and_the_guarantee_says_so(synth):
 
 
 def test_what_is_not_there_for_several_columns_is_refused_in_a_sentence(synth):
-    with pytest.raises(hr.HedgerowError, match="one protected column"):
-        hr.plot.data(synth)
     assert "What copies keep of hours" in synth._repr_html_()
     for settings in (
         {"standard": hr.Strict(limits=(1, 9))}, {"standard": hr.RangeTruncated(hr.Radius(0.5, 2))},
@@ -170,6 +169,23 @@ def test_a_column_that_is_lost_is_named():
         lost = hr.Synthesizer(COLUMNS, epsilon=0.3, copies=3, draws=200, **TOLD).fit(people(200))
     assert lost.gauge_.discards
     assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()
+
+
+def test_pictures_and_comparisons_show_each_column(synth):
+    """By-record pictures are of the row's price; what is compared with copies has a panel for each column."""
+    assert [axes.get_ylabel() for axes in hr.plot.data(synth).axes] == ["wage", "hours"]
+    assert len(hr.plot.utility(synth).axes) == 2
+    assert len(hr.plot.lipschitz(synth).axes) == 1
+    lines = draw_shapes(synth.shape_columns(), width=60)
+    assert [line for line in lines if line in COLUMNS] == ["wage", "hours"]
+    told = {name: value for name, value in TOLD.items() if name != "sampling"} | {"draws": 100}
+    found = hr.compare(COLUMNS, people(100), standards={"ADP": hr.ADP(), "plain": hr.Unweighted()}, **told)
+    assert list(found.table["standard"]) == ["ADP", "plain"]
+    assert {(row["column"], row[""]) for row in found.shown_utility} >= {("wage", "ADP"), ("hours", "plain")}
+    assert found._repr_html_().count("<svg") == 2
+    one = hr.Synthesizer("wage ~ age")
+    with pytest.raises(hr.HedgerowError, match="the same protected columns, got wage; wage, hours"):
+        hr.plot.data({"several": synth, "one": one})
 
 
 def test_each_column_s_part_of_the_price_is_told(synth):

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from hedgerow import cards
-from hedgerow.drawing import DATA, violins
+from hedgerow.drawing import DATA, draw_violins, panels, violins
 from hedgerow.errors import HedgerowWarning, SettingError
-from hedgerow.evidence.utility import bin_shapes, tabulate
+from hedgerow.evidence.utility import bin_shapes, stack_columns, tabulate
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.privacy.bounds import LOCAL, RENYI, prices
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
@@ -25,6 +26,7 @@ from hedgerow.synthesizer import Synthesizer, check_columns, encode
 from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -35,9 +37,13 @@ class Comparison:
     synthesizers: Mapping[str, Synthesizer]
 
     def __post_init__(self) -> None:
-        if any(each.settings.several for each in self.synthesizers.values()):
+        outcomes = {
+            tuple(column.outcome for column in each.settings.columns) for each in self.synthesizers.values()
+        }
+        if len(outcomes) > 1:
             raise SettingError(
-                "Comparisons and pictures are of one protected column. utility() compares each of several."
+                "Comparisons and pictures need synthesizers of the same protected columns, got "
+                f"{'; '.join(', '.join(names) for names in sorted(outcomes))}."
             )
 
     @property
@@ -85,13 +91,33 @@ class Comparison:
     @property
     def shown_utility(self) -> list[dict[str, Any]]:
         """A small table: the original, and each standard's copies beside it (`evidence.utility.tabulate`)."""
-        return tabulate({label: synth.utility_columns() for label, synth in self.synthesizers.items()})
+        found = {label: synth.utility_by_column() for label, synth in self.synthesizers.items()}
+        tables = {
+            name: tabulate({label: columns[name] for label, columns in found.items()})
+            for name in self.protected
+        }
+        if len(tables) == 1:
+            return next(iter(tables.values()))
+        return [{"column": name, **row} for name, rows in tables.items() for row in rows]
 
     @property
     def shape_columns(self) -> dict[str, Any]:
         """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
-        copies = {label: synth.copied_outcomes() for label, synth in self.synthesizers.items()}
-        return bin_shapes(next(iter(self.synthesizers.values())).original, copies)
+        shapes = self.shapes_by_column()
+        return next(iter(shapes.values())) if len(shapes) == 1 else stack_columns(shapes)
+
+    def shapes_by_column(self) -> dict[str, dict[str, Any]]:
+        """The same for each protected column, by its name."""
+        found = {label: synth.copies_by_column() for label, synth in self.synthesizers.items()}
+        return {
+            name: bin_shapes(values, {label: copies[name] for label, copies in found.items()})
+            for name, values in next(iter(self.synthesizers.values())).originals.items()
+        }
+
+    @property
+    def protected(self) -> list[str]:
+        """The protected columns."""
+        return list(next(iter(self.synthesizers.values())).originals)
 
     def plot(self, what: str = "lipschitz", *, statistic: str = "ecdf_max") -> "Figure":
         """The paper's violins: "lipschitz", "alpha", "known" or "data"; or "utility", of one `statistic`."""
@@ -119,7 +145,8 @@ class Comparison:
         rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
         shown = ["epsilon", *(bound.name for bound in LOCAL), "scale", "mean_alpha"]
         prices = [{"": name} | {row["standard"]: row[name] for row in rows} for name in shown]
-        kept = [cards.table("What copies keep", self.shown_utility), cards.shapes(self.shape_columns)]
+        kept = [cards.table("What copies keep", self.shown_utility)]
+        kept += [cards.shapes(shapes) for shapes in self.shapes_by_column().values()]
         first = next(iter(self.synthesizers.values())).settings
         facts = {"formula": first.described, "family": first.model.name}
         parts = [cards.table("ε of one copy", prices), *kept]
@@ -127,10 +154,10 @@ class Comparison:
 
 
 def compare(
-    formula: str,
+    formula: str | Mapping[str, Column],
     data: Any,
     *,
-    family: str | Model = "lognormal",
+    family: str | Model | None = None,  # lognormal, of one column
     standards: Mapping[str, Standard] | None = None,
     seed: int | None = None,
     left_out: Sequence[str] = (),
@@ -206,27 +233,37 @@ def _draw_lipschitz(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
 
 
 def _draw_data(synthesizers: Mapping[str, Synthesizer]) -> "Figure":
-    """The confidential outcome and the copies, on a logarithmic axis where all are positive."""
-    first = next(iter(synthesizers.values()))
-    groups = {label: np.concatenate(synth.copied_outcomes()) for label, synth in synthesizers.items()}
-    groups = {DATA: first.outcome_, **groups}
-    positive = all((values > 0).all() for values in groups.values())
-    return violins(groups, first.outcome_name, log=positive)
+    """Each confidential column and its copies, on a logarithmic axis where all are positive."""
+    originals = next(iter(synthesizers.values())).originals
+    copies = {label: synth.copies_by_column() for label, synth in synthesizers.items()}
+
+    def draw(axes: "Axes", name: str) -> None:
+        groups = {DATA: originals[name]} | {label: np.concatenate(own[name]) for label, own in copies.items()}
+        positive = all((values > 0).all() for values in groups.values())
+        draw_violins(axes, groups, name, log=positive)
+
+    return panels(list(originals), draw, groups=1 + len(synthesizers))
 
 
 def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str) -> "Figure":
     """One statistic of the copies, one dot per copy, with the confidential value as a line."""
-    groups, truth = {}, 0.0
-    for label, synth in synthesizers.items():
-        tidy = pd.DataFrame(synth.utility_columns())
-        rows = tidy[(tidy["statistic"] == statistic) & (tidy["copy"] != "pooled")]
-        if rows.empty:
-            names = ", ".join(sorted(tidy["statistic"].unique()))
-            raise SettingError(f"statistic must be one of {names}, got {statistic!r}.")
-        groups[label], truth = rows["synthetic"].to_numpy(np.float64), float(rows["original"].iloc[0])
-    figure = violins(groups, _STATISTICS.get(statistic, statistic))
-    figure.axes[0].axhline(truth, color="black", linewidth=0.8, linestyle="--")
-    return figure
+    found = {label: synth.utility_by_column() for label, synth in synthesizers.items()}
+    names = list(next(iter(found.values())))
+
+    def draw(axes: "Axes", name: str) -> None:
+        groups, truth = {}, 0.0
+        for label, columns in found.items():
+            tidy = pd.DataFrame(columns[name])
+            rows = tidy[(tidy["statistic"] == statistic) & (tidy["copy"] != "pooled")]
+            if rows.empty:
+                known = ", ".join(sorted(tidy["statistic"].unique()))
+                raise SettingError(f"statistic must be one of {known}, got {statistic!r}.")
+            groups[label], truth = rows["synthetic"].to_numpy(np.float64), float(rows["original"].iloc[0])
+        of = f" of {name}" if len(names) > 1 else ""
+        draw_violins(axes, groups, f"{_STATISTICS.get(statistic, statistic)}{of}")
+        axes.axhline(truth, color="black", linewidth=0.8, linestyle="--")
+
+    return panels(names, draw, groups=len(found))
 
 
 _STATISTICS = {

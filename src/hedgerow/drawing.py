@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 PALETTE = ("#999999", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#F0E442")
+_ACROSS = 4  # panels in a row
 DATA = "Data"  # the confidential outcome, drawn in a colour of its own
 
 
@@ -25,6 +26,22 @@ def violins(groups: Mapping[str, Array], ylabel: str, **options: Any) -> "Figure
     """One violin per group with its median marked; few or equal values become dots. As `draw_violins`."""
     figure, axes = _figure(max(4.0, 1.35 * len(groups) + 1.2), 4.2)
     draw_violins(axes, groups, ylabel, **options)
+    return figure
+
+
+def panels(names: Sequence[str], draw: "Callable[[Axes, str], None]", *, groups: int) -> "Figure":
+    """A panel for each name, four in a row at most; `groups` violins stand in each."""
+    from matplotlib.figure import Figure
+
+    across = min(len(names), _ACROSS)
+    down = -(-len(names) // across)
+    width = max(4.0, 1.35 * groups + 1.2)
+    figure = Figure(figsize=(across * width, down * 4.2), layout="constrained")
+    every = figure.subplots(down, across, squeeze=False).ravel()
+    for axes, name in zip(every, names, strict=False):
+        draw(axes, name)
+    for axes in every[len(names) :]:
+        axes.remove()
     return figure
 
 

@@ -12,7 +12,13 @@ from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import bin_shapes, compare_associations, compare_copies, compare_kinds
+from hedgerow.evidence.utility import (
+    bin_shapes,
+    compare_associations,
+    compare_copies,
+    compare_kinds,
+    stack_columns,
+)
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
@@ -85,14 +91,7 @@ class Results:
     def utility_columns(self) -> dict[str, list[object]]:
         """The columns of `utility`."""
         by_column = self.utility_by_column()
-        if not self.settings.several:
-            return by_column[self.outcome_name]
-        found: dict[str, list[object]] = {"column": []}
-        for name, part in by_column.items():
-            found["column"].extend([name] * len(part["copy"]))
-            for key, cells in part.items():
-                found.setdefault(key, []).extend(cells)
-        return found
+        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
         """The same for each protected column, by its name: where it was used, or all of it if nowhere.
@@ -100,17 +99,18 @@ class Results:
         Of a column with kinds of cells, first the share of each kind, then the amounts; of a column that is
         a share of another, the shares.
         """
-        done, found = self._done(), {}
-        copies = [columns_of(copy) for copy in self.copied_outcomes()]
-        for place, (link, each) in enumerate(zip(done.design.links, self.settings.links, strict=True)):
-            present = done.present if link.present is None else done.present & link.present
-            values = link.values[present] if present.any() else link.values
-            made = [copy[place][~np.isnan(copy[place])] for copy in copies]
-            if each.role == "kind":
-                found[each.column.outcome] = compare_kinds(values, made, each.column.kinds)
+        originals, copies, found = (
+            self.originals,
+            self.copies_by_column(),
+            dict[str, dict[str, list[object]]](),
+        )
+        for link in self.settings.links:
+            values, made = originals[link.outcome], copies[link.outcome]
+            if link.role == "kind":
+                found[link.column.outcome] = compare_kinds(values, made, link.column.kinds)
             elif all(len(part) for part in made):
                 for name, cells in compare_copies(values, made).items():
-                    found.setdefault(each.column.outcome, {}).setdefault(name, []).extend(cells)
+                    found.setdefault(link.column.outcome, {}).setdefault(name, []).extend(cells)
         return found
 
     def associations(self) -> Any:
@@ -140,24 +140,45 @@ class Results:
         ]
         return self.like(compare_associations(protected, copies, public))
 
-    def _require_one(self, what: str) -> None:
-        """Refuse what is not there for several protected columns."""
-        if self.settings.several:
+    def _require_rows(self, what: str) -> None:
+        """Refuse what leaves out one row where whole units are priced."""
+        if self.settings.unit is not None:
             raise SettingError(
-                f"{what} is for one protected column, and {len(self.settings.columns)} are protected. "
-                "utility() compares each of them with its copies."
+                f"{what} leaves out one row, and the price is that of all rows of one "
+                f"'{self.settings.unit}'. Fit without unit= to look at rows."
             )
 
     def shape_columns(self) -> dict[str, Any]:
-        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`)."""
-        return bin_shapes(self.original, {self.copies_label: self.copied_outcomes()})
+        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`).
+
+        Of several protected columns below each other, with the column's name before the rest.
+        """
+        by_column = self.shapes_by_column()
+        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
+
+    def shapes_by_column(self) -> dict[str, dict[str, Any]]:
+        """The same for each protected column, by its name."""
+        copies = self.copies_by_column()
+        return {
+            name: bin_shapes(values, {self.copies_label: copies[name]})
+            for name, values in self.originals.items()
+            if all(len(part) for part in copies[name])
+        }
 
     @property
-    def original(self) -> PerRecord:
-        """The confidential outcome where it was used; all of it if nowhere."""
-        self._require_one("A picture of the outcome")
-        values, present = self._done().design.values, self._done().present
-        return values[present] if present.any() else values
+    def originals(self) -> dict[str, PerRecord]:
+        """The confidential values of each protected column where they were used; all if nowhere."""
+        done, found = self._done(), {}
+        for link in done.design.links:
+            present = done.present if link.present is None else done.present & link.present
+            found[link.outcome] = link.values[present] if present.any() else link.values
+        return found
+
+    def copies_by_column(self) -> dict[str, list[PerRecord]]:
+        """Each protected column in every copy, where it has values: numbers or the places of labels."""
+        copies = [columns_of(copy) for copy in self.copied_outcomes()]
+        links = enumerate(self._done().design.links)
+        return {link.outcome: [_drop_gaps(copy[place]) for copy in copies] for place, link in links}
 
     @property
     def copies_label(self) -> str:
@@ -177,6 +198,7 @@ class Results:
         of them stand for. For others an estimate by importance weights, which cannot certify; weights are
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
+        self._require_rows("audit()")
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -191,6 +213,7 @@ class Results:
         procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
+        self._require_rows("attack()")
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
@@ -456,3 +479,7 @@ class Results:
         if not isinstance(done, Noised):
             raise AttributeError(f"{name}: only a fit under Strict(limits=…) has noisy statistics.")
         return done
+
+
+def _drop_gaps(values: PerRecord) -> PerRecord:
+    return values[~np.isnan(values)]

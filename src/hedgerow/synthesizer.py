@@ -91,6 +91,9 @@ class Synthesizer(Results):
         `Rules(derived=…, checks=…)`: columns of the copies that follow from others, and what is checked.
     rows_per_unit
         Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
+    unit
+        A public column, such as a household: all rows that have the same of it are withheld together, and
+        what is priced is the unit. Not under `Strict` and `Censored`.
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
         stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
@@ -126,6 +129,7 @@ class Synthesizer(Results):
         debias: bool = UNSET,  # False
         rules: Rules = UNSET,  # none
         rows_per_unit: int = UNSET,  # 1
+        unit: str | None = None,
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -146,6 +150,7 @@ class Synthesizer(Results):
             debias=debias,
             rules=rules,
             rows_per_unit=rows_per_unit,
+            unit=unit,
             preset=preset,
         )
         self._check(seed, asked_to_correct=debias is not UNSET)
@@ -291,7 +296,7 @@ class Synthesizer(Results):
                 cards.table(f"What copies keep of {name}", tabulate({self.copies_label: columns}))
                 for name, columns in self.utility_by_column().items()
             ]
-            parts += [] if asked.several else [cards.shapes(self.shape_columns())]
+            parts += [cards.shapes(shapes) for shapes in self.shapes_by_column().values()]
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 

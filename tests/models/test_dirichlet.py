@@ -105,6 +105,7 @@ def test_steps_of_log_gamma_keep_their_digits():
     assert far == pytest.approx(0.5 * np.log(1e12), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_search_over_orders_finds_what_all_orders_give(table):
     from hedgerow.numerics.renyi import ORDERS, conversion
 
@@ -205,7 +206,7 @@ def test_labels_and_an_amount_that_follows_from_them_are_synthesized_together(pe
             "kind": hr.Column("kind ~ sector", hr.Family("dirichlet", levels=["full", "part", "none"])),
             "wage": hr.Column("wage ~ C(kind)"),
         },
-        bound="renyi", epsilon=6.0, weights=hr.ScalarWeights(1), seed=4,
+        bound="renyi", epsilon=6.0, weights=hr.ScalarWeights(1), seed=4, draws=200,
     ).fit(people)  # fmt: skip
     assert synth.total_epsilon_ <= 6
     copy = synth.sample().tables[0]

@@ -156,6 +156,28 @@ def _rank_correlation(first: PerRecord, second: PerRecord) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
+def stack_columns(parts: Mapping[str, Mapping[str, Sequence[Any]]]) -> dict[str, list[Any]]:
+    """Tidy columns of several protected columns below each other, their names before them."""
+    stacked: dict[str, list[Any]] = {"column": []}
+    for name, part in parts.items():
+        stacked["column"].extend([name] * len(next(iter(part.values()))))
+        for key, cells in part.items():
+            stacked.setdefault(key, []).extend(cells)
+    return stacked
+
+
+def unstack_columns(stacked: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, list[Any]]]:
+    """What `stack_columns` put together, by column; all of it under no name where there is one column."""
+    if "column" not in stacked:
+        return {"": {key: list(cells) for key, cells in stacked.items()}}
+    parts: dict[str, dict[str, list[Any]]] = {}
+    for place, name in enumerate(stacked["column"]):
+        part = parts.setdefault(name, {key: [] for key in stacked if key != "column"})
+        for key, cells in part.items():
+            cells.append(stacked[key][place])
+    return parts
+
+
 def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
     """What `compare_copies` found, by label, as a small table for people.
 

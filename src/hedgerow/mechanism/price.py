@@ -3,20 +3,23 @@
 Which number a bound makes of them, and what may be said of it, is the bound's own affair (`privacy.bounds`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Confidential, PerDraw, PerRecord
+from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
+from hedgerow.errors import RangeError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.chain import Chain, ChainInfluence, name_parts, part_of, there
 from hedgerow.models.reductions import block_rows
 from hedgerow.models.scored import Interval, Linear, Sensitive
+from hedgerow.models.units import UnitInfluence
 from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
@@ -191,3 +194,78 @@ def largest_by_draw(
         if largest[row] <= maxima.min():
             break  # every draw already has a record above all that remain
     return maxima
+
+
+@dataclass(frozen=True, repr=False)
+class UnitPricing(Pricing):
+    """The same where all records of a unit are withheld together: each record has the price of its unit.
+
+    d of a unit is the sum over its records, at each draw, before any maximum is taken; exact losses and Rényi
+    divergences are those of the posterior without all of them (`models.units`).
+    """
+
+    unit: Any = None  # the number of each record's unit
+
+    @cached_property
+    def sensitivity(self) -> PerRecord:
+        return self.extremes.absolute
+
+    @cached_property
+    def by_draws(self) -> tuple[tuple[int, Price], ...]:
+        steps: list[tuple[int, Price]] = []
+        stops = (self.fit.draws // share for share in (8, 4, 2, 1))
+        for start, stop in pairwise(dict.fromkeys((0, *stops))):
+            here = Price(self.extremes_of(self.fit.part(slice(start, stop)), self.part), self.constant)
+            steps.append((stop, here if not steps else steps[-1][1].join(here)))
+        return tuple(steps)
+
+    @cached_property
+    def constant(self) -> PerRecord | None:
+        if self._closed is None:
+            return None
+        influence, part = self._closed
+        return influence.loss_constant(part.density) + np.bincount(self.unit, part.constant)[self.unit]
+
+    @cached_property
+    def withheld(self) -> Price:
+        power, influence = self.fit.power, self.influence
+        extremes = self.extremes_of(self.fit, withheld_part(power))
+        if influence is None:
+            return Price(extremes)
+        return Price(extremes, influence.loss_constant(power), influence.neighbours(power), self.delta)
+
+    @cached_property
+    def influence(self) -> Influence | None:
+        alone, fit = super().influence, self.fit
+        return None if alone is None else UnitInfluence(fit.model, fit.design, fit.power, self.unit, alone)
+
+    def extremes_of(self, fit: Fit, part: Sensitive) -> Extremes:
+        """The smallest and the largest d of each record's unit over some draws."""
+        found = [(sums.min(axis=0), sums.max(axis=0)) for sums in self._sums(fit, part)]
+        low, high = np.min([one for one, _ in found], axis=0), np.max([one for _, one in found], axis=0)
+        return Extremes(low[self.unit], high[self.unit])
+
+    def largest_by_draw(self, centre: PerRecord) -> PerDraw:
+        """max over units of |d − centre|, for every draw."""
+        middle = np.zeros(int(self.unit.max()) + 1)
+        middle[self.unit] = centre
+        blocks = [np.abs(sums - middle).max(axis=1) for sums in self._sums(self.fit, self.part)]
+        return np.concatenate(blocks)
+
+    def _sums(self, fit: Fit, part: Sensitive) -> Iterator[Array]:
+        """d by unit, for a few draws at a time."""
+        order = np.argsort(self.unit, kind="stable")
+        many = np.bincount(self.unit)
+        starts = np.cumsum(many) - many
+        step = block_rows(fit.design.records, fit.draws)
+        for start in range(0, fit.draws, step):
+            some = fit.part(slice(start, start + step))
+            log_lik = some.log_lik()
+            log_mass = some.log_mass(self.interval) if part.uses_mass else log_lik
+            sums = np.add.reduceat(part(slice(None), log_lik, log_mass)[:, order], starts, axis=1)
+            if not np.isfinite(sums).all():
+                raise RangeError(
+                    "Some units have no finite price: a range of theirs is so narrow that its probability is "
+                    "zero in floating point. Widen it."
+                )
+            yield sums

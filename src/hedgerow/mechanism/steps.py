@@ -17,10 +17,11 @@ from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.fit import Fit, fit
 from hedgerow.mechanism.planned import planned_weight
-from hedgerow.mechanism.price import Pricing, largest_by_draw
+from hedgerow.mechanism.price import Pricing, UnitPricing, largest_by_draw
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.models.wrapped import PublicRisk
+from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
@@ -132,26 +133,42 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
     draws of the very maxima that are priced as its statement says.
     """
     second, part = _refit(settings, start, weighted, key)
-    pricing, bound = Pricing(second, part, weighted.interval, settings.delta), settings.bound
+    pricing, bound = _priced(settings, start, weighted, second, part), settings.bound
     if not bound.has(pricing):
         raise SettingError(
             f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
             f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
             f"the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i withheld."
         )
-    pilot = cache(
-        lambda: _refit(settings, start, weighted, key.child("pilot"))[0].extremes(part, weighted.interval)
-    )
+
+    @cache
+    def pilot() -> Extremes:
+        other = _refit(settings, start, weighted, key.child("pilot"))[0]
+        if isinstance(pricing, UnitPricing):
+            return pricing.extremes_of(other, part)
+        return other.extremes(part, weighted.interval)
+
     certified = bound.certified(pricing, settings.copies, pilot)
     if tries > 1 and bound.over_draws and second.health.in_doubt:
         from hedgerow.models.programs.gate import examine_maxima
 
         centre = bound.centre(pricing, pilot)
-        largest = distance(pricing.extremes, centre)
-        maxima = largest_by_draw(second, part, weighted.interval, centre, largest)
+        if isinstance(pricing, UnitPricing):
+            maxima = pricing.largest_by_draw(centre)
+        else:
+            largest = distance(pricing.extremes, centre)
+            maxima = largest_by_draw(second, part, weighted.interval, centre, largest)
         second = replace(second, health=examine_maxima(second.health, maxima))
     stated = bound.statement(second.draws, second.health, tries=tries)
     return Outcome(weighted, second, pricing, stated, bound.epsilon(pricing), certified)
+
+
+def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part: Sensitive) -> Pricing:
+    """The price of each record, or of its unit where the settings name one."""
+    told = fit, part, weighted.interval, settings.delta
+    if settings.unit is None:
+        return Pricing(*told)
+    return UnitPricing(*told, start.table.labels([settings.unit]))
 
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:

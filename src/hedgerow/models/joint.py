@@ -5,25 +5,29 @@ that do are taken together, a piece at a time:
 
 - one column that others read, all normal on their own scales and linear in it on its scale: one integral of a
   log-concave function, by Gauss' rule, to about ten digits (`log_star_mass`);
-- anything else by sequential simulation (Geweke, Hajivassiliou, Keane): a column that is read is drawn inside
-  its range, later ones given what was drawn, and the masses on the way are multiplied and averaged.
+- one column that others read, with a density of any kind: Gauss' rule over its range, with the distance from
+  the rule of half as many points as its error;
+- anything else by sequential simulation (Geweke, Hajivassiliou, Keane): columns that are read are drawn
+  inside their ranges at two of the draws, one given the other, and masses of those that read them averaged,
+  at every draw with the ratio of its density to that with which a point was drawn.
 
 Formal guarantees
 -----------------
 Of a record nothing is read but its ranges and its public predictors: a link's matrix is used without the
 columns that protected values make, which are made anew of values that are integrated over or drawn. Points of
-a simulation are the same for every record, every draw and every table. Its ends hold together for all records
-and draws but for a probability of about `MISSED` over the choice of points.
+a simulation come from the same random numbers for every record, draw and table. Its ends hold together for
+all records and draws but for a probability of about `MISSED` over the choice of these numbers.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
 
 import numpy as np
-from scipy.special import stdtrit
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from hedgerow.arrays import Array, LogMass, Matrix
 from hedgerow.errors import SettingError
@@ -36,11 +40,17 @@ from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Column, Design
 from hedgerow.tables.predictors import settle_predictors
 
+Rows = NDArray[np.intp]
+
 MISSED = 0.01  # chance that the ends of a simulation miss anywhere
 _REACH = 8.5  # standard deviations about the mode beyond which a log-concave integrand is nothing
 _CLOSE = 0.02  # half the distance between the ends of a simulated log mass that is close enough
-_PAIRS = (16, 64, 256)  # pairs of points, one pair a stratum, tried in turn
-_CELLS = 1 << 21
+_NODES = (20, 40, 80, 160)  # of a rule, tried in turn
+_CUT, _LOST = 1e-9, 1e-5  # share of a range's mass beyond the points, and what that may be at other draws
+_PAIRS = (64, 256, 1024)  # pairs of points, one pair a stratum, tried in turn
+_CELLS = 1 << 22  # draws × points that are held at a time
+_FREEDOMS = np.geomspace(1, 2048, 100)  # between them Student's t is interpolated, from above
+_SMALL = 1e-5  # above it a sum of differences of distribution functions keeps ten digits
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -54,8 +64,11 @@ class Joint:
 
     @property
     def simulated(self) -> bool:
-        """Whether the probability of some piece is estimated."""
-        return any(len(piece) > 1 and self._root(piece) is None for piece in self.pieces())
+        """Whether the probability of some piece is estimated from random points."""
+        return any(
+            len(piece) > 1 and self._root(piece) is None and not self._has_rule(piece)
+            for piece in self.pieces()
+        )
 
     def pieces(self) -> list[list[int]]:
         """Links with a range and those that they read, in order, as far as they hang together."""
@@ -85,7 +98,7 @@ class Joint:
                 found = self._integrate(piece, root, parameters, interval, records)
                 ends = found, found
             else:
-                ends = self._simulate(piece, parameters, interval, records)
+                ends = self._average(piece, parameters, interval, records)
             low, high = low + ends[0], high + ends[1]
         return low, high
 
@@ -104,7 +117,7 @@ class Joint:
 
     def _root(self, piece: Sequence[int]) -> int | None:
         """The one column that the others of a piece read, where all are normal and linear in it."""
-        read = {before for place in piece for before in self._reads(place)}
+        read = self._read(piece)
         if len(read) != 1:
             return None
         (root,) = read
@@ -127,6 +140,7 @@ class Joint:
         records: slice,
     ) -> LogMass:
         model, link = cast(Regression, self.models[root]), self.design.links[root]  # `_root` has seen to it
+        rows = np.arange(self.design.records)[records]
         mean, sigma = _fitted(link, parameters[root], records)
         low, high = ((end - mean) / sigma for end in _ends(model, interval.link(root)[records]))
         unit = model.outcome(np.ones(1))[
@@ -138,30 +152,36 @@ class Joint:
                 continue
             leaf, own = cast(Regression, self.models[place]), self.design.links[place]
             beta, (base, scale) = parameters[place]["beta"], _fitted(own, parameters[place], records)
-            places, columns = self._encode(own, {link.outcome: np.full(len(mean.T), unit)}, records, 1)
+            places, columns = self._encode(own, {link.outcome: np.full(len(mean.T), unit)}, rows, 1)
             slope = beta[:, places] @ columns.T
             ends = _ends(leaf, interval.link(place)[records])
             lower, upper = ((end - base - slope * mean) / scale for end in ends)
             leaves.append((lower, upper, slope * sigma / scale))
         return log_star_mass(low, high, leaves)
 
-    def _simulate(
+    def _average(
         self, piece: Sequence[int], parameters: Sequence[Parameters], interval: Interval, records: slice
     ) -> tuple[LogMass, LogMass]:
-        draws, count = len(next(iter(parameters[0].values()))), len(interval[records].inside)
-        cells = draws * self.design.records
-        low, high = np.empty((draws, count)), np.empty((draws, count))
-        for pairs in _PAIRS:
-            quantile = float(stdtrit(pairs, 1 - MISSED / (2 * cells)))
-            step = max(1, _CELLS // (2 * pairs * count))
-            for start in range(0, draws, step):
-                some = slice(start, start + step)
-                taken = [{name: value[some] for name, value in own.items()} for own in parameters]
-                logs = self._log_products(piece, taken, interval, records, pairs)
-                low[some], high[some] = _bound_mean(logs, quantile)
-            with np.errstate(invalid="ignore"):
-                if np.nanmax(high - low) <= 2 * _CLOSE:
-                    break
+        """By points at which columns that are read are put, more of them where they are too few."""
+        rows, read = np.arange(self.design.records)[records], self._read(piece)
+        draws, todo = len(next(iter(parameters[0].values()))), np.arange(len(rows))
+        low, high = np.empty((draws, len(rows))), np.empty((draws, len(rows)))
+        by_rule = self._has_rule(piece)
+        for size in _NODES if by_rule else _PAIRS:
+            shares = _nodes(size)[None, :] if by_rule else _points(size, len(read))
+            for some in np.array_split(todo, np.ceil(shares.shape[1] * draws * len(todo) / _CELLS)):
+                logs = self._log_products(piece, parameters, interval, rows[some], shares)
+                if by_rule:
+                    low[:, some], high[:, some] = _bound_rule(logs, size)
+                else:
+                    pairs = logs.reshape(*logs.shape[:2], size, 2)
+                    low[:, some], high[:, some] = _bound_mean(
+                        pairs, MISSED / (2 * draws * self.design.records)
+                    )
+            with np.errstate(invalid="ignore"):  # a mass of zero has no distance between its ends
+                todo = todo[(high[:, todo] - low[:, todo] > 2 * _CLOSE).any(axis=0)]
+            if not todo.size:
+                break
         return low, high
 
     def _log_products(
@@ -169,40 +189,61 @@ class Joint:
         piece: Sequence[int],
         parameters: Sequence[Parameters],
         interval: Interval,
-        records: slice,
-        pairs: int,
+        records: Rows,
+        shares: Array,
     ) -> Array:
-        """By draw, record, pair and its two points: the log of the product of the masses along the way."""
-        draws, count, points = (
-            len(next(iter(parameters[0].values()))),
-            len(interval[records].inside),
-            2 * pairs,
-        )
-        read = sorted({before for place in piece for before in self._reads(place)})
-        shares = dict(zip(read, _points(pairs, len(read)), strict=True))
-        drawn: dict[str, Array] = {}
-        total = np.zeros((draws, count * points))
-        for place in piece:
-            model, link, own = self.models[place], self.design.links[place], parameters[place]
-            wide = _repeat(interval.link(place)[records], points)
-            designs = self._designs(link, drawn, records, points, draws)
-            values = np.empty((draws, count * points))
-            for draw, design in enumerate(designs):
-                one = {name: value[draw : draw + 1] for name, value in own.items()}
-                if self.ranged[place]:
-                    total[draw] += model.log_mass(design, one, wide, slice(None))[0]
-                if place in shares:
-                    values[draw] = _draw_inside(model, design, one, wide, np.tile(shares[place], count))
-            if place in shares:
-                drawn[link.outcome] = values
-        return total.reshape(draws, count, pairs, 2)
+        """By draw, record and point: the log of what is averaged.
 
-    def _designs(
-        self, link: Design, drawn: dict[str, Array], records: slice, points: int, draws: int
-    ) -> Iterator[Design]:
-        """The link's design at the values that were drawn, draw by draw; one for all where it reads none."""
+        Of a simulation, values of the columns that are read are drawn inside their ranges at two of the
+        draws, in turn, and serve all draws: each point has its density at a draw over that with which it was
+        drawn, times the masses of the columns that nobody reads. Of a rule they are laid out over the range.
+        """
+        draws, count, points = len(next(iter(parameters[0].values()))), len(records), shares.shape[1]
+        bases = 0, draws // 2
+        at = np.tile(np.arange(points) // 2 % 2, count)  # which of them a point is drawn at
+        given = dict(zip(self._read(piece), shares, strict=True))
+        drawn: dict[str, Array] = {}
+        total, proposed = np.zeros((draws, count * points)), np.zeros((2, count * points))
+        for place in piece:
+            model, own = self.models[place], parameters[place]
+            wide = _repeat(interval.link(place), records, points)
+            design = self._spread(self.design.links[place], drawn, records, points)
+            if place not in given:
+                total += model.log_mass(design, own, wide, slice(None))
+                continue
+            values, numbers = np.empty(count * points), np.tile(given[place], count)
+            if self._has_rule(piece):
+                one = {name: value[draws // 2 : draws // 2 + 1] for name, value in own.items()}
+                values, steps = _lay_out(model, design, one, wide, numbers)
+                total += model.log_lik(replace(design, values=values), own, slice(None)) + np.log(steps)
+                drawn[design.outcome] = values
+                continue
+            for base, draw in enumerate(bases):
+                one = {name: value[draw : draw + 1] for name, value in own.items()}
+                values[at == base] = _draw_inside(model, design, one, wide, numbers)[at == base]
+                proposed[base] -= model.log_mass(design, one, wide, slice(None))[0]
+            scored = model.log_lik(replace(design, values=values), own, slice(None))
+            total, proposed = total + scored, proposed + scored[list(bases)]
+            drawn[design.outcome] = values
+        if not self._has_rule(piece):
+            total -= np.logaddexp(*proposed) - np.log(2)
+        return total.reshape(draws, count, points)
+
+    def _read(self, piece: Sequence[int]) -> list[int]:
+        return sorted({before for place in piece for before in self._reads(place)})
+
+    def _has_rule(self, piece: Sequence[int]) -> bool:
+        """Whether one column is read, which has a density: an integral in one dimension."""
+        read = self._read(piece)
+        return len(read) == 1 and not self.models[read[0]].domain.atoms
+
+    def _spread(self, link: Design, drawn: dict[str, Array], records: Rows, points: int) -> Design:
+        """The link's design with every record at so many points, and values that were drawn in its matrix."""
         hidden = np.isin(np.arange(len(link.columns)), list(link.hidden))
         matrix = np.repeat(np.where(hidden, 0.0, link.matrix[records]), points, axis=0)
+        if link.secret:
+            places, columns = self._encode(link, {name: drawn[name] for name in link.secret}, records, points)
+            matrix[:, places] = columns
         public = {
             name: Column(
                 np.repeat(column.codes[records], points),
@@ -211,22 +252,12 @@ class Joint:
             )
             for name, column in link.public.items()
         }
-        plain = replace(
+        return replace(
             link, values=np.ones(len(matrix)), matrix=matrix, public=public, present=None, notes=()
         )
-        if not link.secret:
-            for _ in range(draws):
-                yield plain
-            return
-        flat = {name: drawn[name].ravel() for name in link.secret}
-        places, columns = self._encode(link, flat, records, points, draws)
-        for block in np.split(columns, draws):
-            own = matrix.copy()
-            own[:, places] = block
-            yield replace(plain, matrix=own)
 
     def _encode(
-        self, link: Design, values: Mapping[str, Array], records: slice, points: int, draws: int = 1
+        self, link: Design, values: Mapping[str, Array], records: Rows, points: int
     ) -> tuple[list[int], Matrix]:
         """What values of protected predictors make of the columns that read them."""
         given: dict[str, Array] = {}
@@ -238,7 +269,7 @@ class Joint:
             if not isinstance(self.design, ChainDesign) or self.design.table is None:
                 raise SettingError(f"'{link.outcome}': the public columns of its formula are not at hand.")
             settled = settle_predictors(self.design.table, public, link.classes)[0].frame.to_pandas()
-            rows = np.tile(np.repeat(np.arange(self.design.records)[records], points), draws)
+            rows = np.repeat(records, points)
             given |= {name: settled[name].iloc[rows].array for name in public}
         return link.encode_secret(given)
 
@@ -264,7 +295,7 @@ def log_star_mass(low: Array, high: Array, leaves: Sequence[tuple[Array, Array, 
         mode = np.clip(mode - slope / bend, low, high)
     low, high = np.maximum(low, mode - _REACH), np.minimum(high, mode + _REACH)
     width = (high - low) * steep
-    needed = np.ceil(2 ** (np.ceil(2 * np.log2(np.maximum(8 + 1.8 * width.max(axis=0), 12))) / 2))
+    needed = np.ceil(2 ** (np.ceil(2 * np.log2(np.maximum(6 + 1.4 * width.max(axis=0), 8))) / 2))
     found = np.empty(low.shape)
     for points in np.unique(needed):
         chosen = needed == points
@@ -274,16 +305,30 @@ def log_star_mass(low: Array, high: Array, leaves: Sequence[tuple[Array, Array, 
 
 
 def _gauss(low: Array, high: Array, leaves: Sequence[tuple[Array, ...]], points: int) -> Array:
+    """By Gauss' rule: of probabilities where their sum keeps its digits, else of their logs."""
     half, middle = (high - low) / 2, (high + low) / 2
-    total = np.full(low.shape, -np.inf)
+    total = np.zeros(low.shape)
     for node, weight in zip(*_legendre(points), strict=True):
         t = middle + half * node
-        part = np.log(weight) - t * t / 2
+        part = weight * np.exp(-t * t / 2)
         for lower, upper, slope in leaves:
-            part = part + log_interval_mass(lower - slope * t, upper - slope * t)
-        total = np.logaddexp(total, part)
-    with np.errstate(divide="ignore"):
-        return np.asarray(total + np.log(half) - _HALF_LOG_TWO_PI)
+            part *= ndtr(upper - slope * t) - ndtr(lower - slope * t)
+        total += part
+    far = ~(half * total > _SMALL)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(half) + np.log(total)
+    if far.any():
+        half, middle, total = half[far], middle[far], np.full(int(far.sum()), -np.inf)
+        leaves = [tuple(each[far] for each in leaf) for leaf in leaves]
+        for node, weight in zip(*_legendre(points), strict=True):
+            t = middle + half * node
+            part = np.log(weight) - t * t / 2
+            for lower, upper, slope in leaves:
+                part = part + log_interval_mass(lower - slope * t, upper - slope * t)
+            total = np.logaddexp(total, part)
+        with np.errstate(divide="ignore"):
+            found[far] = np.log(half) + total
+    return np.asarray(found - _HALF_LOG_TWO_PI)
 
 
 @cache
@@ -330,15 +375,59 @@ def _ends(model: Regression, interval: Interval) -> tuple[Array, Array]:
     return model._end(interval.lower), model._end(interval.upper)
 
 
-def _repeat(interval: Interval, points: int) -> Interval:
-    return Interval(*(np.repeat(part, points) for part in (interval.lower, interval.upper, interval.inside)))
+def _repeat(interval: Interval, records: Rows, points: int) -> Interval:
+    ends = interval.lower, interval.upper, interval.inside
+    lower, upper, inside = (np.repeat(end[records], points) for end in ends)
+    return Interval(lower, upper, inside)
+
+
+def _sizes(size: int) -> tuple[int, int, int]:
+    """The points of a rule and of two to compare it with, which do not agree by chance."""
+    return size, 3 * size // 4, size // 2
+
+
+@cache
+def _nodes(size: int) -> Array:
+    """Gauss' points in (0, 1) of these rules."""
+    return np.concatenate([(1 + _legendre(count)[0]) / 2 for count in _sizes(size)])
+
+
+def _lay_out(
+    model: Model, design: Design, parameters: Parameters, interval: Interval, shares: Array
+) -> tuple[Array, Array]:
+    """Values at shares of the way through each range, as far as the column has mass there, and their steps.
+
+    Where values are positive, the way goes by their logs.
+    """
+    ends = (np.full_like(shares, end) for end in (_CUT, 1 - _CUT))
+    low, high = (_draw_inside(model, design, parameters, interval, end) for end in ends)
+    if model.domain.support.lower >= 0 and (low > 0).all():
+        values = low * (high / low) ** shares
+        return values, values * np.log(high / low)
+    return low + shares * (high - low), high - low
+
+
+def _bound_rule(logs: Array, size: int) -> tuple[Array, Array]:
+    """The rule's sum, give or take its distance from those of fewer points."""
+    top, first = logs.max(axis=2), 0
+    with np.errstate(all="ignore"):
+        values = np.where(np.isneginf(top)[:, :, None], 0.0, np.exp(logs - top[:, :, None]))
+        sums = []
+        for count in _sizes(size):
+            sums.append(values[..., first : first + count] @ (_legendre(count)[1] / 2))
+            first += count
+        error = np.maximum(np.abs(sums[0] - sums[1]), np.abs(sums[0] - sums[2])) + _LOST * sums[0]
+        low, high = (np.log(np.maximum(end, 0.0)) + top for end in (sums[0] - error, sums[0] + error))
+    return np.asarray(low), np.asarray(np.minimum(high, 0.0))
 
 
 @cache
 def _points(pairs: int, dimensions: int) -> Array:
-    """Two points in every stratum of the first coordinate, anywhere in the others; dimensions × points."""
+    """Pairs in every stratum of the first coordinate, anywhere in the others; dimensions × points."""
     numbers = Key.from_seed(0).child("box").child(pairs).stream().uniform((dimensions, pairs, 2))
-    numbers[0] = (np.arange(pairs)[:, None] + numbers[0]) / pairs
+    numbers[0] = (np.arange(pairs)[:, None] // 2 + numbers[0]) / (
+        pairs / 2
+    )  # a stratum for each of two draws
     return np.asarray(numbers.reshape(dimensions, 2 * pairs))
 
 
@@ -357,14 +446,18 @@ def _draw_inside(
     return np.clip(model.predict(design, single, numbers), interval.lower, interval.upper)
 
 
-def _bound_mean(logs: Array, quantile: float) -> tuple[Array, Array]:
-    """Ends of the log of a mean over strata with two points each: Student's t for every one of the means."""
-    top = logs.max(axis=(2, 3))
+def _bound_mean(logs: Array, missed: float) -> tuple[Array, Array]:
+    """Ends of the log of a mean over strata with two points each, missed with this chance at each of both.
+
+    By Student's t, with Satterthwaite's degrees of freedom: where few strata hold all the variance, few.
+    """
+    top, pairs = logs.max(axis=(2, 3)), logs.shape[2]
     with np.errstate(all="ignore"):
         values = np.where(np.isneginf(top)[:, :, None, None], 0.0, np.exp(logs - top[:, :, None, None]))
-        mean = values.mean(axis=(2, 3))
-        error = (
-            quantile * np.sqrt(np.sum((values[..., 0] - values[..., 1]) ** 2, axis=2)) / (2 * values.shape[2])
-        )
-        low, high = (np.log(np.maximum(each, 0.0)) + top for each in (mean - error, mean + error))
+        apart = (values[..., 0] - values[..., 1]) ** 2
+        spread = apart.sum(axis=2)
+        freedom = np.where(spread > 0, spread**2 / np.sum(apart**2, axis=2), pairs)
+        quantile = np.interp(np.log(freedom), np.log(_FREEDOMS), stdtrit(_FREEDOMS, 1 - missed))
+        mean, error = values.mean(axis=(2, 3)), quantile * np.sqrt(spread) / (2 * pairs)
+        low, high = (np.log(np.maximum(end, 0.0)) + top for end in (mean - error, mean + error))
     return np.asarray(low), np.asarray(np.minimum(high, 0.0))

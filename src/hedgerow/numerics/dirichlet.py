@@ -51,7 +51,7 @@ def _stirling(x: Array) -> Array:
     return found * inverse
 
 
-class _ByOrder(Neighbours):
+class ByOrder(Neighbours):
     """Pairs of posteriors that are known by their divergences at an order, for all records at once."""
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
@@ -81,7 +81,7 @@ class _ByOrder(Neighbours):
         raise NotImplementedError
 
 
-class DirichletNeighbours(_ByOrder):
+class DirichletNeighbours(ByOrder):
     """For each record its neighbour's posterior of its cell: its own class, all classes, and what it adds."""
 
     def __init__(self, share: PerRecord, own: PerRecord, whole: PerRecord) -> None:
@@ -129,7 +129,7 @@ class DirichletNeighbours(_ByOrder):
         return len(self.share)
 
 
-class SummedNeighbours(_ByOrder):
+class SummedNeighbours(ByOrder):
     """Those of a chain whose links have different closed forms: divergences add, order by order."""
 
     def __init__(self, parts: Sequence[Neighbours]) -> None:

@@ -56,6 +56,11 @@ class Guarantee:
     simulated: bool = False  # the probability of ranges on several columns is estimated
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
+    def __post_init__(self) -> None:
+        if self.terms.unit is not None:
+            together = self.neighbour.replace("one record", f"every record of one '{self.terms.unit}'", 1)
+            object.__setattr__(self, "neighbour", together)
+
     @classmethod
     def of(
         cls,

@@ -62,12 +62,17 @@ class Terms:
     known: Known = "exact"  # how λ is found: from distribution functions, or simulated as in the paper
     sampling: Sampling = "independent"
     debias: bool = False
+    unit: str | None = None  # a public column: the rows that have the same of it are withheld together
 
     def __post_init__(self) -> None:
         for name, kind in (("sampling", Sampling), ("known", Known)):
             if getattr(self, name) not in get_args(kind):
                 words = " or ".join(map(repr, get_args(kind)))
                 raise SettingError(f"{name} must be {words}, got {getattr(self, name)!r}.")
+        if self.unit is not None and (not isinstance(self.unit, str) or not self.unit):
+            raise SettingError(
+                f"unit must be the name of a column that says whose row it is, got {self.unit!r}."
+            )
         if not isinstance(self.debias, bool):
             raise SettingError(f"debias must be True or False, got {self.debias!r}.")
         if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
@@ -160,6 +165,8 @@ class Settings(Terms):
         if self.several:
             self._check_chain()
         self._check_range()
+        if self.unit is not None:
+            self._check_unit()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
             raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
         if self.noisy is None and self.rows_per_unit > 1:
@@ -252,6 +259,22 @@ class Settings(Terms):
     def links(self) -> tuple[Link, ...]:
         """What is modelled, one model each: a column may take several."""
         return link_columns(self.columns)
+
+    def _check_unit(self) -> None:
+        """Refuse what has no price for all rows of a unit, before any data are seen."""
+        if isinstance(self.standard, Bounded):
+            raise SettingError(
+                f"unit: {self.standard.label} says rows_per_unit= instead: its ε is for every table. Leave "
+                "unit out."
+            )
+        if self.debias or isinstance(self.weights, PlannedWeights):
+            raise SettingError(
+                "unit: corrections (debias) and PlannedWeights, which preset='recommended' takes, are made "
+                "for single rows. Leave them out, with weights such as ScalarWeights(1)."
+            )
+        outcomes = [column.outcome for column in self.columns]
+        if self.unit in outcomes:
+            raise SettingError(f"unit: '{self.unit}' is protected. Name a column that says whose row it is.")
 
     @property
     def several(self) -> bool:

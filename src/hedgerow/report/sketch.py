@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array
+from hedgerow.evidence.utility import unstack_columns
 from hedgerow.numerics.rounding import format_figure
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -28,7 +29,17 @@ _HEIGHT = 3  # lines of one shape; of several, one each
 
 
 def draw_shapes(shapes: Mapping[str, Sequence[Any]], *, width: int, blocks: bool = True) -> list[str]:
-    """Lines of at most `width` signs: a shape for each group, and what stands where."""
+    """Lines of at most `width` signs: a shape for each group, and what stands where.
+
+    Of several columns below each other, each under its name.
+    """
+    if "column" in shapes:
+        drawn = [
+            [name, *lines]
+            for name, own in unstack_columns(shapes).items()
+            if (lines := draw_shapes(own, width=width, blocks=blocks))
+        ]
+        return [line for lines in drawn for line in lines]
     labels = [name for name in shapes if name not in ("lower", "upper")]
     margin = max(map(len, labels)) + 2
     bins, room = len(shapes["lower"]), width - margin

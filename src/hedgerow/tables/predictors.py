@@ -80,7 +80,8 @@ def settle_predictors(
         native = frame.to_pandas()
         for name, known in levels.items():
             codes = table.places(name, known).astype(np.int64)
-            native[name] = pd.Categorical.from_codes(codes, categories=list(known))
+            kind: Any = pd.CategoricalDtype(list(known))
+            native[name] = pd.Categorical.from_codes(codes, dtype=kind)
         frame = nw.from_native(native, eager_only=True)
     settled, notes = Table(frame), []
     for name in (name for name in names if name not in levels):

@@ -105,6 +105,10 @@ class Dirichlet(Model):
         places = self._places(design)
         return np.minimum(np.searchsorted(places, design.values), len(places) - 1)
 
+    def places_of(self, design: Design) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """The cell and the class of each record."""
+        return self._cells(design)[0], self._classes_of(design)
+
     def concentrations(self, design: Design, power: PerRecord) -> Array:
         """Prior and powers of each class in each cell: the parameters of the posterior."""
         codes, count = self._cells(design)

@@ -78,6 +78,11 @@ class Plan:
             settings = Settings.of(**{name: value for name, value in asked.items() if value is not None})
         elif asked:
             settings = replace(settings, **asked)
+        if settings.unit is not None:
+            raise SettingError(
+                "unit: a plan prices rows, and its own unit has the ledger charge for all rows of one. Use "
+                "Synthesizer(unit=…) in Python, or Strict(limits=…) with rows_per_unit in the plan."
+            )
         if settings.noisy is not None:
             if rows_per_unit is None and settings.rows_per_unit > 1:
                 rows_per_unit = settings.rows_per_unit
