@@ -253,3 +253,16 @@ def test_labelled_codes_that_are_protected_stay_as_the_formula_has_them(tmp_path
     columns = {"grade": hr.Column("grade ~ age", "poisson"), "wage": hr.Column("wage ~ age + grade")}
     prepared = prepare(hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.dta"))
     assert prepared.plan.settings.columns[1].formula == "wage ~ age + grade"
+
+
+def test_strict_reads_declared_labels_as_labels_and_amounts_as_numbers(tmp_path):
+    """An amount that is no number is missing, whatever it says; a label is no number either, and stays."""
+    people().assign(status=np.where(people()["age"] > 40, "old", "new")).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    status = hr.Column("status ~ age", hr.Family("bernoulli", levels=("new", "old")))
+    strict = hr.Strict(limits={"wage": (100, 1e5)})
+    columns = {"status": status, "wage": COLUMNS["wage"]}
+    found = prepare(hr.Plan(formula=columns, data=tmp_path / "t.csv", standard=strict, epsilon=1.0)).table
+    assert set(found.column("status").to_pylist()) == {"new", "old"}
+    assert found.column("wage").to_pylist() == people()["wage"].tolist()

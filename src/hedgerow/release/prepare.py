@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
 from hedgerow.models.families import model_named, on_log_scale
+from hedgerow.models.families.classes import Classes
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
@@ -56,10 +57,17 @@ def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
-    # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
+    # A standard that may refuse no outcome reads as a number what is one, and the rest as missing; declared
+    # labels are read as they are.
     withholds = all(domain.usable is not None for domain in plan.settings.domains)
     outcomes = tuple(column.outcome for column in plan.settings.columns)
-    source = formats.read(plan.data, **vars(plan.read), numbers=outcomes if withholds else ())
+    labelled = {
+        link.column.outcome
+        for link, domain in zip(plan.settings.links, plan.settings.domains, strict=True)
+        if isinstance(domain, Classes) and isinstance((domain.setting("levels") or [None])[0], str)
+    }
+    numbers = [name for name in outcomes if withholds and name not in labelled]
+    source = formats.read(plan.data, **vars(plan.read), numbers=numbers)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in plan.settings.columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)

@@ -12,7 +12,7 @@ from hedgerow_studies.whole_table.measures import measure
 
 ROWS = Path("docs/studies/whole_table/rows.jsonl")
 KEPT = ("CART", "Unweighted", "ADP", "Strict")  # their copies have the real public columns
-ORDER = ("another sample", "CART", "bins alone", "Unweighted", "ADP", "Strict", "AIM", "MST")
+ORDER = ("the table, resampled", "CART", "bins alone", "Unweighted", "ADP", "Strict", "AIM", "MST")
 FIGURES = {
     "margin_mean": "columns",
     "margin_max": "worst",
@@ -29,7 +29,10 @@ FIGURES = {
 
 def find_copies(out: Path, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The name of each copy, method-ε-number, and the copy. The first two cost nothing but bins or chance."""
-    yield "another sample-none-1", table.sample(len(table), replace=True, random_state=1, ignore_index=True)
+    yield (
+        "the table, resampled-none-1",
+        table.sample(len(table), replace=True, random_state=1, ignore_index=True),
+    )
     yield "bins alone-none-1", decode(encode(table), seed=1)
     for file in sorted((out / "copies").glob("*.csv")):
         yield file.stem, pd.read_csv(file)
