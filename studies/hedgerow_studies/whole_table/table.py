@@ -45,10 +45,11 @@ def write_table(rows: pd.DataFrame) -> Iterator[str]:
     yield f"| method | ε | copies | {' | '.join(FIGURES.values())} |"
     yield "| --- " * (len(FIGURES) + 3) + "|"
     for method in ORDER:
-        for epsilon, part in rows[rows["method"] == method].groupby("epsilon"):
+        for epsilon, part in rows[rows["method"] == method].groupby(rows["epsilon"].astype(str)):
             digits = {"pmse": ".1f", "pmse_pairs": ".1f"}
             cells = [f"{part[name].mean():{digits.get(name, '.3f')}}" for name in FIGURES]
-            yield f"| {method} | {'' if epsilon == 'none' else epsilon} | {len(part)} | {' | '.join(cells)} |"
+            target = "" if epsilon == "none" else str(epsilon)
+            yield f"| {method} | {target} | {len(part)} | {' | '.join(cells)} |"
 
 
 def main() -> None:
