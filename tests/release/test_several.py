@@ -326,3 +326,16 @@ def test_the_page_on_tables_has_a_plan_and_a_synthesizer_that_can_be_made():
     names: dict[str, object] = {}
     exec(code, names)
     assert "not fitted" in repr(names["synth"])
+
+
+def test_strict_reads_declared_labels_as_labels_and_amounts_as_numbers(tmp_path):
+    """An amount that is no number is missing, whatever it says; a label is no number either, and stays."""
+    people().assign(status=np.where(people()["age"] > 40, "old", "new")).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    status = hr.Column("status ~ age", hr.Family("bernoulli", levels=("new", "old")))
+    strict = hr.Strict(limits={"wage": (100, 1e5)})
+    columns = {"status": status, "wage": COLUMNS["wage"]}
+    found = prepare(hr.Plan(formula=columns, data=tmp_path / "t.csv", standard=strict, epsilon=1.0)).table
+    assert set(found.column("status").to_pylist()) == {"new", "old"}
+    assert found.column("wage").to_pylist() == people()["wage"].tolist()

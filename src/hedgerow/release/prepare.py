@@ -57,7 +57,8 @@ def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
-    # A standard that may refuse no outcome reads as a number what is one, and the rest as missing.
+    # A standard that may refuse no outcome reads as a number what is one, and the rest as missing; declared
+    # labels are read as they are.
     withholds = all(domain.usable is not None for domain in plan.settings.domains)
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes = tuple(column.outcome for column in columns)

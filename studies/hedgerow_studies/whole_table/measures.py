@@ -91,7 +91,9 @@ def regress(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     ready = table.assign(
         high=(table["wage"] >= table["state"].map(HIGH)).astype(float),
         **{
-            name: pd.Categorical(table[name], [one for one in LABELS[name] if one != UNKNOWN])
+            name: pd.Categorical(
+                table[name].where(table[name] != UNKNOWN), [one for one in LABELS[name] if one != UNKNOWN]
+            )
             for name in labelled
         },
     )
@@ -117,7 +119,7 @@ def compare_regressions(original: pd.DataFrame, copy: pd.DataFrame) -> dict[str,
         )
         shares = [both / (each["upper"] - each["lower"]) for each in (one, two)]
         found[f"overlap_{name}"] = float(np.mean(sum(shares)[1:] / 2))  # the intercept is no finding
-    return {**found, "effect": float(after["weeks"].loc[EFFECT, "estimate"])}
+    return {**found, "effect": float(after["weeks"]["estimate"][EFFECT])}
 
 
 def compare_rows(original: pd.DataFrame, copy: pd.DataFrame, *, kept: bool, pairs: bool) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hedgerow.models.families import Family
+from hedgerow.models.families.family import Family
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.standards import ADP, Unweighted
 from hedgerow.privacy.strict import Strict

@@ -12,7 +12,7 @@ from hedgerow_studies.whole_table.measures import measure
 
 ROWS = Path("docs/studies/whole_table/rows.jsonl")
 KEPT = ("CART", "Unweighted", "ADP", "Strict")  # their copies have the real public columns
-ORDER = ("another sample", "CART", "bins alone", "Unweighted", "ADP", "Strict", "AIM", "MST")
+ORDER = ("the table, resampled", "CART", "bins alone", "Unweighted", "ADP", "Strict", "AIM", "MST")
 FIGURES = {
     "margin_mean": "columns",
     "margin_max": "worst",
@@ -29,7 +29,10 @@ FIGURES = {
 
 def find_copies(out: Path, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The name of each copy, method-ε-number, and the copy. The first two cost nothing but bins or chance."""
-    yield "another sample-none-1", table.sample(len(table), replace=True, random_state=1, ignore_index=True)
+    yield (
+        "the table, resampled-none-1",
+        table.sample(len(table), replace=True, random_state=1, ignore_index=True),
+    )
     yield "bins alone-none-1", decode(encode(table), seed=1)
     for file in sorted((out / "copies").glob("*.csv")):
         yield file.stem, pd.read_csv(file)
@@ -42,10 +45,11 @@ def write_table(rows: pd.DataFrame) -> Iterator[str]:
     yield f"| method | ε | copies | {' | '.join(FIGURES.values())} |"
     yield "| --- " * (len(FIGURES) + 3) + "|"
     for method in ORDER:
-        for epsilon, part in rows[rows["method"] == method].groupby("epsilon"):
+        for epsilon, part in rows[rows["method"] == method].groupby(rows["epsilon"].astype(str)):
             digits = {"pmse": ".1f", "pmse_pairs": ".1f"}
             cells = [f"{part[name].mean():{digits.get(name, '.3f')}}" for name in FIGURES]
-            yield f"| {method} | {'' if epsilon == 'none' else epsilon} | {len(part)} | {' | '.join(cells)} |"
+            target = "" if epsilon == "none" else str(epsilon)
+            yield f"| {method} | {target} | {len(part)} | {' | '.join(cells)} |"
 
 
 def main() -> None:
