@@ -1,6 +1,7 @@
 """Gaps, codes, shares and rules through the front door: what went in comes out, where nothing is hidden."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -172,6 +173,35 @@ def test_a_column_alone_may_have_a_rule_and_gaps_that_are_public():
     assert synth.total_epsilon_ <= 3
     told = " ".join(str(release.guarantee).split())
     assert "which cells of 'rent' are missing; that 'rent' is missing unless age < 60" in told
+
+
+KINDS = {
+    "wage": hr.Column(
+        "wage ~ age", codes=(-8, -9), missing="synthesized", kinds_by="C(sector)", filler=3000.0
+    ),
+    "bonus": hr.Column("bonus ~ log(wage)", only_where="wage > 0", otherwise=0),
+}
+
+
+def test_kinds_by_public_cells_have_a_price_in_closed_form():
+    data = people(600)[["age", "sector", "wage", "bonus"]]
+    data["bonus"] += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        synth = hr.Synthesizer(KINDS, epsilon=20.0, bound="renyi", weights=hr.ScalarWeights(1), seed=1).fit(
+            data
+        )
+    copy = synth.sample().tables[0]
+    assert synth.total_epsilon_ <= 20
+    share = kinds_of(data["wage"], (-8, -9))
+    # Five standard errors of two samples and of a draw that has a weight: a false alarm in 10,000.
+    assert (np.abs(kinds_of(copy["wage"], (-8, -9)) - share) < 5 * np.sqrt(4 * share / 600)).all()
+    assert (copy["bonus"][~(copy["wage"] > 0)] == 0).all()
+    protected = {**KINDS, "wage": replace(KINDS["wage"], kinds_by="C(bonus)")}
+    with pytest.raises(hr.HedgerowError, match="kinds_by of 'wage' reads 'bonus', which is protected"):
+        hr.Synthesizer(protected).fit(data)
+    with pytest.raises(hr.HedgerowError, match="together with codes"):
+        hr.Column("wage ~ age", kinds_by="C(sector)")
 
 
 def test_what_gives_the_kind_of_a_cell_or_the_amount_behind_a_share_away_is_refused():

@@ -31,7 +31,7 @@ from hedgerow.tables import design as designs
 from hedgerow.tables.chain import check_links
 from hedgerow.tables.design import Design
 from hedgerow.tables.expressions import parse_expression
-from hedgerow.tables.formula import parse, shorten
+from hedgerow.tables.formula import parse, quote, shorten
 from hedgerow.tables.kinds import overlay, read_kinds
 from hedgerow.tables.predictors import hint_at_logs
 from hedgerow.tables.table import Table
@@ -399,8 +399,17 @@ def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
 
 
 def _check_derived(settings: Settings, table: Table) -> None:
-    """Refuse formulas that read a derived column: it holds protected values."""
-    derived = settings.rules.names
+    """Refuse formulas that read a derived column, which holds protected values, and kinds by such."""
+    derived, outcomes = settings.rules.names, [column.outcome for column in settings.columns]
+    for column in settings.columns:
+        if column.kinds_by is not None:
+            terms = parse(f"{quote(column.outcome)} ~ {column.kinds_by}", table)
+            hidden = [name for name in terms.predictors if name in (*outcomes, *derived)]
+            if hidden:
+                raise FormulaError(
+                    f"kinds_by of '{column.outcome}' reads '{hidden[0]}', which is protected. Name public "
+                    "categories, or leave it out: the kinds then follow the column's own formula."
+                )
     for column in settings.columns if derived else ():
         read = [name for name in parse(column.formula, table).predictors if name in derived]
         if read:

@@ -73,13 +73,12 @@ class Joint:
 
     def pieces(self) -> list[list[int]]:
         """Links with a range and those that they read, in order, as far as they hang together."""
-        reads = [self._reads(place) for place in range(len(self.models))]
         pieces: list[list[int]] = []
         for place in reversed(range(len(self.models))):
             touched = [piece for piece in pieces if place in piece]
             if not touched and not self.ranged[place]:
                 continue
-            joined = sorted({place, *reads[place]}.union(*touched))
+            joined = sorted({place, *self._reads(place)}.union(*touched))
             pieces = [piece for piece in pieces if piece not in touched] + [joined]
         return _join(pieces)
 

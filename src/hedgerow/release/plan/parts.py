@@ -372,6 +372,7 @@ class ColumnKeys(Part):
     share_of: Text = optional('a column, or arithmetic, that this one is a part of: "total - rent"')
     only_where: Text = optional("a condition over public and earlier columns: \"status == 'employed'\"")
     otherwise: Number | Text = optional("what the cell holds elsewhere; missing, if left out")
+    kinds_by: Text = optional("public categories by whose cells gaps and codes have shares: C(sector), or 1")
     filler: Finite = optional("a usual amount, which stands for cells without one in later formulas")
     dictionary: _Entry = optional("what the copies say of the column, in Stata and SPSS")
 
