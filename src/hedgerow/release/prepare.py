@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
 from hedgerow.models.families import model_named, on_log_scale
+from hedgerow.models.families.classes import Classes
+from hedgerow.privacy.settings import Settings
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
@@ -62,7 +64,10 @@ def prepare(plan: Plan) -> Prepared:
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes = tuple(column.outcome for column in columns)
     protected = (*outcomes, *rules.names)
-    source = formats.read(plan.data, **vars(plan.read), numbers=outcomes if withholds else ())
+    labels = _find_labelled(plan.settings) if withholds else ()
+    told: dict[str, Any] = vars(plan.read) | {"text": (*plan.read.text, *labels)}
+    numbers = tuple(name for name in outcomes if name not in labels) if withholds else ()
+    source = formats.read(plan.data, **told, numbers=numbers)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
@@ -130,6 +135,19 @@ def prepare(plan: Plan) -> Prepared:
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
     )
+
+
+def _find_labelled(settings: Settings) -> tuple[str, ...]:
+    """Protected columns whose declared classes are words: text, whatever stands in their cells."""
+    pairs = zip(settings.links, settings.domains, strict=True)
+    words = [
+        link.column.outcome
+        for link, domain in pairs
+        if link.role != "kind"
+        and isinstance(domain, Classes)
+        and any(isinstance(level, str) for level in domain.setting("levels") or ())
+    ]
+    return tuple(dict.fromkeys(words))
 
 
 def hint_of_plan(plan: Plan) -> list[str]:
