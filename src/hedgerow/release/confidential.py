@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from hedgerow.errors import ReleaseError
 from hedgerow.evidence.gauge import Gauge
-from hedgerow.evidence.utility import tabulate
+from hedgerow.evidence.utility import tabulate, unstack_columns
 from hedgerow.models.base import Parameters
 from hedgerow.models.chain import part_of
 from hedgerow.privacy.bounds import LOCAL
@@ -31,8 +31,7 @@ target does not cover. Keep it with the data, under the same rules.
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
     frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
-    if not synth.settings.several:
-        frames["shapes"] = pa.table(synth.shape_columns())
+    frames["shapes"] = pa.table(synth.shape_columns())
     if synth.settings.noisy is None:
         frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
     for name, frame in frames.items():
@@ -69,12 +68,11 @@ def tabulate_columns(label: str, utility: Mapping[str, Sequence[Any]]) -> list[d
     """What copies keep as a table for people; of several protected columns one below the other."""
     if "column" not in utility:
         return tabulate({label: utility})
-    rows: list[dict[str, Any]] = []
-    for name in dict.fromkeys(utility["column"]):
-        here = [place for place, other in enumerate(utility["column"]) if other == name]
-        part = {key: [cells[place] for place in here] for key, cells in utility.items()}
-        rows += [{"column": name} | row for row in tabulate({label: part})]
-    return rows
+    return [
+        {"column": name} | row
+        for name, part in unstack_columns(utility).items()
+        for row in tabulate({label: part})
+    ]
 
 
 def gauge_of(synth: Synthesizer) -> Gauge | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hedgerow.advice.elicit import box_cost, expected_errors, public_design
 from hedgerow.comparison import compare
-from hedgerow.errors import CalibrationError, HedgerowWarning, SettingError
+from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
@@ -71,11 +71,6 @@ def _local_bound(plan: Plan) -> str:
 
 def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     """The standards side by side; those with a range if the plan has one."""
-    if plan.settings.several:
-        raise SettingError(
-            f"compare takes one protected column, and the plan has {len(plan.settings.columns)}. Use cost, "
-            "which prices all of them, or compare with a plan of one of them."
-        )
     prepared = _look(plan, "compare", progress)
     # Unweighted has no weights to scale down, so that it meets no target.
     standards: dict[str, Standard] = {"unweighted": Unweighted()} if plan.settings.epsilon is None else {}
@@ -95,7 +90,7 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     told = {"bound"} if asked.bound.takes_delta else {"bound", "delta"}  # under other bounds nobody chose a δ
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     run = partial(
-        compare, asked.column.formula, prepared.table, family=asked.column.family, prior=asked.column.prior,
+        compare, {each.outcome: each for each in asked.columns}, prepared.table, rules=asked.rules,
         left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
     )  # fmt: skip
     try:
@@ -193,7 +188,7 @@ def cost_of(plan: Plan, *, new_dataset: bool = False, progress: Progress) -> Cos
         accounts.append((WITHHELD, charge["withheld"], found.get(WITHHELD)))
     progress("making copies")
     kept: dict[str, Any] = {"utility": tabulate_columns(synth.copies_label, synth.utility_columns())}
-    kept["shapes"] = {} if asked.several else synth.shape_columns()
+    kept["shapes"] = synth.shape_columns()
     if len(asked.columns) > 1:
         kept["columns"] = list(Table.of(synth.price_by_column()).frame.iter_rows(named=True))
         kept["columns"].append({"column": "all together", "alone": synth.total_epsilon_, "share": 1.0})
