@@ -28,6 +28,7 @@ _STARTS = 4  # places from which the mode is looked for, as many as NUTS has cha
 _CANDIDATES = 100  # for each of them
 _SAME = 0.05  # standard deviations within which two modes are one
 _DF = 7.0
+_PILOT = 3  # batches of half as many proposals as draws, at least, before the rule decides
 _MARGIN = 1.1  # of the ceiling above the largest ratio that was seen
 _SKEWED = 3.0  # largest ratio, in means, above which the proposal moves to the mean of its own draws
 # The rule: within these the proposals stand for the posterior.
@@ -102,19 +103,19 @@ def draw(potential: Potential, *, draws: int, key: Key) -> Array | None:
     proposal = _about_mode(potential)
     if proposal is None:
         return None
-    stream = key.stream()
-    proposed = proposal.propose(potential, draws, stream)  # each batch as large as the others: compiled once
+    stream, batch = key.stream(), -(-draws // 2)  # batches of one size: compiled once
+    proposed = proposal.propose(potential, batch, stream)
     if proposed.finite and proposed.ratios.max() > _SKEWED:
-        proposal = _about_mean(proposed)
+        proposal = _about_mean(proposed.join(proposal.propose(potential, batch, stream)))
         if proposal is None:
             return None
-        proposed = proposal.propose(potential, draws, stream)
-    while proposed.finite and (proposed.trusted or len(proposed.uniforms) < 2 * draws):
+        proposed = proposal.propose(potential, batch, stream)
+    while proposed.finite and (proposed.trusted or len(proposed.uniforms) < _PILOT * batch):
         kept = proposed.kept
         report("sampling", min(len(kept), draws), draws)
-        if len(kept) >= draws and len(proposed.uniforms) >= 2 * draws:
+        if len(kept) >= draws and len(proposed.uniforms) >= _PILOT * batch:
             return kept[:draws]
-        proposed = proposed.join(proposal.propose(potential, draws, stream))
+        proposed = proposed.join(proposal.propose(potential, batch, stream))
     return None
 
 
