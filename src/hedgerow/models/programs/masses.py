@@ -113,7 +113,7 @@ def normal_log_mass(low: Any, high: Any) -> Any:
     return jnp.minimum(mass, 0.0)
 
 
-@jax.custom_jvp
+@jax.custom_jvp  # type: ignore[untyped-decorator]  # JAX is untyped
 def log_sigmoid(x: Any) -> Any:
     """log(1/(1 + e^−x)), digits kept at both ends: a third of what JAX's own takes."""
     below = x < 0
@@ -129,7 +129,7 @@ def _slope_of_log_sigmoid(x: tuple[Any], move: tuple[Any]) -> tuple[Any, Any]:
     return log_sigmoid(*x), split_by_logit(-x[0])[0] * move[0]
 
 
-@jax.custom_jvp
+@jax.custom_jvp  # type: ignore[untyped-decorator]  # JAX is untyped
 def log(x: Any) -> Any:
     """The logarithm of numbers that are not subnormal, of their bits: a third of what JAX's own takes."""
     bits = lax.bitcast_convert_type(x, jnp.int64) + (0x3FF0000000000000 - _HALF_ROOT)
