@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 import hedgerow as hr
 from hedgerow.errors import CalibrationError
 from hedgerow.mechanism.calibrate import largest_scale
+from hedgerow.models import wrapped
+from hedgerow.models.scored import Interval, Linear
+from hedgerow.tables import design as designs
+from hedgerow.tables.table import Table
 
 
 @given(st.floats(0.01, 50), st.floats(0.2, 60), st.floats(0.5, 2.0))
@@ -125,3 +129,38 @@ def test_two_hundred_random_calibrations(capsys):
             sys.stdout.write(
                 f"\n{bound}: certified/target, 5 %, median, 95 %: {low:.3f} {middle:.3f} {high:.3f}\n"
             )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"standard": hr.RangeTruncated(hr.Brackets([0, 1, 4, 1e9]))}])
+def test_a_search_by_the_loudest_records_finds_what_one_by_all_finds(settings, monkeypatch):
+    """And a release is certified over all: its price is that of the whole table."""
+    data = hr.datasets.family("gamma", n=1500, seed=1)
+
+    def fitted():
+        return hr.Synthesizer("x ~ z", "gamma", epsilon=3.0, seed=2, **settings).fit(data)
+
+    narrow = fitted()
+    assert (narrow.records_["price"] > 0).mean() > 0.99  # the riskiest has no weight
+    assert narrow.epsilon_ == narrow.records_["price"].max()
+    monkeypatch.setattr(wrapped, "_LOUDEST", 10**6)
+    whole = fitted()
+    assert (narrow.scale_, narrow.epsilon_) == (whole.scale_, whole.epsilon_)
+
+
+def test_the_loudest_of_a_table_are_scored_as_within_it():
+    """Families with a level of their own centre predictors at the whole table's means."""
+    model = hr.Family("ordinal", lower=1, upper=4)
+    data = hr.datasets.family("ordinal", n=1100, seed=1)
+    design = designs.build("x ~ z", Table.of(data), model.columns, model.domain.classes)
+    random = np.random.default_rng(1)
+    parameters = {"beta": random.normal(size=(3, 1)), "share": random.dirichlet(np.ones(4), 3)}
+    part = Linear(random.uniform(size=1100), np.zeros(1100), np.zeros(1100))
+    everywhere = Interval(np.full(1100, -np.inf), np.full(1100, np.inf), np.ones(1100, dtype=bool))
+    whole = model.extremes(design, parameters, part, everywhere)
+    few = wrapped.score_loudest(model, design, whole.absolute)
+    assert isinstance(few, wrapped.Loudest)
+    found = few.extremes(design, parameters, part, everywhere)
+    np.testing.assert_allclose(found.low[few.rows], whole.low[few.rows], rtol=1e-12)
+    assert few.absolute(design, parameters, part, everywhere).max() == pytest.approx(whole.absolute.max())
+    assert (np.delete(found.low, few.rows) == 0).all()

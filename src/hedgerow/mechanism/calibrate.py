@@ -12,13 +12,15 @@ target itself, and which scale it finds depends on the weights alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hedgerow.arrays import Confidential
 from hedgerow.errors import CalibrationError, UnscoredError
 from hedgerow.mechanism.steps import FITTING, Outcome, Start, Weighted, run, weigh
+from hedgerow.models.correctable import StandIn
+from hedgerow.models.wrapped import score_loudest
 from hedgerow.privacy.bounds import LIPSCHITZ, Bound
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import PlannedWeights
@@ -141,27 +143,48 @@ def calibrate(
             raise CalibrationError(_unreachable(bound, target, outcome.certified, remedy))
         return Settled(weighted, 1.0, outcome)
 
+    searched = settings
+
     def price_at(scale: float) -> float:
+        nonlocal searched
         # The same key at every scale: common random numbers make the price a smooth function of it.
         try:
-            return run(settings, start, weighted.scaled(scale), key=key.child("search")).certified
+            found = run(searched, start, weighted.scaled(scale), key=key.child("search"))
         except UnscoredError:  # so little of the data is left that draws follow a vague prior
             return float("inf")
+        if searched is settings and bound.over_draws:
+            model = score_loudest(settings.model, start.design, bound.by_record(found.pricing))
+            searched = replace(settings, model=model)
+        return found.certified
 
     aim = _AIM * target if bound.over_draws else target
+    near = _guess(start, weighted, aim, bound) if near is None else near
     if near is None:
         found = largest_scale(price_at, aim, bound=bound)
     else:
         found = scale_near(price_at, aim, near, bound=bound)
     for attempt, share in enumerate(LADDER, 1):
         fresh, scale = key.child("certify").child(attempt), share * found
-        outcome = run(settings, start, weighted.scaled(scale), key=fresh, tries=TRIES)
+        # Of a stand-in nothing goes out, and the loudest of a simulated table tell its scale.
+        terms = searched if isinstance(settings.model, StandIn) else settings
+        outcome = run(terms, start, weighted.scaled(scale), key=fresh, tries=TRIES)
         if outcome.certified <= target:
             return Settled(outcome.weighted, scale, outcome)
     raise CalibrationError(
         f"No fit met ε = {target:g} {bound.priced_for} in {TRIES} certifications: the price moves too much "
         "from one set of draws to the next. Use more draws, or weights that cap the riskiest records."
     )
+
+
+def _guess(start: Start, weighted: Weighted, target: float, bound: Bound) -> float | None:
+    """The scale at which the draws of the plain fit would meet the target.
+
+    None for a model with a closed form: its fits take no time, and the search from 1 finds the largest scale.
+    """
+    if start.fit is None or start.fit.influence is not None:
+        return None
+    by_record = weighted.alpha * (2 * start.risk.lipschitz if bound == LIPSCHITZ else start.risk.oscillation)
+    return target / max(float(by_record.max()), target)
 
 
 _SCALABLE = (

@@ -2,13 +2,20 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.models import reductions
-from hedgerow.models.base import Domain, Inverting, Model, Parameters
-from hedgerow.models.scored import Interval, Risk, Sensitive
+from hedgerow.models.base import Domain, Inverting, Model, Parameters, Sample
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
+from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+
+_LOUDEST = 512  # records
 
 
 @dataclass(frozen=True)
@@ -78,3 +85,53 @@ class PublicRisk(ABC):
 @dataclass(frozen=True)
 class Restricted(PublicRisk, Wrapped):
     """Another model, restricted so."""
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """A model that may score a record without looking at the others."""
+
+    def part_of(self, design: Design, rows: NDArray[np.int64]) -> Design | None:
+        """Some of the records, scored as within the whole table; None where that is not so."""
+
+
+@dataclass(frozen=True)
+class Loudest(Wrapped):
+    """The records that decide a price, scored alone; the others count as silent.
+
+    For searches, whose prices are thrown away: a price is the largest over records, and which of them are
+    large hardly changes with the scale of the weights. Nothing that goes out is ever priced this way.
+    """
+
+    rows: NDArray[np.int64] = field(repr=False)
+    part: Design = field(repr=False)
+
+    def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
+        return self.base.sample(design, power, draws=draws, key=key)
+
+    def extremes(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> Extremes:
+        if not isinstance(sensitive, Linear):
+            return super().extremes(design, parameters, sensitive, interval)
+        rows = self.rows
+        form = Linear(sensitive.density[rows], sensitive.mass[rows], sensitive.constant[rows])
+        ends = Interval(interval.lower[rows], interval.upper[rows], interval.inside[rows])
+        found = reductions.extremes(self.base, self.part, parameters, form, ends)
+        low, high = np.zeros((2, design.records))
+        low[rows], high[rows] = found.low, found.high
+        return Extremes(low, high)
+
+    def absolute(
+        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    ) -> PerRecord:
+        return self.extremes(design, parameters, sensitive, interval).absolute
+
+
+def score_loudest(model: Model, design: Design, prices: PerRecord) -> Model:
+    """The model for the records of the largest prices; itself where it scores whole tables, or small ones."""
+    if not isinstance(model, Separable) or design.records <= 2 * _LOUDEST:
+        return model
+    rows = np.sort(np.argpartition(-prices, _LOUDEST)[:_LOUDEST])
+    part = model.part_of(design, rows)
+    return model if part is None else Loudest(model, rows, part)

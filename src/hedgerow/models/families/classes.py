@@ -164,9 +164,18 @@ class Ordered(Response):
         super().__init__(shift)
 
     def log_prob(self, value: Any) -> Any:
-        place = jnp.searchsorted(self.places, value)
-        known = jnp.take(self.places, place, mode="clip") == value
-        return jnp.where(known, self._between(place, place), -jnp.inf)
+        """As `_between`, whose last term is one number for each class, whatever the record."""
+        at = self.places == jnp.expand_dims(value, -1)
+        gaps = jnp.pad(masses.log1mexp(jnp.diff(self.cuts)), 1)
+        by_class = jnp.stack([jnp.pad(self.cuts, (1, 0)), jnp.pad(self.cuts, (0, 1)), gaps], axis=-1)
+        low, high, gap = jnp.moveaxis(at.astype(by_class.dtype) @ by_class, -1, 0)
+        starts, ends = ~at[..., 0], ~at[..., -1]
+        found = (
+            jnp.where(ends, masses.log_sigmoid(high - self.shift), 0.0)
+            + jnp.where(starts, masses.log_sigmoid(self.shift - low), 0.0)
+            + gap
+        )
+        return jnp.where(at.any(axis=-1), found, -jnp.inf)
 
     def log_mass(self, lower: Any, upper: Any) -> Any:
         first = jnp.searchsorted(self.places, lower)

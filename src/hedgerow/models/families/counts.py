@@ -16,7 +16,9 @@ from hedgerow.models.programs.response import Response
 from hedgerow.tables.design import Design
 
 _TERMS = 256  # probabilities summed one by one where a difference of distribution functions cancels
-_TABLE = 256  # counts below this have their part of a log probability in a table, one per draw
+_TABLE = 256  # records from which on a part of a log probability comes from a table, one per draw
+_COUNTED_UP = 2000  # whole numbers whose probabilities are summed for a quantile
+_LEAST_LOG = -600.0  # log probability of 0 below which such a sum would start from too few digits
 _LEVELS = 100  # pairs of levels of a continued fraction; at numbers up to 2,000 fewer than 60 are needed
 _MOST_TERMS = 2000  # whole numbers a truncated count may range over: its mass is a sum of so many terms
 _MOST_COUNTED = 10**9  # counts beyond it have log probabilities that are small differences of huge terms
@@ -140,6 +142,9 @@ class Poisson(Counted):
     def log_prob(self, value: Any) -> Any:
         return value * self.log_mean - self.rate - special.gammaln(value + 1)
 
+    def quantile(self, uniforms: Any) -> Any:
+        return _count_up(self, uniforms, lambda count: self.rate / (count + 1))
+
     def below(self, value: Any) -> Any:
         return special.gammaincc(value + 1, self.rate)
 
@@ -167,19 +172,13 @@ class NegativeBinomial(Counted):
 
     def _log_ways(self, value: Any) -> Any:
         """log Γ(size + value) − log Γ(size) − log value!: from a table where all values of many are small."""
-
-        def compute() -> Any:
-            return -masses.log_beta(self.size_, value + 1.0) - jnp.log(self.size_ + value)
-
         if jnp.ndim(self.size_) or jnp.size(value) < _TABLE:
-            return compute()
+            return -masses.log_beta(self.size_, value + 1.0) - jnp.log(self.size_ + value)
+        return masses.log_ways(self.size_, value)
 
-        def look_up() -> Any:
-            steps = jnp.arange(_TABLE - 1.0)
-            table = jnp.cumsum(jnp.log((self.size_ + steps) / (steps + 1)))
-            return jnp.concatenate([jnp.zeros(1), table])[jnp.asarray(value, dtype=int)]
-
-        return lax.cond((value < _TABLE).all(), look_up, compute)
+    def quantile(self, uniforms: Any) -> Any:
+        share = jax.nn.sigmoid(self.logit)
+        return _count_up(self, uniforms, lambda count: share * (self.size_ + count) / (count + 1))
 
     def below(self, value: Any) -> Any:
         return special.betainc(*jnp.broadcast_arrays(self.size_, value + 1.0, jax.nn.sigmoid(-self.logit)))
@@ -245,6 +244,25 @@ class Between(Counted):
 
         nothing = jnp.full(self.base.batch_shape, -jnp.inf)
         return lax.scan(add, nothing, jnp.arange(start, stop, dtype=float))[0]
+
+
+def _count_up(response: Counted, uniforms: Any, ratio: Callable[[Any], Any]) -> Any:
+    """Quantiles by summing probabilities from 0 up, each `ratio` times the last; large ones by a search."""
+
+    def add(state: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        count, found, term, total = state
+        term = term * ratio(count)
+        return count + 1, found + (total < uniforms), term, total + term
+
+    def short(state: tuple[Any, Any, Any, Any]) -> Any:
+        return (state[0] < _COUNTED_UP) & (state[3] < uniforms).any()
+
+    nothing = jnp.zeros(jnp.shape(uniforms))
+    log_first = response.log_prob(nothing)
+    first = jnp.exp(log_first)
+    _, found, _, total = lax.while_loop(short, add, (0.0, nothing, first, first))
+    reached = (total >= uniforms).all() & (log_first > _LEAST_LOG).all()
+    return lax.cond(reached, lambda: found, lambda: Counted.quantile(response, uniforms))
 
 
 def _fraction(first: Any, odd: Callable[[Any], Any], even: Callable[[Any], Any]) -> Any:

@@ -12,6 +12,9 @@ Support(lower=0.0, upper=100.0, above=True, below=False, spike=None)
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Parameters, Sample
@@ -163,6 +166,13 @@ class Family(Sampled):
             )
         self.full_prior.moments(_centre_predictors(design) if own_level else design)
         self._domain.check_values(design)
+
+    def part_of(self, design: Design, rows: NDArray[np.int64]) -> Design:
+        """Some of the records, about the whole table's means."""
+        present = None if design.present is None else design.present[rows]
+        part = replace(design, values=design.values[rows], matrix=design.matrix[rows], present=present)
+        vars(part)["means"] = design.means
+        return part
 
     def _draw(self, potential: "Potential", draws: int, key: Key) -> Sample:
         """Independent draws where the rule trusts them, else NUTS.

@@ -30,6 +30,7 @@ _STARTS = 4  # places from which the mode is looked for, as many as NUTS has cha
 _CANDIDATES = 100  # for each of them
 _SAME = 0.05  # standard deviations within which two modes are one
 _DF = 7.0
+_PILOT = 3  # batches of half as many proposals as draws, at least, before the rule decides
 _MARGIN = 1.1  # of the ceiling above the largest ratio that was seen
 _SKEWED = 3.0  # largest ratio, in means, above which both sides of the mode get scales of their own
 _LOOKS = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # scales from the mode at which a side is measured
@@ -65,16 +66,21 @@ class Proposal:
         ratios = potential.log_densities(positions) - density
         return Proposed(positions, np.where(np.isnan(ratios), -np.inf, ratios), stream.uniform(count))
 
-    def split(self, potential: Potential) -> "Proposal":
-        """The same with a width of its own on each side: the widest that the posterior asks for there."""
-        top = potential.log_densities(self.centre[None])[0]
-        sides = []
-        for sign in (1.0, -1.0):
-            places = self.centre + sign * _LOOKS[:, None, None] * self.root.T
-            fallen = top - potential.log_densities(places.reshape(-1, len(self.centre)))
-            fallen = np.maximum(np.nan_to_num(fallen, nan=np.inf), 1e-6).reshape(len(_LOOKS), -1)
-            sides.append(np.clip((_LOOKS[:, None] / np.sqrt(2 * fallen)).max(axis=0), *_SCALES))
-        return Proposal(self.centre, self.root, (sides[0], sides[1]))
+    def split(self, potential: Potential, batch: int) -> "Proposal":
+        """The same with a width of its own on each side: the widest that the posterior asks for there.
+
+        Densities are asked for in batches of one size, for which they are compiled.
+        """
+        looks = np.array([*_LOOKS, *-_LOOKS])
+        places = (self.centre + looks[:, None, None] * self.root.T).reshape(-1, len(self.centre))
+        spare = -(len(places) + 1) % batch
+        places = np.vstack([places, np.tile(self.centre, (spare + 1, 1))])
+        parts = [potential.log_densities(part) for part in np.split(places, len(places) // batch)]
+        values = np.concatenate(parts)
+        fallen = np.nan_to_num(values[-1] - values[: -spare - 1], nan=np.inf)
+        widths = np.abs(looks)[:, None] / np.sqrt(2 * np.maximum(fallen, 1e-6)).reshape(len(looks), -1)
+        up, down = (np.clip(half.max(axis=0), *_SCALES) for half in np.split(widths, 2))
+        return Proposal(self.centre, self.root, (up, down))
 
     def __repr__(self) -> str:
         return f"Proposal({len(self.centre)} parameters, confidential)"
@@ -126,22 +132,22 @@ def draw(potential: Potential, *, draws: int, key: Key) -> Array | None:
     proposal = _about_mode(potential)
     if proposal is None:
         return None
-    stream = key.stream()
-    proposed = proposal.propose(potential, draws, stream)  # each batch as large as the others: compiled once
+    stream, batch = key.stream(), -(-draws // 2)  # batches of one size: compiled once
+    proposed = proposal.propose(potential, batch, stream)
     if proposed.finite and proposed.ratios.max() > _SKEWED:
-        proposal = proposal.split(potential)
-        proposed = proposal.propose(potential, draws, stream)
+        proposal = proposal.split(potential, batch)
+        proposed = proposal.propose(potential, batch, stream)
         if proposed.finite and not proposed.trusted:
-            proposal = _about_mean(proposed)
+            proposal = _about_mean(proposed.join(proposal.propose(potential, batch, stream)))
             if proposal is None:
                 return None
-            proposed = proposal.propose(potential, draws, stream)
-    while proposed.finite and (proposed.trusted or len(proposed.uniforms) < 2 * draws):
+            proposed = proposal.propose(potential, batch, stream)
+    while proposed.finite and (proposed.trusted or len(proposed.uniforms) < _PILOT * batch):
         kept = proposed.kept
         report("sampling", min(len(kept), draws), draws)
-        if len(kept) >= draws and len(proposed.uniforms) >= 2 * draws:
+        if len(kept) >= draws and len(proposed.uniforms) >= _PILOT * batch:
             return kept[:draws]
-        proposed = proposed.join(proposal.propose(potential, draws, stream))
+        proposed = proposed.join(proposal.propose(potential, batch, stream))
     return None
 
 

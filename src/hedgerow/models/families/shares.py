@@ -72,8 +72,9 @@ class BetaResponse(Continuous):
         return masses.mass_between_tails(below, above, lambda: masses.integrate_density(self.log_prob, *ends))
 
     def cdf(self, value: Any) -> Any:
-        share = jnp.clip((value - self.first) / (self.last - self.first), 0.0, 1.0)
-        return special.betainc(*jnp.broadcast_arrays(self.a, self.b, share))
+        ends = (value - self.first, self.last - value)
+        share, rest = (jnp.clip(end / (self.last - self.first), 0.0, 1.0) for end in ends)
+        return masses.lower_beta(self.a, self.b, share, rest)
 
     def place(self, t: Any) -> Any:
         # Strictly between the ends, also where a share rounds to 0 or 1: the ends themselves are refused.

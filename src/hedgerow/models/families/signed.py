@@ -17,7 +17,7 @@ from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.exact import Asinh
 from hedgerow.models.families.definition import LOGS, FamilyDefinition, Numbers
 from hedgerow.models.families.normal import NormalResponse
-from hedgerow.models.lazy import dist, jnp, lax, numpyro, special
+from hedgerow.models.lazy import dist, jnp, lax, masses, numpyro, special
 from hedgerow.models.prior import Prior
 from hedgerow.models.programs.response import Continuous, standardise
 from hedgerow.tables.design import LARGEST
@@ -104,8 +104,8 @@ class StudentResponse(Continuous):
 
     def cdf(self, value: Any) -> Any:
         t = (value - self.mean_) / self.sigma
-        # From the ratio that is the smaller, so that neither loses digits near 0 or far out.
-        tail = 0.5 * special.betainc(*jnp.broadcast_arrays(self.df / 2, 0.5, self.df / (self.df + t**2)))
+        squared = t**2 / self.df
+        tail = 0.5 * masses.lower_beta(self.df / 2, 0.5, 1 / (1 + squared), squared / (1 + squared))
         return jnp.where(t < 0, tail, 1 - tail)
 
     def _log_constant(self) -> Any:

@@ -120,7 +120,7 @@ def folder() -> Path | None:
 @cache
 def surroundings() -> str:
     """What compiled code depends on beside its description: our source, versions, settings, the processor."""
-    from llvmlite import binding  # numba's, which has to know the same
+    from llvmlite import binding  # type: ignore[import-untyped]  # numba's, which must know the same
 
     source = hashlib.sha256()
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
@@ -158,8 +158,8 @@ def _write(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(content).digest() + content)
         Path(name).replace(path)
-        files = sorted(path.parent.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_mtime, reverse=True)
-        sizes = np.cumsum([file.stat().st_size for file in files])
-        for file, size in zip(files, sizes, strict=True):
+        kept = sorted(path.parent.glob(f"*{_ENDING}"), key=lambda one: one.stat().st_mtime, reverse=True)
+        sizes = np.cumsum([one.stat().st_size for one in kept])
+        for one, size in zip(kept, sizes, strict=True):
             if size > _LARGEST:
-                file.unlink(missing_ok=True)
+                one.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from hedgerow.arrays import Array, PerRecord
@@ -16,7 +17,7 @@ from hedgerow.errors import DataError
 from hedgerow.models.base import Health, Parameters, Sample
 from hedgerow.models.correctable import Differentiable, StandIn
 from hedgerow.models.programs.potential import Potential
-from hedgerow.models.wrapped import Wrapped
+from hedgerow.models.wrapped import Separable, Wrapped
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
@@ -90,6 +91,9 @@ class Laplace(Wrapped, StandIn):
         positions = mode + solve_triangular(factor, noise.T).T
         health = Health(sampler="normal approximation", independent=True, effective_draws=float(draws))
         return Sample(potential.constrain(positions), health)
+
+    def part_of(self, design: Design, rows: NDArray[np.int64]) -> Design | None:
+        return self.base.part_of(design, rows) if isinstance(self.base, Separable) else None
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         return self.base.free(design, parameters)
