@@ -213,3 +213,23 @@ def test_what_gives_the_kind_of_a_cell_or_the_amount_behind_a_share_away_is_refu
     copied = data[["age", "gross", "rent"]].assign(again=data["rent"])
     with pytest.raises(hr.HedgerowError, match="publish the outcome 'rent: share'"):
         hr.Synthesizer({"rent": hr.Column("rent ~ age", "beta", share_of="gross")}).fit(copied)
+
+
+def test_classes_that_are_numbers_have_gaps_and_cells_read_them():
+    """The type of the column says what its classes are: its cells are gaps too."""
+    random = np.random.default_rng(1)
+    data = pd.DataFrame({"g": random.choice(list("ab"), 200), "flag": random.choice([0.0, 1.0], 200)})
+    data["status"] = random.choice(["on", "off"], 200)
+    data.loc[::9, "flag"] = np.nan
+    classes = {
+        "flag": hr.Family("dirichlet", lower=0, upper=1),
+        "status": hr.Family("dirichlet", levels=("on", "off")),
+    }
+    columns = {
+        "flag": hr.Column("flag ~ C(g)", classes["flag"], missing="synthesized", kinds_by="C(g)"),
+        "status": hr.Column("status ~ C(flag)", classes["status"]),
+    }
+    copy = hr.Synthesizer(columns, standard=hr.Unweighted(), draws=100, seed=1).fit(data).sample().tables[0]
+    assert set(copy["flag"].dropna()) == {0.0, 1.0}
+    assert 0 < copy["flag"].isna().mean() < 0.3
+    assert set(copy["status"]) == {"on", "off"}

@@ -147,6 +147,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     levels = find_levels(first, table)
     check_links(formulas, table, levels)
     marks, codes = marks_of(first.columns), codes_of(first.columns)
+    levels |= {mark: (0.0, 1.0) for each in marks.values() for mark in each}
     outcomes = [column.outcome for column in first.columns]
     secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
     table.require([name for column in first.columns for name in column.reads])
@@ -167,7 +168,9 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                 usable=_rule(settings, place),
             )  # fmt: skip
         for place, link in own:
-            model, text = first.models[place], link.formula(read)
+            crossed = first.domains[place].crossed
+            terms = [f"C(`{mark}`)" if crossed else f"`{mark}`" for mark in read]
+            model, text = first.models[place], link.formula(terms)
             if cells is None:
                 design = designs.build(
                     text, made, model.columns, first.domains[place].classes, secret=secret,
@@ -194,7 +197,9 @@ def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
     """The declared classes of protected columns, by which later ones encode them."""
     levels = {}
     for link, domain in zip(settings.links, settings.domains, strict=True):
-        found = None if link.role == "kind" else domain.levels(table, link.column.outcome)
+        # The type of a column says enough: its cells may be gaps and codes.
+        part = table if link.column.is_plain else table.rows_where(np.zeros(table.rows, np.bool_))
+        found = None if link.role == "kind" else domain.levels(part, link.column.outcome)
         if found is not None:
             levels[link.column.outcome] = found
     return levels

@@ -203,13 +203,13 @@ class Link:
         return None if self.role == "kind" else self.column.prior
 
     def formula(self, marks: Sequence[str] = ()) -> str:
-        """The column's formula, of this link's outcome, with indicators of the kinds of what it reads."""
+        """The column's formula, of this link's outcome, with terms of the kinds of what it reads."""
         if self.role == "kind" and self.column.kinds_by is not None:
             return f"{quote(self.outcome)} ~ {self.column.kinds_by}"
         if self.role == "amount" and not marks:
             return self.column.formula
         right = split(self.column.formula)[1]
-        return f"{quote(self.outcome)} ~ {' + '.join([right, *(f'`{mark}`' for mark in marks)])}"
+        return f"{quote(self.outcome)} ~ {' + '.join([right, *marks])}"
 
 
 def link_columns(columns: Sequence[Column]) -> tuple[Link, ...]:
