@@ -75,10 +75,11 @@ class Traced:
     @property
     def description(self) -> str | None:
         """All that compiled code depends on but the shapes of its arguments; None for a user's program."""
-        if not isinstance(self.function, Described) or self.function.description is None:
+        program: Any = self.function
+        if not isinstance(program, Described) or program.description is None:
             return None
         sites = self.response_argument, self.fixed, self.response, self.discrete, self.latents
-        return f"{self.function.description} {sites}"
+        return f"{program.description} {sites}"
 
     @property
     def dimensions(self) -> int:
