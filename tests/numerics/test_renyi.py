@@ -225,7 +225,7 @@ def test_the_bisection_finds_the_best_order_and_no_record_that_decides_is_passed
 @pytest.mark.parametrize("count", [1, 2, 9, 10, 40])
 def test_a_curve_is_the_largest_divergence_at_each_order(least, count):
     neighbours, orders = random_neighbours(9000, count), COARSE_ORDERS[:: 40 // count][:count]
-    neighbours = neighbours._of(neighbours.shape > least)
+    neighbours = neighbours.of(neighbours.shape > least)
     plain = [max(side.max() for side in neighbours.divergences(float(order))) for order in orders]
     np.testing.assert_allclose(neighbours.curve(orders, 3), 3 * np.array(plain), rtol=2e-8)
     assert (neighbours.curve(orders, 3) >= 3 * np.array(plain)).all()

@@ -35,6 +35,7 @@ EXAMPLES = {
     "release.md": (None, KEY + PAYROLL),
     "standards.md": (None, ""),
     "strict.md": (None, ""),
+    "tables.md": (None, ""),
     "weights.md": (None, ""),
 }
 
