@@ -173,6 +173,7 @@ def test_a_column_that_is_lost_is_named():
     assert f"copies of '{lost.gauge_.column}' are further" in lost.describe_stop()
 
 
+@pytest.mark.slow
 def test_pictures_and_comparisons_show_each_column(synth):
     """By-record pictures are of the row's price; what is compared with copies has a panel for each column."""
     assert [axes.get_ylabel() for axes in hr.plot.data(synth).axes] == ["wage", "hours"]

@@ -200,6 +200,7 @@ def people():
     return pd.DataFrame({"sector": sector, "kind": kind, "wage": wage})
 
 
+@pytest.mark.slow
 def test_labels_and_an_amount_that_follows_from_them_are_synthesized_together(people):
     synth = hr.Synthesizer(
         {

@@ -11,6 +11,7 @@ from hedgerow.models.programs import masses
 from hedgerow.models.programs.potential import x64
 
 
+@pytest.mark.slow
 def test_logarithms_have_all_digits():
     random = np.random.default_rng(1)
     x = np.concatenate([10 ** random.uniform(-300, 300, 1000), random.uniform(0.5, 2, 1000)])
@@ -25,6 +26,7 @@ def test_logarithms_have_all_digits():
     np.testing.assert_allclose(curve, [0, -0.25, -0.19661193324148185, 0], rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [255, 2000])
 def test_ways_and_their_derivatives(largest):
     """From the table, and beyond it."""
@@ -37,6 +39,7 @@ def test_ways_and_their_derivatives(largest):
     np.testing.assert_allclose(found, [ways.sum(), *(slope.sum() for slope in slopes)], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_beta_masses_for_quantiles():
     random = np.random.default_rng(1)
     a, b = 10 ** random.uniform(-2, 4, (2, 2000))

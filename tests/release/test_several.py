@@ -312,6 +312,7 @@ def test_cost_shows_what_each_column_costs_alone(hedgerow):
     assert wage["share"] + hours["share"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_compare_shows_what_each_standard_keeps_of_each_column(hedgerow):
     people().to_csv("t.csv", index=False)
     Path("plan.yaml").write_text(hr.Plan(**ASKED, data="t.csv", weights=hr.ScalarWeights(1.0)).text())
