@@ -245,3 +245,13 @@ def test_a_spike_leaves_no_room_for_gaps():
             {"bonus": hr.Column("bonus ~ age", codes=(-8,))},
             epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}),
         )  # fmt: skip
+
+
+def test_a_derived_column_is_no_public_predictor():
+    """It holds protected values: log(hourly) + log(hours) would be the wage itself, at any ε."""
+    data = people(60).assign(hourly=lambda table: table["wage"] / table["age"])
+    asked = {"epsilon": 1.0, "standard": hr.Strict(limits={"wage": (100, 1e6)})}
+    rules = hr.Rules(derived={"hourly": "wage / age"})
+    columns = {"wage": hr.Column("wage ~ log(hourly) + log(age)")}
+    with pytest.raises(hr.HedgerowError, match="'hourly', which is derived"):
+        hr.Synthesizer(columns, rules=rules, **asked).fit(data)

@@ -142,7 +142,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     takes it so.
     """
     first = settings[0]
-    _check_derived(first, table)
+    check_derived(first, table)
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
     check_links(formulas, table, levels)
@@ -398,7 +398,7 @@ def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
     return np.logical_and.reduce([rule(values) for rule in rules])
 
 
-def _check_derived(settings: Settings, table: Table) -> None:
+def check_derived(settings: Settings, table: Table) -> None:
     """Refuse formulas that read a derived column: it holds protected values."""
     derived = settings.rules.names
     for column in settings.columns if derived else ():

@@ -13,6 +13,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import FormulaError, SettingError
+from hedgerow.mechanism.cells import check_derived
 from hedgerow.models.families.classes import Classes
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
@@ -28,6 +29,7 @@ _NO_VALUE = 1.0  # in place of a value that is not there
 
 def encode_columns(settings: Settings, table: Table) -> Design:
     """A design for each protected column, and one more for where gaps are that copies have too."""
+    check_derived(settings, table)
     outcomes = [column.outcome for column in settings.columns]
     links: list[Design] = []
     for each, domain in zip(settings.links, settings.domains, strict=True):
