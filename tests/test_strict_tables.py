@@ -8,7 +8,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
-from hedgerow.mechanism.noisy.chain.encode import encode_columns
+from hedgerow.mechanism.noisy.chain.encode import encode_columns, settle_types
 from hedgerow.mechanism.noisy.chain.run import read_links, tasks_of, write_links
 from hedgerow.release.plan.parts import write
 from hedgerow.tables.table import Table
@@ -245,3 +245,33 @@ def test_a_spike_leaves_no_room_for_gaps():
             {"bonus": hr.Column("bonus ~ age", codes=(-8,))},
             epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}),
         )  # fmt: skip
+
+
+def test_a_derived_column_is_no_public_predictor():
+    """It holds protected values: log(hourly) + log(hours) would be the wage itself, at any ε."""
+    data = people(60).assign(hourly=lambda table: table["wage"] / table["age"])
+    asked = {"epsilon": 1.0, "standard": hr.Strict(limits={"wage": (100, 1e6)})}
+    rules = hr.Rules(derived={"hourly": "wage / age"})
+    columns = {"wage": hr.Column("wage ~ log(hourly) + log(age)")}
+    with pytest.raises(hr.HedgerowError, match="'hourly', which is derived"):
+        hr.Synthesizer(columns, rules=rules, **asked).fit(data)
+
+
+def test_types_of_copies_follow_from_the_plan_and_from_no_cell():
+    """In pandas one gap makes objects of flags and doubles of whole numbers; neither refused nor shown."""
+    columns = {"wage": COLUMNS["wage"], "flag": hr.Column("flag ~ age", "bernoulli")}
+    rules = hr.Rules(derived={"total": "wage + age", "rich": "wage > 2000"})
+    strict = hr.Strict(limits={"wage": (100, 1e6)})
+    synth = hr.Synthesizer(columns, standard=strict, epsilon=4.0, rules=rules, draws=100, seed=1)
+    data = people(60)[["age", "wage"]].round()
+    data = data.assign(flag=data["wage"] % 2 > 0, total=(data["wage"] + data["age"]).astype(int))
+    other = data.astype({"wage": object, "flag": object})
+    other.loc[3, "wage"], other.loc[3, "flag"] = "no number", None
+    kinds = [settle_types(synth.settings, Table.of(table)).native.dtypes for table in (data, other)]
+    assert [str(kind) for each in kinds for kind in each[["wage", "flag"]]] == ["float64", "boolean"] * 2
+    design = encode_columns(synth.settings, Table.of(other))
+    assert [link.present.sum() for link in design.links] == [59, 59]
+    (copy,) = synth.fit(data).sample().tables  # total and flag would be Int64 and bool, rich has no type yet
+    assert list(copy.columns) == [*data.columns, "rich"]
+    assert list(map(str, copy.dtypes.iloc[1:])) == ["float64", "boolean", "float64", "boolean"]
+    assert np.array_equal(copy["rich"], copy["wage"] > 2000)

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 from scipy.stats import dirichlet
 
 import hedgerow as hr
-from hedgerow.errors import SettingError
+from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.price import Pricing, UnitPricing
 from hedgerow.models.chain import Chain
@@ -148,7 +148,8 @@ def test_a_plan_does_not_lose_the_unit():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"unit": "x"}, {"unit": 3}, {"unit": "home", "debias": True, "epsilon": 2.0},
+        {"unit": "x"}, {"unit": 3}, {"unit": "home", "rules": hr.Rules(derived={"home": "x > 1"})},
+        {"unit": "home", "debias": True, "epsilon": 2.0},
         {"unit": "home", "standard": hr.Strict(limits=(1, 9)), "epsilon": 1.0},
         {"unit": "home", "preset": "recommended", "epsilon": 2.0},
         {"unit": "home", "standard": hr.RangeTruncated(hr.Box({"x": hr.Radius(0.5, 2)}))},
@@ -157,3 +158,11 @@ def test_a_plan_does_not_lose_the_unit():
 def test_what_has_no_price_for_units_is_refused(settings):
     with pytest.raises(SettingError, match="unit"):
         hr.Synthesizer("x ~ z", **settings)
+
+
+@pytest.mark.filterwarnings("ignore:Column")
+def test_rows_of_nobody_are_not_taken_for_those_of_one(table):
+    data = table.native.assign(home=table.native["home"].mask(np.arange(60) < 3))
+    asked = {"bound": "exact", "weights": hr.ScalarWeights(0.2), "draws": 100, "seed": 1}
+    with pytest.raises(DataError, match="'home' has 3 missing values"):
+        hr.Synthesizer("x ~ z", unit="home", **asked).fit(data)

@@ -13,6 +13,7 @@ from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.noised import Noised
 from hedgerow.inference.columns import describe_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
+from hedgerow.mechanism.noisy.chain.encode import settle_types
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, Values, release_chain
 from hedgerow.mechanism.noisy.chain.run import halve_replaced, read_links, tasks_of, write_links
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
@@ -34,6 +35,7 @@ class NoisedChain(Noised):
     @classmethod
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "NoisedChain":
         """The mechanism: column by column clip, sum and add noise, once."""
+        table = settle_types(settings, table)
         tasks, values = tasks_of(settings, table, design), read_links(settings, design)
         released = release_chain(tasks, values, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)

@@ -27,6 +27,7 @@ from hedgerow.models.families import on_log_scale
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.columns import Column, Link, marks_of
 from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Strict
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import check_links
 from hedgerow.tables.design import Design
@@ -142,7 +143,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     takes it so.
     """
     first = settings[0]
-    _check_derived(first, table)
+    check_derived(first, table)
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
     check_links(formulas, table, levels)
@@ -325,8 +326,12 @@ def write_column(
 
 
 def write_derived(settings: Settings, native: Any) -> Any:
-    """The native copy with the columns that follow from others made anew, the last ones at its end."""
-    codes = codes_of(settings.columns)
+    """The native copy with the columns that follow from others made anew, the last ones at its end.
+
+    They have the types of the confidential ones, but under Strict that of what the rule makes: a type may
+    follow from a single cell, such as that of whole numbers without a gap.
+    """
+    codes, typed = codes_of(settings.columns), not isinstance(settings.standard, Strict)
     for name, how in settings.rules.derived.items():
         table = Table.of(native)
         if isinstance(how, Mapping):
@@ -345,11 +350,12 @@ def write_derived(settings: Settings, native: Any) -> Any:
             if not rule.is_condition:
                 levels = []
         if levels and (
-            all(is_real(level) for level in levels) or (name in table.columns and table.is_numeric(name))
+            all(is_real(level) for level in levels)
+            or (typed and name in table.columns and table.is_numeric(name))
         ):
             values, levels = np.array(levels, dtype=np.float64)[np.where(gone, 0, values).astype(int)], []
         values = np.where(gone, 0.0, values)
-        if name not in table.columns:
+        if name not in table.columns or not typed:
             fresh: NDArray[Any] = values if not levels else np.array(levels)[values.astype(int)]
             table = with_numbers(table, {name: fresh})
         native = table.with_column(name, values, levels or None)
@@ -403,7 +409,7 @@ def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
     return np.logical_and.reduce([rule(values) for rule in rules])
 
 
-def _check_derived(settings: Settings, table: Table) -> None:
+def check_derived(settings: Settings, table: Table) -> None:
     """Refuse formulas that read a derived column, which holds protected values, and kinds by such."""
     derived, outcomes = settings.rules.names, [column.outcome for column in settings.columns]
     for column in settings.columns:

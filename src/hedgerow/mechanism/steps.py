@@ -168,6 +168,7 @@ def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part
     told = fit, part, weighted.interval, settings.delta
     if settings.unit is None:
         return Pricing(*told)
+    start.table.require_complete([settings.unit])  # rows of nobody would be priced as those of one
     return UnitPricing(*told, start.table.labels([settings.unit]))
 
 

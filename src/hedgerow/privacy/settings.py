@@ -277,8 +277,7 @@ class Settings(Terms):
                 "unit: the probability of a Box may be an estimate, with its error on the side of privacy "
                 "for single rows only. Leave out unit or the Box."
             )
-        outcomes = [column.outcome for column in self.columns]
-        if self.unit in outcomes:
+        if self.unit in (*(column.outcome for column in self.columns), *self.rules.names):
             raise SettingError(f"unit: '{self.unit}' is protected. Name a column that says whose row it is.")
 
     @property

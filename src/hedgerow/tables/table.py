@@ -21,7 +21,7 @@ from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
-from hedgerow.errors import DataError, list_some
+from hedgerow.errors import DataError, is_real, list_some
 from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
@@ -361,6 +361,25 @@ class Table:
         if own is not None and native.dtypes[name] != own:
             native = native.astype({name: own})
         return detach(native, name)
+
+    def settle_cells(self, name: str, *, flags: bool) -> "Table":
+        """The table with a pandas column as flags that may be missing, or as doubles, whatever cells it has.
+
+        One cell that is missing, or of another type, makes a column of objects of it. Cells that are no flag,
+        or no number, count as missing.
+        """
+        own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
+        objects = self.frame[name].dtype == nw.Object
+        if own is None or not (objects or (flags and own == np.dtype(np.bool_))):
+            return self
+        cells = self.native[name].tolist()
+        if flags:
+            cells = [bool(cell) if isinstance(cell, bool | np.bool_) else None for cell in cells]
+        else:
+            cells = [float(cell) if is_real(cell) else np.nan for cell in cells]
+        native = self.native.copy()
+        native[name] = type(native[name])(cells, index=native.index, dtype="boolean" if flags else "float64")
+        return Table.of(native)
 
     def drop(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""

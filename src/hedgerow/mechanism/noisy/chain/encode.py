@@ -13,9 +13,11 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.errors import FormulaError, SettingError
-from hedgerow.models.families.classes import Classes
+from hedgerow.mechanism.cells import check_derived
+from hedgerow.models.families.classes import Classes, TwoClasses
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict.limits import has_words
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import LARGEST, Design
@@ -28,6 +30,8 @@ _NO_VALUE = 1.0  # in place of a value that is not there
 
 def encode_columns(settings: Settings, table: Table) -> Design:
     """A design for each protected column, and one more for where gaps are that copies have too."""
+    check_derived(settings, table)
+    table = settle_types(settings, table)
     outcomes = [column.outcome for column in settings.columns]
     links: list[Design] = []
     for each, domain in zip(settings.links, settings.domains, strict=True):
@@ -44,6 +48,15 @@ def encode_columns(settings: Settings, table: Table) -> Design:
         known = np.where(present, np.clip(values, -LARGEST, LARGEST), _NO_VALUE)
         links.append(replace(link, values=known, present=present, levels=levels))
     return links[0] if len(links) == 1 else ChainDesign.of(links)
+
+
+def settle_types(settings: Settings, table: Table) -> Table:
+    """The table with its protected columns in types that follow from the plan, and from no cell."""
+    for each, domain in zip(settings.links, settings.domains, strict=True):
+        if each.role == "amount" and not has_words(domain):
+            flags = isinstance(domain, TwoClasses) and domain.setting("levels") is None
+            table = table.settle_cells(each.outcome, flags=flags)
+    return table
 
 
 def build_public(formula: str, outcome: str, table: Table) -> Design:
