@@ -166,6 +166,11 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                 column, table, first.domains[place], codes=codes, unknown=hidden,
                 usable=_rule(settings, place),
             )  # fmt: skip
+            if first.noisy is None and not cells.present.any():
+                raise DataError(
+                    f"Column '{column.outcome}' has no amount or class in any of {table.rows} rows, so that "
+                    f"nothing can be learnt of it. {_whence(column)}"
+                )
         for place, link in own:
             model, text = first.models[place], link.formula(read)
             if cells is None:
@@ -398,9 +403,18 @@ def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
     return np.logical_and.reduce([rule(values) for rule in rules])
 
 
+def _whence(column: Column) -> str:
+    """What to do about a column without amounts."""
+    if column.only_where is not None:
+        return f"Check that only_where, {column.only_where}, spells labels as the table does."
+    return "Leave it out of the columns that are protected, and drop it from the copies."
+
+
 def _check_derived(settings: Settings, table: Table) -> None:
-    """Refuse formulas that read a derived column: it holds protected values."""
+    """Refuse checks of unknown columns, and formulas that read a derived one: it holds protected values."""
     derived = settings.rules.names
+    checked = [name for check in settings.rules.conditions for name in check.names]
+    table.require([name for name in checked if name not in derived])
     for column in settings.columns if derived else ():
         read = [name for name in parse(column.formula, table).predictors if name in derived]
         if read:
