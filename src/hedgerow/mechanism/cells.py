@@ -150,6 +150,8 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     outcomes = [column.outcome for column in first.columns]
     secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
     table.require([name for column in first.columns for name in column.reads])
+    checked = [name for check in first.rules.conditions for name in check.names]
+    table.require([name for name in checked if name not in first.rules.names])
     table.require_complete(
         [name for column in first.columns for name in column.reads if name not in outcomes]
     )
@@ -259,6 +261,13 @@ def _note(cells: Cells, hidden: Mask | None) -> list[str]:
         f"{withheld} of {len(cells.known)} cells of '{cells.column.outcome}' are missing, or break its rule. "
         "They count as withheld, and their rows get synthetic cells like any other (confidential)."
     ]
+
+
+def _whence(column: Column) -> str:
+    """What to do about a column without amounts."""
+    if column.only_where is not None:
+        return f"Check that only_where, {column.only_where}, spells labels as the table does."
+    return "Leave it out of the columns that are protected, and drop it from the copies."
 
 
 def stand_in(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
@@ -403,18 +412,9 @@ def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:
     return np.logical_and.reduce([rule(values) for rule in rules])
 
 
-def _whence(column: Column) -> str:
-    """What to do about a column without amounts."""
-    if column.only_where is not None:
-        return f"Check that only_where, {column.only_where}, spells labels as the table does."
-    return "Leave it out of the columns that are protected, and drop it from the copies."
-
-
 def _check_derived(settings: Settings, table: Table) -> None:
-    """Refuse checks of unknown columns, and formulas that read a derived one: it holds protected values."""
+    """Refuse formulas that read a derived column: it holds protected values."""
     derived = settings.rules.names
-    checked = [name for check in settings.rules.conditions for name in check.names]
-    table.require([name for name in checked if name not in derived])
     for column in settings.columns if derived else ():
         read = [name for name in parse(column.formula, table).predictors if name in derived]
         if read:
