@@ -156,6 +156,23 @@ def test_with_a_small_epsilon_the_kinds_are_nearly_those_of_the_prior():
     assert np.abs(share - kinds_of(data["wage"], (-8, -9))).max() > 0.05
 
 
+@pytest.mark.parametrize(
+    ("column", "rules", "says"),
+    [
+        ({"only_where": "sex == 'male'"}, {}, "no amount .* in any of 60 rows.*only_where, sex == 'male'"),
+        ({"missing": "synthesized", "codes": (1,)}, {}, "no amount .* in any of 60 rows.*Leave it out"),
+        ({"only_where": "sex == 1"}, {}, "words with numbers. Put words in quotes"),
+        ({}, {"checks": ["wages > 1"]}, "No column named 'wages'"),
+        ({}, {"checks": ["(" * 3000]}, "at most 2000 characters .* got 3000 characters"),
+    ],
+)
+def test_rules_that_fit_no_row_or_no_column_are_refused_before_any_fit(monkeypatch, column, rules, says):
+    monkeypatch.setattr("hedgerow.synthesizer.begin", None)
+    data = pd.DataFrame({"sex": ["m", "f"] * 30, "wage": np.ones(60)})
+    with pytest.raises(hr.HedgerowError, match=says):
+        hr.Synthesizer({"wage": hr.Column("wage ~ 1", **column)}, rules=hr.Rules(**rules)).fit(data)
+
+
 def test_a_column_alone_may_have_a_rule_and_gaps_that_are_public():
     """One link, fitted in closed form: the price is for the row, and the certificate says what is public."""
     data = people(300)

@@ -240,7 +240,7 @@ def test_a_spike_leaves_no_room_for_gaps():
     column = hr.Column("bonus ~ age", "zero_lognormal", missing="synthesized")
     with pytest.raises(hr.HedgerowError, match="'bonus' has one already"):
         hr.Synthesizer({"bonus": column}, epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}))
-    with pytest.raises(hr.HedgerowError, match="missing, codes"):
+    with pytest.raises(hr.HedgerowError, match="'bonus' has codes"):
         hr.Synthesizer(
             {"bonus": hr.Column("bonus ~ age", codes=(-8,))},
             epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}),
@@ -275,3 +275,20 @@ def test_types_of_copies_follow_from_the_plan_and_from_no_cell():
     assert list(copy.columns) == [*data.columns, "rich"]
     assert list(map(str, copy.dtypes.iloc[1:])) == ["float64", "boolean", "float64", "boolean"]
     assert np.array_equal(copy["rich"], copy["wage"] > 2000)
+
+
+def test_a_refusal_names_what_stands_in_the_way_and_a_remedy_that_works():
+    strict = hr.Strict(limits={"bonus": (1, 9)})
+    for missing, remedy in (("synthesized", "leave missing out"), ("withheld", "'bonus' has missing\\.")):
+        column = hr.Column("bonus ~ age", "zero_lognormal", missing=missing)
+        with pytest.raises(hr.HedgerowError, match=remedy):
+            hr.Synthesizer({"bonus": column}, epsilon=1.0, standard=strict)
+    hr.Synthesizer({"bonus": hr.Column("bonus ~ age", "zero_lognormal")}, epsilon=1.0, standard=strict)
+
+
+def test_classes_that_are_whole_numbers_are_written_as_such():
+    column = hr.Column("grade ~ age", hr.Family("ordinal", levels=[1, 2, 3]), missing="synthesized")
+    data = pd.DataFrame({"age": np.arange(60.0), "grade": np.tile([1.0, 2.0, 3.0], 20)})
+    synth = hr.Synthesizer({"grade": column}, epsilon=9.0, standard=hr.Strict(limits={}), draws=100)
+    cells = synth.fit(data).sample().tables[0]["grade"].dropna()
+    assert set(map(str, cells)) <= {"1", "2", "3"}

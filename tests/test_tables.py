@@ -216,3 +216,10 @@ def test_associations_of_pairs_are_compared(synth):
     pair = people()[["wage", "hours"]].corr("spearman").iloc[0, 1]
     assert pooled.loc[("wage", "hours"), "original"] == pytest.approx(pair)
     assert abs(pooled["original"] - pooled["synthetic"]).max() < 0.2  # 0.04 and the weights' noise, of 600
+
+
+def test_a_bound_without_a_closed_form_is_refused_before_any_sampling(monkeypatch):
+    columns = {"wage": hr.Column("wage ~ age"), "hours": hr.Column("hours ~ age", "gamma")}
+    monkeypatch.setattr("hedgerow.synthesizer.begin", None)
+    with pytest.raises(hr.HedgerowError, match=r"no closed form for 'hours' \(gamma\)"):
+        hr.Synthesizer(columns, epsilon=5.0, bound="renyi").fit(people(60)[["age", "wage", "hours"]])

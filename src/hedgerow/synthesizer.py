@@ -28,6 +28,8 @@ from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
 from hedgerow.models.prior import Prior
+from hedgerow.models.programs.sampled import Sampled
+from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
@@ -46,7 +48,8 @@ _TOO_WIDE = (
     " How many there are is protected too, so that each adds to the sum of squares as a value far out would: "
     "σ, intervals and copies come out too wide, σ by a tenth for 1 % of the values and twofold for 5 %. If "
     "it is public which rows these are, drop them (--drop-missing, missing: drop); with limits by column, "
-    "missing='synthesized' in its Column gives copies gaps as well, and σ is right."
+    "missing='synthesized' in its Column gives copies gaps as well, and σ is right, for families without a "
+    "spike."
 )
 
 
@@ -243,12 +246,25 @@ class Synthesizer(Results):
         if self.settings.noisy is not None:
             fitted = self.fit_noisy(table, design, **told)
         else:
+            self._check_closed()
             with progress.job(expected_fits(self.settings)):
                 start = begin(model, table, design, draws=self.settings.draws, key=key)
                 fitted = self.fit_from(start, **told)
         for doubt in fitted.doubts():
             warnings.warn(doubt, HedgerowWarning, stacklevel=2)
         return self
+
+    def _check_closed(self) -> None:
+        """Refuse a bound that needs closed forms before models that have none are sampled."""
+        asked = self.settings
+        pairs = zip(asked.links, asked.models, strict=True)
+        sampled = [f"'{link.outcome}' ({each.name})" for link, each in pairs if isinstance(each, Sampled)]
+        if sampled and asked.bound in (EXACT, RENYI):
+            raise SettingError(
+                f"bound='{asked.bound}' has no closed form for {list_some(sampled, _NAMED)}. Use "
+                "bound='oscillation' (--bound oscillation), or the normal, lognormal, asinh and dirichlet "
+                "families."
+            )
 
     def fit_from(
         self, start: Start, *, key: Key, seeded: bool, left_out: Sequence[str] = (), keep: Sequence[str] = ()

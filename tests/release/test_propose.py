@@ -154,3 +154,18 @@ def test_sixty_columns_are_proposed_and_read_back():
     plan = Plan(formula=found.columns, epsilon=5.0)
     assert Plan.loads(plan.text()) == plan
     assert found.columns["c61"].formula.count("+") == 60
+
+
+def test_limits_by_column_and_dates(hedgerow):
+    dated = people().assign(hired=pd.date_range("2020-01-01", periods=200).strftime("%Y-%m-%d"))
+    dated.to_csv("people.csv", index=False)
+    metadata = {"wage": {"range_min": 1}, "hired": {"range_min": "2019-01-01"}}
+    done = hedgerow(
+        "init", "people.csv", "--protect", "wage,hired", "--predictors", "age", "--epsilon", 6,
+        "--standard", "strict", "--limits", "{wage: [100, 1e6], hired: [17000, 19000]}",
+        "--metadata", json.dumps(metadata), "--out", "plan.yaml",
+    )  # fmt: skip
+    assert done.code == 0, done.text
+    settings = Plan.load(Path("plan.yaml")).settings
+    assert settings.standard.limits["hired"] == (17000, 19000)
+    assert settings.columns[1].declared == hr.Declared("date", range_min="2019-01-01")

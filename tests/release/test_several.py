@@ -68,6 +68,16 @@ def rewrite(public: Path, **changes) -> None:
     (public / "certificate.md").write_text(certificate.markdown())
 
 
+def test_declared_dates_of_a_file_are_read_as_days_under_strict(tmp_path):
+    frame = people().assign(hired=pd.date_range("2015-01-01", periods=90, freq="D").strftime("%Y-%m-%d"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    column = hr.Column("hired ~ age", "normal", declared=hr.Declared("date"))
+    strict = hr.Strict(limits={"hired": (16000, 17000)}, reason="the firm was founded then")
+    plan = hr.Plan(data=tmp_path / "t.csv", formula={"hired": column}, standard=strict, epsilon=5.0)
+    hired = prepare(plan).table["hired"]
+    assert (str(hired.type), hired.null_count) == ("date32[day]", 0)
+
+
 def test_one_release_with_one_certificate_and_one_entry(made):
     with Ledger.open(made.ledger) as ledger:
         assert hr.verify_release(made.folder, ledger=ledger).problems == ()

@@ -190,3 +190,11 @@ def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     with pytest.raises(FileError, match=r"pip install 'hedgerow\[excel\]'"):
         formats.read(path)
+
+
+def test_a_column_of_declared_dates_takes_any_other_cell_as_missing(tmp_path):
+    path = _sheet(
+        tmp_path / "t.xlsx", [["day", "z"], [dt.datetime(2020, 1, 2, 6), 2], ["?", 3], [5, 4], ["=1+1", 5]]
+    )
+    days = formats.read(path, dates=["day"]).frame["day"].to_pylist()
+    assert days == [dt.date(2020, 1, 2), None, None, None]

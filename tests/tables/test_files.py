@@ -577,3 +577,12 @@ def test_an_index_without_a_name_is_left_out_and_said(tmp_path):
         assert "an index without a name" in source.notes[0]
     frame.rename_axis("firm").to_parquet(tmp_path / "named.parquet")
     assert formats.read(tmp_path / "named.parquet").frame["firm"].to_pylist() == [7, 3]
+
+
+def test_a_column_of_declared_dates_takes_any_other_cell_as_missing(tmp_path):
+    path = tmp_path / "days.csv"
+    cells = ["2020-02-29", "2020-02-31", "2021-03-04 23:59:01", "-9", "soon", "", "0000-01-01"]
+    path.write_text("\n".join(["day,z", *(f"{cell},1" for cell in cells), ""]))
+    days = formats.read(path, dates=["day"]).frame["day"]
+    assert str(days.type) == "date32[day]"
+    assert [str(day) for day in days.to_pylist()] == ["2020-02-29", "None", "2021-03-04", *["None"] * 4]

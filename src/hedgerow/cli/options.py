@@ -39,13 +39,14 @@ _HELP: dict[str | None, dict[str, str]] = {
         "declared": 'Of the protected column: "{type: integer, multiple_of: 100, range_min: 0}".',
         "columns": 'Several protected columns: "{pay: {formula: pay ~ age, family: gamma}, …}".',
         "derived": 'Columns made anew from others in the copies: "{hourly: wage / hours}".',
-        "checks": 'Conditions to count in the copies: "[bonus <= wage]".',
+        "checks": "Conditions to count in the copies: \"['bonus <= wage']\".",
         "seed": "Discouraged: for experiments; as confidential as the data.",
         "dataset": "Name under which versions of one dataset share a budget.",
         "ledger": "The ledger file (or HEDGEROW_LEDGER, or the plan's).",
     },
     "Strict": {
-        "limits": "Smallest and largest value that matter, chosen without looking: 1000,1e9.",
+        "limits": "Smallest and largest value that matter, chosen without looking: 1000,1e9; several "
+        'columns by name: "{wage: [1000, 1e6]}".',
         "relation": "What ε compares: one outcome withheld (default), replaced, or in its range.",
         "margin": "Share of ε for counts that keep the distribution if the model is wrong: 0.25.",
         "noise": "laplace (default): pure ε; gaussian: ε at --delta; or auto: the better one.",

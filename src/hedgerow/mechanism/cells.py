@@ -152,6 +152,8 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     outcomes = [column.outcome for column in first.columns]
     secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
     table.require([name for column in first.columns for name in column.reads])
+    checked = [name for check in first.rules.conditions for name in check.names]
+    table.require([name for name in checked if name not in first.rules.names])
     table.require_complete(
         [name for column in first.columns for name in column.reads if name not in outcomes]
     )
@@ -168,6 +170,11 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                 column, table, first.domains[place], codes=codes, unknown=hidden,
                 usable=_rule(settings, place),
             )  # fmt: skip
+            if first.noisy is None and not cells.present.any():
+                raise DataError(
+                    f"Column '{column.outcome}' has no amount or class in any of {table.rows} rows, so that "
+                    f"nothing can be learnt of it. {_whence(column)}"
+                )
         for place, link in own:
             crossed = first.domains[place].crossed
             terms = [f"C(`{mark}`)" if crossed else f"`{mark}`" for mark in read]
@@ -260,6 +267,13 @@ def _note(cells: Cells, hidden: Mask | None) -> list[str]:
         f"{withheld} of {len(cells.known)} cells of '{cells.column.outcome}' are missing, or break its rule. "
         "They count as withheld, and their rows get synthetic cells like any other (confidential)."
     ]
+
+
+def _whence(column: Column) -> str:
+    """What to do about a column without amounts."""
+    if column.only_where is not None:
+        return f"Check that only_where, {column.only_where}, spells labels as the table does."
+    return "Leave it out of the columns that are protected, and drop it from the copies."
 
 
 def stand_in(made: Table, cells: Cells, marks: Sequence[str]) -> Table:

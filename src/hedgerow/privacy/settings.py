@@ -29,7 +29,7 @@ from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
-from hedgerow.privacy.strict.limits import has_words, spike_of
+from hedgerow.privacy.strict.limits import has_whole_numbers, has_words, spike_of
 from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
 from hedgerow.tables.values import Declared
 
@@ -230,9 +230,12 @@ class Settings(Terms):
         """Refuse columns of which more than amounts is modelled: what is known of a cell has no price."""
         for column in self.columns:
             if column.outcome in names and not column.is_plain:
+                told = [("missing", column.missing != "refused"), ("codes", column.codes)]
+                told += [(word, getattr(column, word)) for word in ("share_of", "only_where")]
+                has = ", ".join(word for word, given in told if given)
                 raise SettingError(
-                    f"{what} goes with columns of amounts alone, and '{column.outcome}' has missing, codes, "
-                    "share_of or only_where. Leave out one or the other."
+                    f"{what} goes with columns of amounts or classes alone, and '{column.outcome}' has {has}."
+                    " Leave out one or the other."
                 )
 
     def _check_range(self) -> None:
@@ -324,7 +327,7 @@ class Settings(Terms):
                 if spike_of(amounts[name]) is not None:
                     raise SettingError(
                         f"missing='synthesized' under Strict takes a gap for a spike, and '{name}' has one "
-                        "already. Use a family without, or missing='withheld'."
+                        "already. Use a family without, or leave missing out: gaps then count as withheld."
                     )
         else:
             standard.check_model(model)
@@ -400,11 +403,15 @@ class Settings(Terms):
     def written_as(self) -> tuple[Declared | None, ...]:
         """What the column of each link is written as in copies; None: in the confidential column's own type.
 
-        A standard whose copies may not depend on the outcome takes no type from it: plain doubles.
+        A standard whose copies may not depend on the outcome takes no type from it: plain doubles, or whole
+        numbers where the declared classes are.
         """
-        plain = Declared("number") if isinstance(self.standard, Strict) else None
-        declared = (link.column.declared for link in self.links)
-        return tuple(plain if each is None else each for each in declared)
+        declared = tuple(link.column.declared for link in self.links)
+        if not isinstance(self.standard, Strict):
+            return declared
+        whole = [self.by_name and has_whole_numbers(domain) for domain in self.domains]
+        plain = (Declared("integer" if each else "number") for each in whole)
+        return tuple(own or other for own, other in zip(declared, plain, strict=True))
 
     @property
     def terms(self) -> Terms:

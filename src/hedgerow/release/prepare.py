@@ -63,10 +63,16 @@ def prepare(plan: Plan) -> Prepared:
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes = tuple(column.outcome for column in columns)
     protected = (*outcomes, *rules.names)
-    # What a protected column is read as follows from the plan: words where its classes are, else numbers.
+    # What a protected column is read as follows from the plan: words where its classes are, dates where
+    # these are declared, else numbers.
     words = plan.settings.worded if withholds else ()
-    text, numbers = (*plan.read.text, *words), [name for name in outcomes if withholds and name not in words]
-    source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers)
+    declared = {column.outcome: column.declared for column in columns}
+    dates = [
+        name for name, said in declared.items() if withholds and said is not None and said.type == "date"
+    ]
+    text = (*plan.read.text, *words)
+    numbers = [name for name in outcomes if withholds and name not in (*words, *dates)]
+    source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers, dates=dates)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
@@ -81,7 +87,7 @@ def prepare(plan: Plan) -> Prepared:
     is_protected = "a protected column" if several else "the protected column"
     for outcome in protected:
         if outcome in plan.outputs.drop:
-            remedy = "Take it out of drop, or out of columns."
+            remedy = f"Take it out of drop, or out of {'columns' if outcome in outcomes else 'derived'}."
             alone = f"Column '{outcome}' is the protected column; without it there is nothing to release."
             one_of = f"Column '{outcome}' is protected and cannot be dropped. {remedy}"
             raise SettingError(one_of if several else alone)

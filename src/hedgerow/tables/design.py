@@ -323,7 +323,7 @@ def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> No
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
-            "that is not positive. Correct the predictor or choose another transform."
+            "that is not positive. Correct the predictor or choose another transform, log1p for zeros."
         )
     huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:

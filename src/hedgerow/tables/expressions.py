@@ -71,7 +71,7 @@ def parse_expression(text: str) -> Expression:
     if not isinstance(text, str) or not text.strip() or len(text) > _MAX_TEXT or text.count("`") % 2:
         raise FormulaError(
             f"A rule must be text of at most {_MAX_TEXT} characters such as \"status == 'employed'\", got "
-            f"{text if isinstance(text, str) and len(text) < 80 else type(text).__name__!r}."
+            f"{_describe(text)}."
         )
     quoted = dict.fromkeys(re.findall("`([^`]*)`", text))
     aliases = {f"quoted_{place}_": name for place, name in enumerate(quoted)}
@@ -145,6 +145,12 @@ def _check(node: ast.expr, text: str, names: list[str], *, condition: bool, dept
                 f"'{text}' is not allowed in a rule. Use columns, numbers and words with == != < <= > >= in "
                 f"and or not is None, + - * / ** (to at most {_MAX_POWER}) and {', '.join(FUNCTIONS)}."
             )
+
+
+def _describe(text: Any) -> str:
+    if not isinstance(text, str):
+        return type(text).__name__
+    return repr(text) if len(text) < 80 else f"{len(text)} characters"
 
 
 def _is_constant(node: ast.expr) -> bool:
@@ -224,7 +230,9 @@ class _Reader:
             for each in (left, right)
         ]
         if (sides[0].dtype == object) != (sides[1].dtype == object):
-            raise FormulaError(f"'{self.rule.text}' compares words with numbers.")
+            raise FormulaError(
+                f"'{self.rule.text}' compares words with numbers. Put words in quotes, and numbers without."
+            )
         known = ~(_gaps(sides[0]) | _gaps(sides[1]))
         found = np.full(self.table.rows, self.doubt)
         found[known] = _COMPARE[type(op)](sides[0][known], sides[1][known])

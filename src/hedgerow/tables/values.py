@@ -127,7 +127,7 @@ class Support:
 ANYWHERE = Support()
 
 
-def _is_day(text: str) -> bool:
+def is_day(text: str) -> bool:
     """Whether a text is a date as copies write it."""
     try:
         return str(np.datetime64(text, "D")) == text and text[:4] >= "0001"
@@ -186,7 +186,7 @@ class Declared:
             )
         ends = self.range_min, self.range_max
         if self.type == "date":
-            if not all(end is None or (isinstance(end, str) and _is_day(end)) for end in ends):
+            if not all(end is None or (isinstance(end, str) and is_day(end)) for end in ends):
                 raise SettingError(
                     "Declared: range_min and range_max of type 'date' are dates such as '2015-01-31', got "
                     f"{self.range_min!r} and {self.range_max!r}."

@@ -121,6 +121,12 @@ def has_words(domain: Domain) -> bool:
     return levels is not None and isinstance(levels[0], str)
 
 
+def has_whole_numbers(domain: Domain) -> bool:
+    """Whether an outcome's declared classes are whole numbers."""
+    levels = domain.setting("levels") if isinstance(domain, Classes) else None
+    return levels is not None and not has_words(domain) and all(float(level).is_integer() for level in levels)
+
+
 def spike_of(model: Model) -> float | None:
     """Where values may recur; None for a family without a spike."""
     return model.spike_at if isinstance(model, Family) else None

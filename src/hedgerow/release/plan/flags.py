@@ -136,9 +136,14 @@ def _put_limits(standard: dict[str, Any], flags: Mapping[str, Any]) -> None:
         raise SettingError(f"--{given[0]} goes with --standard strict.")
     standard |= {name: flags[name] for name in given}
     if "limits" in given:
-        ends = [text.plain(end.strip()) for end in flags["limits"].split(",")]
-        if len(ends) != 2:
-            raise FieldError(f"--limits takes two numbers with a comma between them, got {len(ends)}.")
+        said = flags["limits"].strip()
+        if said.startswith("{"):
+            ends = text.load(said, "--limits")
+        elif len(ends := [text.plain(end.strip()) for end in said.split(",")]) != 2:
+            raise FieldError(
+                f"--limits takes two numbers with a comma between them, got {len(ends)}; of several columns "
+                'limits by name: "{wage: [1000, 1e6]}".'
+            )
         standard["limits"] = ends
         standard.pop("box", None)
     if "margin" in given:

@@ -28,7 +28,7 @@ from hedgerow.release.document import did_you_mean
 from hedgerow.tables.formula import quote
 from hedgerow.tables.predictors import spans_decades
 from hedgerow.tables.table import Table
-from hedgerow.tables.values import Declared
+from hedgerow.tables.values import Declared, is_day
 
 WORDS = ("sdtype", "range_min", "range_max", "range_values", "decimal_places")
 _OF_SDV = ("range_is_nullable", "datetime_format", "computer_representation")  # without use here
@@ -98,7 +98,9 @@ def read_metadata(given: Any) -> dict[str, dict[str, Any]]:
 def _check_said(name: str, said: Mapping[str, Any]) -> None:
     for key in ("range_min", "range_max", "decimal_places"):
         if key in said and (isinstance(said[key], bool) or not isinstance(said[key], int | float)):
-            if said.get("sdtype") == "datetime":
+            if key != "decimal_places" and is_day(
+                str(said[key])
+            ):  # of dates; Declared takes them there alone
                 continue
             raise SettingError(f"--metadata: {name}.{key} must be a number, got {said[key]!r}.")
     if not isinstance(said.get("range_values", []), list):
@@ -151,6 +153,8 @@ def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str 
     whole = pa.types.is_integer(kind) or said.get("decimal_places") == 0
     if word in ("ordinal", "categorical") and whole and low is not None and high is not None:
         return Family(word, lower=low, upper=high), None
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        return "normal", Declared("date", range_min=said.get("range_min"), range_max=said.get("range_max"))
     ends = {"range_min": low, "range_max": high}
     places = None if whole else said.get("decimal_places")
     declared = Declared("integer" if whole else "number", decimal_places=places, **ends) if number else None

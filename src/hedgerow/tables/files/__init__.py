@@ -62,13 +62,15 @@ def read(
     text: Collection[str] = (),
     header: bool = False,
     numbers: Collection[str] = (),
+    dates: Collection[str] = (),
     sheet: str | None = None,
 ) -> Source:
     """A table from a file, by its ending or the given format.
 
     `missing`, `text` (columns to keep as text), `header` (the first line holds names, though it looks like a
-    record) and `numbers` (columns of doubles, where any other cell is missing) are for CSV and Excel,
-    `delimiter` and `decimal` for CSV, `sheet` for Excel; `encoding` is for CSV, Stata, SPSS and SAS.
+    record), `numbers` and `dates` (columns of doubles or of days, where any other cell is missing) are for
+    CSV and Excel, `delimiter` and `decimal` for CSV, `sheet` for Excel; `encoding` is for CSV, Stata, SPSS
+    and SAS.
     """
     path = Path(path)
     kind = as_format(format) if format is not None else format_of(path)
@@ -85,14 +87,15 @@ def read(
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
             return read_csv(
-                path, encoding or "utf-8", delimiter, decimal, missing, text, header=header, numbers=numbers
-            )
+                path, encoding or "utf-8", delimiter, decimal, missing, text, header=header, numbers=numbers,
+                dates=dates,
+            )  # fmt: skip
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         if kind is Format.EXCEL:
             from hedgerow.tables.files.excel import read_excel
 
-            return read_excel(path, sheet, missing, text, header=header, numbers=numbers)
+            return read_excel(path, sheet, missing, text, header=header, numbers=numbers, dates=dates)
         from hedgerow.tables.files.statistical import read_statistical
 
         return read_statistical(path, kind, encoding=encoding)

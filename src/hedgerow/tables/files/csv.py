@@ -39,6 +39,7 @@ _INTEGER = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|Inf|INF|infinity|Infinity)$"
 _CODE = r"^[+-]?0[0-9]|^\+[0-9]+$"  # 00123, +44123: numbers to a parser, names to people
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DAY = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"  # a date, or the day of a moment
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d(?:\.(\d{3}|\d{6}|\d{9}))?(Z?)$")
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
@@ -53,6 +54,7 @@ def read_csv(
     *,
     header: bool = False,
     numbers: Collection[str] = (),
+    dates: Collection[str] = (),
 ) -> Source:
     """A CSV file with a header as a `Source`. Without a decimal sign it is found by what the columns hold."""
     body, dialect = _decode(path, encoding, delimiter, decimal)
@@ -60,7 +62,8 @@ def read_csv(
     words = pa.array(sorted({"", *missing}), pa.string())
     if decimal is None and dialect.delimiter != ",":
         # Not by a column whose cells may decide nothing.
-        others = {n: c for n, c in zip(names, cells.columns, strict=True) if n not in {*text, *numbers}}
+        fixed = {*text, *numbers, *dates}
+        others = {n: c for n, c in zip(names, cells.columns, strict=True) if n not in fixed}
         comma, decides = _find_decimal_comma(others, words)
         if decides:
             dialect = replace(dialect, decimal=",")
@@ -80,7 +83,7 @@ def read_csv(
         raise DataError(
             f"{path.name}: no column named {list_some(unknown)}. The columns are {list_some(names, 20)}."
         )
-    types = _Types(path.name, dialect.decimal, words, text, numbers)
+    types = _Types(path.name, dialect.decimal, words, text, numbers, dates)
     columns = [types.convert(name, column) for name, column in zip(names, cells.columns, strict=True)]
     table = check_flat(pa.Table.from_arrays(columns, names=names), path.name)
     spelled: dict[str, Any] = {
@@ -269,9 +272,16 @@ class _Types:
     """Gives each column its type and collects what was decided on the way."""
 
     def __init__(
-        self, file: str, decimal: str, words: pa.Array, text: Collection[str], numbers: Collection[str]
+        self,
+        file: str,
+        decimal: str,
+        words: pa.Array,
+        text: Collection[str],
+        numbers: Collection[str],
+        dates: Collection[str],
     ) -> None:
-        self.file, self.decimal, self.words, self.text, self.numbers = file, decimal, words, text, numbers
+        self.file, self.decimal, self.words = file, decimal, words
+        self.text, self.numbers, self.dates = text, numbers, dates
         numeric = [word.replace(",", ".") if decimal == "," else word for word in words.to_pylist()]
         self.codes = pa.array([float(word) for word in numeric if re.match(_NUMBER, word)], pa.float64())
         self.counts: dict[str, Missing] = {}
@@ -307,6 +317,12 @@ class _Types:
             plain = pc.replace_substring(cells, ",", ".") if self.decimal == "," else cells
             number = pc.match_substring_regex(plain, _NUMBER)
             return pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
+        if name in self.dates:
+            written = pc.match_substring_regex(cells, _DAY)
+            days = pc.utf8_slice_codeunits(pc.if_else(written, cells, pa.scalar(None, pa.string())), 0, 10)
+            moments = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
+            same = pc.equal(pc.strftime(moments, format="%Y-%m-%d"), days)  # 31 April is no day of May
+            return pc.if_else(same, moments.cast(pa.date32()), pa.scalar(None, pa.date32()))
         present = len(cells) - cells.null_count
         if not present:
             return pa.chunked_array([pa.nulls(len(cells))])

@@ -56,9 +56,10 @@ def read_excel(
     *,
     header: bool = False,
     numbers: Collection[str] = (),
+    dates: Collection[str] = (),
 ) -> Source:
     """A sheet of an Excel file as a `Source`."""
-    rows, notes = _read_rows(path, sheet, numbers)
+    rows, notes = _read_rows(path, sheet, {*numbers, *dates})
     width = max(
         (place for row in rows for place, cell in enumerate(row, 1) if not _is_blank(cell)), default=0
     )
@@ -84,7 +85,7 @@ def read_excel(
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(f"{path.name}: no column named {list_some(unknown)}. It has {list_some(names, 20)}.")
-    types = _Types(path.name, missing, text, numbers)
+    types = _Types(path.name, missing, text, numbers, dates)
     arrays = [types.convert(name, cells) for name, cells in columns.items()]
     table = check_flat(pa.Table.from_arrays(arrays, names=names), path.name)
     return Source(table, Format.EXCEL, freeze(types.counts), tuple(notes))
@@ -148,9 +149,14 @@ class _Types:
     """Gives each column its type and counts what was missing."""
 
     def __init__(
-        self, file: str, missing: Collection[str], text: Collection[str], numbers: Collection[str]
+        self,
+        file: str,
+        missing: Collection[str],
+        text: Collection[str],
+        numbers: Collection[str],
+        dates: Collection[str],
     ) -> None:
-        self.file, self.text, self.numbers = file, text, numbers
+        self.file, self.text, self.numbers, self.dates = file, text, numbers, dates
         self.words = {*missing}
         self.codes = {float(word) for word in missing if re.fullmatch(r"[+-]?\d+(\.\d*)?", word)}
         self.counts: dict[str, Missing] = {}
@@ -177,6 +183,9 @@ class _Types:
     def _to_type(self, name: str, cells: list[Any]) -> pa.Array:
         if name in self.numbers:
             return pa.array([cell if type(cell) in (int, float) else None for cell in cells], pa.float64())
+        if name in self.dates:
+            days = [cell.date() if isinstance(cell, dt.datetime) else None for cell in cells]
+            return pa.array(days, pa.date32())
         if name in self.text:
             return _as_text(cells)
         kinds = {type(cell) for cell in cells} - {type(None)}
