@@ -170,7 +170,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                 column, table, first.domains[place], codes=codes, unknown=hidden,
                 usable=_rule(settings, place),
             )  # fmt: skip
-            if first.noisy is None and not cells.present.any():
+            if _rule(settings, place) is None and not cells.present.any():  # others refuse no table
                 raise DataError(
                     f"Column '{column.outcome}' has no amount or class in any of {table.rows} rows, so that "
                     f"nothing can be learnt of it. {_whence(column)}"
