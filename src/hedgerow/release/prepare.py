@@ -62,9 +62,10 @@ def prepare(plan: Plan) -> Prepared:
     columns, rules = plan.settings.columns, plan.settings.rules
     outcomes = tuple(column.outcome for column in columns)
     protected = (*outcomes, *rules.names)
-    # What a protected column is read as follows from the plan: words where its classes are, else numbers.
+    # What a protected column is read as follows from the plan: words where its classes are, else numbers, and
+    # so is a derived one, whose cells nobody uses.
     words = plan.settings.worded if withholds else ()
-    text, numbers = (*plan.read.text, *words), [name for name in outcomes if withholds and name not in words]
+    text, numbers = (*plan.read.text, *words), [name for name in protected if withholds and name not in words]
     source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
@@ -119,7 +120,11 @@ def prepare(plan: Plan) -> Prepared:
         keep=outputs.keep_levels,
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
-    formats.check(source.frame.select(there), like, formulas=outputs.formulas)
+    shown = source.frame.select(there)
+    for place, name in enumerate(there):
+        if withholds and name in protected:  # copies have none of these cells
+            shown = shown.set_column(place, name, pa.nulls(shown.num_rows, pa.float64()))
+    formats.check(shown, like, formulas=outputs.formulas)
     if plan.unit is not None:
         _check_units(plan.unit, plan.rows or 1, source.frame.column(plan.unit))
     return Prepared(
