@@ -102,6 +102,73 @@ def test_one_cell_changes_neither_exit_code_nor_messages_nor_files(
     assert done[0][0] == 0
 
 
+TABLE = """
+version: 1
+data: {file}.csv
+columns:
+  x: {{formula: "x ~ z"}}
+  bonus: {{formula: "bonus ~ z + log(x)", {gaps}}}
+{more}derived: {{total: x + bonus}}
+epsilon: 2
+draws: 200
+standard: {standard}
+outputs: {{format: {format}}}
+"""
+CLASSES = """  grade:
+    {formula: "grade ~ z", family: {kind: categorical, levels: [low, high]}, missing: synthesized}
+  flag: {formula: "flag ~ z", family: bernoulli}
+"""
+BY_NAME = "{kind: strict, limits: {x: [1, 1000000], bonus: [1, 1000000]}, reason: published tables}"
+BOXES = (
+    "{kind: strict, box: {x: {Intercept: [6, 10], z: [0.5, 1.5], sigma: [0.6, 1.6]}, "
+    "bonus: {Intercept: [0, 4], z: [-1, 1], log(x): [0, 1], sigma: [0.6, 1.6]}}}"
+)
+ROWS = {
+    "a formula": ["=1+1", "", "=HYPERLINK(1)", "7", "=2+2"],
+    "gaps": ["", "", "", "", ""],
+    "words and infinities": ["refused", "1e400", "none of them", "yes", "n/a"],
+    "negative": ["-1", "0", "LOW", "-1", "0042"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "standard", "file"),
+    [
+        ("a formula", BOXES, "csv"),
+        pytest.param("a formula", BY_NAME, "csv", marks=pytest.mark.slow),
+        *(pytest.param(name, BY_NAME, "parquet", marks=pytest.mark.slow) for name in ROWS),
+        *(pytest.param(name, BOXES, "parquet", marks=pytest.mark.slow) for name in ROWS),
+    ],
+)
+def test_one_row_of_a_table_changes_neither_exit_code_nor_messages_nor_files(
+    hedgerow, monkeypatch, name, standard, file
+):
+    """All protected cells of a row, and what is derived of them."""
+    random, done = np.random.default_rng(5), []
+    plain = [[x, str(random.integers(1, 900)), random.choice(["low", "high"]), str(random.integers(2)), "", z]
+             for x, z in rows()]  # fmt: skip
+    for row in plain:
+        row[4] = str(int(row[0]) + int(row[1]))
+    changed = [[*ROWS[name], plain[0][5]], *plain[1:]]
+    by_name = standard == BY_NAME
+    for place, cells in (("plain", plain), ("changed", changed)):
+        lines = [["x", "bonus", "grade", "flag", "total", "z"], *cells]
+        lines = lines if by_name else [[*line[:2], *line[4:]] for line in lines]
+        Path(f"{place}.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+        gaps, more = ("missing: synthesized", CLASSES) if by_name else ("family: lognormal", "")
+        told = {"file": place, "gaps": gaps, "more": more, "standard": standard, "format": file}
+        Path(f"{place}.yaml").write_text(TABLE.format(**told))
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(Path(f"{place}.sqlite").resolve()))
+        made = hedgerow("synthesize", "--plan", f"{place}.yaml", "--out", place, "--quiet")
+        assert made.code == 0, made.err
+        copy = Path(f"{place}/public/synthetic-copy-1.{file}")
+        shown = copy.read_text().splitlines()[0] if file == "csv" else pyarrow.parquet.read_schema(copy).names
+        kinds = [] if file == "csv" else list(map(str, pyarrow.parquet.read_schema(copy).types))
+        names, certificate, plan = public(Path(place))
+        done.append((made.out, names, certificate, plan.replace(place, ""), shown, kinds))
+    assert done[0] == done[1]
+
+
 def test_declared_types_are_written(hedgerow):
     """And CSV copies look alike too: whole numbers, within the declared limits."""
     cells = rows()

@@ -64,14 +64,14 @@ def prepare(plan: Plan) -> Prepared:
     outcomes = tuple(column.outcome for column in columns)
     protected = (*outcomes, *rules.names)
     # What a protected column is read as follows from the plan: words where its classes are, dates where
-    # these are declared, else numbers.
+    # these are declared, else numbers; and so is a derived one, whose cells nobody uses.
     words = plan.settings.worded if withholds else ()
     declared = {column.outcome: column.declared for column in columns}
     dates = [
         name for name, said in declared.items() if withholds and said is not None and said.type == "date"
     ]
     text = (*plan.read.text, *words)
-    numbers = [name for name in outcomes if withholds and name not in (*words, *dates)]
+    numbers = [name for name in protected if withholds and name not in (*words, *dates)]
     source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers, dates=dates)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
@@ -126,7 +126,11 @@ def prepare(plan: Plan) -> Prepared:
         keep=outputs.keep_levels,
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
-    formats.check(source.frame.select(there), like, formulas=outputs.formulas)
+    shown = source.frame.select(there)
+    for place, name in enumerate(there):
+        if withholds and name in protected:  # copies have none of these cells
+            shown = shown.set_column(place, name, pa.nulls(shown.num_rows, pa.float64()))
+    formats.check(shown, like, formulas=outputs.formulas)
     if plan.unit is not None:
         _check_units(plan.unit, plan.rows or 1, source.frame.column(plan.unit))
     return Prepared(
