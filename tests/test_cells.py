@@ -2,8 +2,6 @@
 
 import warnings
 from dataclasses import replace
-
-
 from types import SimpleNamespace
 
 import numpy as np
