@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
+from hedgerow.errors import list_some
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.mechanism.copies import predict_copies, released_draws
@@ -25,6 +26,7 @@ _HIGH_LEVERAGE = 0.9
 _SOME_INFLUENCE = 0.05  # with less leverage and pull everywhere, the draws cover what withholding does
 _AT_THE_EDGE = 0.5  # share of draws at the edge of a box from which the box decides
 _DENSE = 0.1  # share of densities above 1 from which |f| is a doubtful risk
+_SILENCED = 0.1  # share of the mean weight below which a kind of cells is hardly heard
 _GUESSED = 0.25  # share of the sum of squares from which the guess of σ counts
 _PLENTY = 20  # records' worth of information by coefficient
 _HALF = 0.5  # of the coefficients
@@ -148,6 +150,17 @@ class Fitted(Finished):
             model.edge_mass(parameters, self.start.design) if isinstance(model, Boxed | BoxedChain) else 0.0
         )
 
+    def _silenced_kinds(self) -> list[str]:
+        """Columns with gaps or codes that occur and whose rows have next to no weight."""
+        found, alpha = [], self.outcome.weighted.alpha
+        for link, design in zip(self.settings.links, self.start.design.links, strict=True):
+            there = self.outcome.weighted.present if design.present is None else design.present
+            kinds = np.unique(design.values[there]) if link.role == "kind" else ()
+            own = [alpha[there & (design.values == kind)].mean() for kind in kinds]
+            if len(own) and min(own) < _SILENCED * alpha[there].mean():
+                found.append(link.column.outcome)
+        return found
+
     def doubts(self) -> list[str]:
         settings, weights = self.settings, self.settings.weights
         while isinstance(weights, Reweighted):
@@ -166,6 +179,13 @@ class Fitted(Finished):
                 f"More than {_DENSE:.0%} of the records have a density above 1, so that risk='lipschitz' "
                 "takes ordinary records for risky ones. Record the outcome in smaller units, or use "
                 "risk='oscillation', which does not depend on units."
+            )
+        silenced = self._silenced_kinds() if weighted else []
+        if silenced:
+            doubts.append(
+                f"Rows with gaps or codes of one kind in {list_some(silenced, quoted=True)} have next to no "
+                "weight beside the others, so that copies will hardly show that kind (confidential). What is "
+                "rare is risky to these weights: use ScalarWeights (weights: {kind: scalar, alpha: 1})."
             )
         if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
             doubts.append(DELTA_TOO_LARGE)
