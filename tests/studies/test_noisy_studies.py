@@ -7,6 +7,7 @@ import pytest
 from hedgerow_studies.noisy import classes, coverage, ranges, runs, tables, zeros
 
 
+@pytest.mark.slow
 def test_errors_fall_with_epsilon_and_the_range_relation_needs_least_noise(tmp_path):
     """60 records, three tables: the noise of the first round's scores is ordered, whatever was drawn."""
     rows = pd.DataFrame([row for seed in range(3) for row in ranges.measured(60, seed)])

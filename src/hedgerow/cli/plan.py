@@ -122,7 +122,13 @@ def _propose(
     names = None if predictors is None else _split_names(predictors)
     found = propose(read.frame.drop_columns(left_out), _split_names(protect), declared, names)
     columns = {name: write_column(column) for name, column in found.columns.items()}
-    return flags | {"columns": text.dump_line(columns)}, found.remarks
+    flags = flags | {"columns": text.dump_line(columns)}
+    if any(flags[name] is not None for name in ("standard", "weights", "bound", "preset", "limits")):
+        return flags, found.remarks
+    return flags | {"weights": "{kind: scalar, alpha: 1}", "bound": "oscillation"}, (
+        *found.remarks,
+        "One weight for all rows: weights that follow risk would leave out rare classes, codes and gaps.",
+    )
 
 
 def _split_names(given: str) -> list[str]:

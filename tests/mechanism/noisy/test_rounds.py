@@ -94,7 +94,7 @@ def worst(recipe, *, steps=1 << 12):
     return first, max(in_one), in_both
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_no_pair_of_neighbours_costs_more_than_stated(relation, noise):
     recipe = tiny(relation, noise)
