@@ -233,9 +233,9 @@ def _remarks(
         "what the column is (docs/families.md): amounts above 0 lognormal, with zeros zero_lognormal, counts "
         "negative_binomial, either sign and far out {kind: asinh, scale: usual size}, classes {kind: "
         "categorical, levels: [a, b, c]}. A formula reads public columns and protected ones above it. Codes "
-        "that are numbers go into C(…); leave out what explains little: every term has its price. Gaps, codes "
-        "and rules are said of a column: missing: synthesized, codes: [-8], only_where: …, kinds_by: C(sector) "
-        "(docs/tables.md)."
+        "that are numbers go into C(…); leave out what explains little: every term has its price. Gaps, "
+        "codes and rules are said of a column: missing: synthesized, codes: [-8], only_where: …, kinds_by: "
+        "C(sector) (docs/tables.md)."
     ]
     vague = [name for name, (family, _) in families.items() if family == "normal" and not metadata.get(name)]
     if vague:
