@@ -56,7 +56,7 @@ def test_nothing_confidential_can_be_reached_from_what_the_intervals_receive(mon
     [
         pytest.param("adp", marks=pytest.mark.slow),
         pytest.param("truncated", marks=pytest.mark.slow),
-        "strict",
+        pytest.param("strict", marks=pytest.mark.slow),
     ],
 )
 def test_another_confidential_table_changes_not_one_bit(name):

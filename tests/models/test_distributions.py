@@ -410,7 +410,9 @@ DISCRETE = {
 }
 
 
-@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize(
+    "name", ["poisson", "ordinal", pytest.param("negative_binomial", marks=pytest.mark.slow)]
+)
 @given(
     eta=some.floats(-6, 8),
     log_size=some.floats(-3, 8),

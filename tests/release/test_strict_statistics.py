@@ -57,7 +57,7 @@ def test_ten_copies_cost_what_one_costs_in_certificate_and_ledger(hedgerow, tabl
 @pytest.mark.parametrize(
     ("flags", "account", "withheld", "bound"),
     [
-        ((), "withheld", 0.5, "statistics"),
+        pytest.param((), "withheld", 0.5, "statistics", marks=pytest.mark.slow),
         pytest.param(("--relation", "replaced"), "replaced", 0.25, "statistics", marks=pytest.mark.slow),
         (
             ("--relation", "range", "--radius", "0.4,1.8"),

@@ -108,7 +108,10 @@ def test_no_pair_of_neighbours_costs_more_than_stated(relation, noise):
         assert sum(budget) == Fraction(recipe.epsilon)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "relation",
+    [pytest.param(name, marks=() if name == "replaced" else pytest.mark.slow) for name in RELATIONS],
+)
 def test_half_the_noise_is_found_out(relation, monkeypatch):
     honest = Sums.noise_for
 
