@@ -134,7 +134,12 @@ def bits(found):
     return b"".join(value.tobytes() for value in found.parameters.values()) + bytes([found.converged])
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = ("adp", "truncated", "averaged as in the paper", "brackets", "softmax", "strict")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
+)
 def test_another_confidential_table_changes_not_one_bit(name):
     synths = [fitted(name, table(seed=seed, factor=factor)) for seed, factor in ((5, 1.0), (6, 1.3))]
     first, second = (from_public(synth) for synth in synths)
