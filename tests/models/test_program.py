@@ -490,6 +490,7 @@ def test_a_hierarchical_program_end_to_end(grouped, regions):
     assert all(0 <= done <= total for _, done, total in stages)
 
 
+@pytest.mark.slow
 def test_the_statement_rests_on_the_gates_minimum_not_on_the_measured_ess(grouped):
     synth, _ = grouped
     stated = synth._fitted.outcome.statement
@@ -500,6 +501,7 @@ def test_the_statement_rests_on_the_gates_minimum_not_on_the_measured_ess(groupe
     assert "Markov chain" in str(synth.sample().guarantee)
 
 
+@pytest.mark.slow
 def test_draws_can_be_handed_to_arviz(grouped):
     synth, _ = grouped
     data = synth.to_arviz(log_likelihood=True)
