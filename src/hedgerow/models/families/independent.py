@@ -137,11 +137,23 @@ def draw(potential: Potential, *, draws: int, key: Key) -> Array | None:
     if proposed.finite and proposed.ratios.max() > _SKEWED:
         proposal = proposal.split(potential, batch)
         proposed = proposal.propose(potential, batch, stream)
-        if proposed.finite and not proposed.trusted:
-            proposal = _about_mean(proposed.join(proposal.propose(potential, batch, stream)))
-            if proposal is None:
-                return None
-            proposed = proposal.propose(potential, batch, stream)
+        if not proposed.finite:
+            return None
+        kept = _keep(proposal, proposed, potential, draws, stream) if proposed.trusted else None
+        if kept is not None:
+            return kept
+        proposal = _about_mean(proposed.join(proposal.propose(potential, batch, stream)))
+        if proposal is None:
+            return None
+        proposed = proposal.propose(potential, batch, stream)
+    return _keep(proposal, proposed, potential, draws, stream)
+
+
+def _keep(
+    proposal: Proposal, proposed: Proposed, potential: Potential, draws: int, stream: Stream
+) -> Array | None:
+    """As many draws as asked for, from these proposals and more; None where the rule does not trust them."""
+    batch = len(proposed.uniforms)
     while proposed.finite and (proposed.trusted or len(proposed.uniforms) < _PILOT * batch):
         kept = proposed.kept
         report("sampling", min(len(kept), draws), draws)
