@@ -2,15 +2,12 @@
 
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.fitted import Fitted
-from hedgerow.privacy.columns import link_columns
 
 ROWS = 3000
 COLUMNS = {
@@ -174,23 +171,6 @@ def test_rules_that_fit_no_row_or_no_column_are_refused_before_any_fit(monkeypat
     data = pd.DataFrame({"sex": ["m", "f"] * 30, "wage": np.ones(60)})
     with pytest.raises(hr.HedgerowError, match=says):
         hr.Synthesizer({"wage": hr.Column("wage ~ 1", **column)}, rules=hr.Rules(**rules)).fit(data)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "told"), [([0.0, 0.0, 1, 1, 1, 1], ["wage"]), ([0.5, 0.4, 1, 1, 1, 1], [])]
-)
-def test_codes_whose_rows_have_no_weight_are_told(alpha, told):
-    """Linear weights take the rarest kind for the riskiest: a code may be gone from copies."""
-    links = link_columns([hr.Column("wage ~ age", codes=(-8,)), hr.Column("bonus ~ age")])
-    kinds = SimpleNamespace(present=None, values=np.array([1.0, 1, 0, 0, 0, 0]))
-    design = SimpleNamespace(links=[kinds, kinds, kinds])
-    weighted = SimpleNamespace(alpha=np.array(alpha), present=np.ones(6, np.bool_))
-    fitted = SimpleNamespace(
-        settings=SimpleNamespace(links=links),
-        start=SimpleNamespace(design=design),
-        outcome=SimpleNamespace(weighted=weighted),
-    )
-    assert Fitted._silenced_kinds(fitted) == told
 
 
 def test_a_column_alone_may_have_a_rule_and_gaps_that_are_public():

@@ -182,7 +182,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
             if cells is None:
                 design = designs.build(
                     text, made, model.columns, first.domains[place].classes, secret=secret,
-                    usable=_rule(settings, place), levels_of=levels, crossed=first.domains[place].crossed,
+                    usable=_rule(settings, place), levels_of=levels, crossed=crossed,
                 )  # fmt: skip
                 if design.present is not None and not design.present.all():
                     unknown[column.outcome] = ~design.present

@@ -19,6 +19,7 @@ where 1 − o is no multiple that leaves a posterior. One record is the case of 
 Formal guarantee: as in `renyi`, for neighbours that lack all records of one unit.
 """
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,9 @@ class OfUnits(ByOrder):
     share: PerRecord  # w of the record's unit
     unit: Codes  # of each record
 
+    @abstractmethod
     def by_unit(self, forward: float, backward: float) -> tuple[Array, Array]:
         """D_o in both directions, by unit."""
-        raise NotImplementedError
 
     def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
         ahead, back = self.by_unit(forward, backward)

@@ -16,6 +16,7 @@ the latter infinite from o = 1 + b/w on.
 Formal guarantee: as in `renyi`, whose search over orders is used.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -51,7 +52,7 @@ def _stirling(x: Array) -> Array:
     return found * inverse
 
 
-class ByOrder(Neighbours):
+class ByOrder(Neighbours, ABC):
     """Pairs of posteriors that are known by their divergences at an order, for all records at once."""
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
@@ -77,8 +78,9 @@ class ByOrder(Neighbours):
                 look(rows, place)
         return np.maximum(best.max(axis=0), 0.0), places[0].astype(float), places[1].astype(float)
 
+    @abstractmethod
     def _count(self) -> int:
-        raise NotImplementedError
+        """How many records there are."""
 
 
 class DirichletNeighbours(ByOrder):

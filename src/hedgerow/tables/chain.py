@@ -59,7 +59,8 @@ class ChainDesign(Design):
 
     def take(self, rows: NDArray[np.intp]) -> "ChainDesign":
         """The same of some rows."""
-        return ChainDesign.of([part.take(rows) for part in self.parts])
+        table = None if self.table is None else self.table.take(rows)
+        return ChainDesign.of([part.take(rows) for part in self.parts], table)
 
     def blank(self) -> "ChainDesign":
         return ChainDesign.of([_blank(part) for part in self.parts], self.table)

@@ -209,11 +209,6 @@ class BoxedChain(PublicRisk, Chain):
             low[records], high[records] = np.min(total, axis=0), np.max(total, axis=0)
         return Extremes(low, high).shifted(sensitive.constant)
 
-    def absolute(
-        self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
-    ) -> PerRecord:
-        return self.extremes(design, parameters, sensitive, interval).absolute
-
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         return np.ones(design.records)
 
