@@ -55,7 +55,7 @@ def test_first_ten_minutes(tmp_path):
     assert "Not covered" in done.stdout
     assert (tmp_path / "state" / "hedgerow" / "ledger.sqlite").exists()
     assert sorted(path.name for path in (tmp_path / "release" / "public").iterdir()) == [
-        "certificate.json", "certificate.md", "plan.yaml",
+        "certificate.json", "certificate.md", "index.html", "plan.yaml",
         "synthetic-copy-1.csv", "synthetic-copy-2.csv", "synthetic-copy-3.csv",
     ]  # fmt: skip
     assert (tmp_path / "release-2" / "public" / "certificate.md").exists()

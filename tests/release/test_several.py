@@ -63,7 +63,8 @@ def spoiled(made, tmp_path) -> Path:
 
 def rewrite(public: Path, **changes) -> None:
     given = Certificate.loads((public / "certificate.json").read_bytes())
-    certificate = replace(given, **changes)
+    certificate = replace(given, **{"page": None, **changes})
+    (public / "index.html").unlink(missing_ok=True)
     (public / "certificate.json").write_text(certificate.json())
     (public / "certificate.md").write_text(certificate.markdown())
 

@@ -47,9 +47,14 @@ def release(original, tmp_path) -> Path:
 
 
 def rewrite(public: Path, **changes) -> None:
-    """A certificate with other contents, as somebody writes it who keeps text and digests in step."""
+    """A certificate with other contents, as somebody writes it who keeps text and digests in step.
+
+    Its page, which says what was claimed before, is left out.
+    """
     shutil.rmtree(public.parent / "confidential", ignore_errors=True)
-    certificate = replace(Certificate.loads((public / "certificate.json").read_bytes()), **changes)
+    (public / "index.html").unlink(missing_ok=True)
+    given = Certificate.loads((public / "certificate.json").read_bytes())
+    certificate = replace(given, **{"page": None, **changes})
     (public / "certificate.json").write_text(certificate.json())
     (public / "certificate.md").write_text(certificate.markdown())
 

@@ -150,7 +150,7 @@ def verify(
     )
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
-    files = len(verified.certificate.copies) + 3 + signed
+    files = sum(1 for _ in verified.public.iterdir())  # those that the certificate knows, and a signature
     screen.say(f"{folder.name} matches its certificate: release {release}, {files} files.")
     screen.say(f"SHA-256 of its certificate: {verified.sha256}")
     if verified.signer is not None:

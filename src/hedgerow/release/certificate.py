@@ -131,6 +131,7 @@ class Certificate(_Strict):
     earlier_releases: From0 | None = None  # of the same data; None: the owner does not say
     looks: From0 | None = None  # at the data beforehand; None: they were not counted
     statistics: Digest | None = None  # of statistics.json; None: there is none
+    page: Digest | None = None  # of index.html; None: made before releases had one
     version: Literal[1, 2] = 2
 
     @classmethod
@@ -202,8 +203,8 @@ class Certificate(_Strict):
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
         left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
-        # As it was written before looks were counted and statistics released.
-        left_out += tuple(name for name in ("looks", "statistics") if getattr(self, name) is None)
+        # As it was written before looks were counted, statistics released and pages written.
+        left_out += tuple(name for name in ("looks", "statistics", "page") if getattr(self, name) is None)
         document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -259,8 +260,8 @@ class Certificate(_Strict):
             lines.append(f"- {_escape(item.what)}. *Why:* {_escape_headings(because)}")
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
-        lines += [f"| plan.yaml | | {self.plan} |"]
-        lines += [] if self.statistics is None else [f"| statistics.json | | {self.statistics} |"]
+        others = {"plan.yaml": self.plan, "statistics.json": self.statistics, "index.html": self.page}
+        lines += [f"| {name} | | {sha256} |" for name, sha256 in others.items() if sha256 is not None]
         changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())

@@ -1,7 +1,8 @@
 """The release folder: written aside, then there all at once.
 
     release/
-      public/        synthetic-copy-1.csv …, certificate.json and .md, plan.yaml, perhaps statistics.json
+      public/        synthetic-copy-1.csv …, index.html, certificate.json and .md, plan.yaml, perhaps
+                     statistics.json
       confidential/  0700, files 0600: what was achieved, by record and in all
 
 A draft is a hidden sibling of the folder, readable by its owner only, named after the release it belongs to:
@@ -30,6 +31,7 @@ from hedgerow.errors import FileError, reason_of
 
 PUBLIC, CONFIDENTIAL = "public", "confidential"
 CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
+PAGE = "index.html"
 STATISTICS = "statistics.json"  # where the plan asks for it
 SIGNATURE = f"{CERTIFICATE}.sig"  # where there is one: hedgerow sign
 

@@ -17,7 +17,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,7 @@ from hedgerow.release.confidential import gauge_of, write_confidential
 from hedgerow.release.folder import (
     CERTIFICATE,
     CERTIFICATE_TEXT,
+    PAGE,
     PLAN,
     PUBLIC,
     STATISTICS,
@@ -58,6 +59,7 @@ from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
 from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
+from hedgerow.release.pages.public import Layout, write_page
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.synthesizer import Synthesizer
@@ -206,7 +208,7 @@ def _write_public(
     looks: int,
     earlier: int | None,
 ) -> Certificate:
-    """Writes the copies, the plan and the certificate of them, and statistics where the plan says so."""
+    """Writes the copies, the plan, the page and the certificate of them, and statistics where asked for."""
     sample = synth.sample()
     plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
 
@@ -251,6 +253,9 @@ def _write_public(
         looks=looks,
         statistics=statistics,
     )
+    layout = Layout.of(prepared.copy_to_write(sample.tables[0]).schema, prepared.like)
+    page = draft.write(PUBLIC, PAGE, write_page(certificate, plan.public(), layout))
+    certificate = replace(certificate, page=hashlib.sha256(page).hexdigest())
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())
     return certificate

@@ -1,1 +1,4 @@
-"""What an owner looks at: `plots`, pictures of a fit; `sketch`, one for a terminal. Confidential."""
+"""What an owner looks at: `plots`, pictures of a fit; `sketch`, one for a terminal. Confidential.
+
+`style`, `html` and `charts` are what pages are made of: a stylesheet, elements, pictures with their numbers.
+"""

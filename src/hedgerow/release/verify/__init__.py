@@ -15,6 +15,7 @@ compared too.
 """
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from hedgerow.release.folder import (
     CERTIFICATE,
     CERTIFICATE_TEXT,
     CONFIDENTIAL,
+    PAGE,
     PLAN,
     PUBLIC,
     SIGNATURE,
@@ -116,7 +118,8 @@ def _compare(
     certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
-    expected |= set() if certificate.statistics is None else {STATISTICS}
+    others = {STATISTICS: certificate.statistics, PAGE: certificate.page}
+    expected |= {name for name, sha256 in others.items() if sha256 is not None}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []
     if added := sorted(map(show_name, there - expected - {SIGNATURE})):
@@ -128,8 +131,10 @@ def _compare(
     for name in sorted(copies.keys() & there):
         problems += _copy_problems(public / name, copies[name], certificate, plan.get("read"))
     problems += _text_problems(public, certificate, there)
-    if STATISTICS in expected & there and not _is_digest_of(public / STATISTICS, certificate.statistics):
-        problems.append(f"{STATISTICS} was changed: its digest is not the certificate's.")
+    for name in sorted(others.keys() & expected & there):
+        if not _is_digest_of(public / name, others[name]):
+            problems.append(f"{name} was changed: its digest is not the certificate's.")
+    problems += _page_problems(public, certificate) if PAGE in expected & there else []
     if hashlib.sha256(plan_text).hexdigest() != certificate.plan:
         problems.append(f"{PLAN} was changed: its digest is not the certificate's.")
     if certificate.json().encode(errors="surrogatepass") != content:
@@ -246,6 +251,18 @@ def _text_problems(public: Path, certificate: Certificate, there: set[str]) -> l
     except ReleaseError as error:
         return [str(error)]
     return [] if same else [f"{CERTIFICATE_TEXT} was changed: it is not what {CERTIFICATE} says."]
+
+
+def _page_problems(public: Path, certificate: Certificate) -> list[str]:
+    """A page is the owner's, but it may not claim something else than the certificate."""
+    try:
+        page = html.unescape(read_file(public / PAGE, LARGEST).decode(errors="replace"))
+    except ReleaseError as error:
+        return [str(error)]
+    said = (certificate.release, certificate.claim, certificate.plain or "")
+    return (
+        [] if all(words in page for words in said) else [f"{PAGE} does not hold the claim of {CERTIFICATE}."]
+    )
 
 
 def _load_plan(content: bytes) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def _words(given: Certificate) -> Iterator[str]:
     brought = {bound for bounds in OWN_BOUNDS.values() for bound in bounds}
     if given.bound not in OWN_BOUNDS.get(given.standard, SENTENCES.keys() - brought):
         yield f"the standard {format_value(given.standard)} does not go with the bound {given.bound}."
-    figures = _make_figures(given)
+    figures = make_figures(given)
     if figures is None:
         if not is_refusal(given.claim):
             yield "it states no ε, but claims something."
@@ -199,7 +199,7 @@ def _words(given: Certificate) -> Iterator[str]:
         yield f"the column {format_value(unit.column)} that names a unit is not among those released."
 
 
-def _make_figures(given: Certificate) -> Figures | None:
+def make_figures(given: Certificate) -> Figures | None:
     """What the words of its claim are made from; None where it states no ε."""
     if given.epsilon is None:
         return None

@@ -1,0 +1,261 @@
+"""Two sheets for a disclosure review board: what is asked, what is promised, who answers, what was tested.
+
+    >>> sheets = write_board(certificate, Findings.read(Path("release/confidential")))
+
+What is promised and what it leaves open are the certificate's own sentences; who answers for each is said
+here. What was found on the confidential data is marked as such, and makes the sheets confidential. Long lists
+are cut to what two sheets hold, and say where the rest is.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from hedgerow.errors import ReleaseError
+from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
+from hedgerow.privacy.claims import tabulate_odds
+from hedgerow.privacy.claims.caveats import find_id
+from hedgerow.release.certificate import LARGEST, Certificate
+from hedgerow.release.folder import CERTIFICATE_TEXT
+from hedgerow.release.pages.public import list_names
+from hedgerow.release.verify.consistency import make_figures
+from hedgerow.release.verify.files import read_file
+from hedgerow.report.html import (
+    Html,
+    bullets,
+    element,
+    facts,
+    page,
+    paragraph,
+    reading,
+    section,
+    shorten,
+    table,
+)
+
+Item = TypeVar("Item")
+MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
+_OWNER, _PLANNER, _RUNNER, _BOARD = "owner of the data", "author of the plan", "who ran it", "the board"
+# Who answers for a sentence of what is not covered; for any other it is the board, which accepts the method.
+_ANSWERS: Mapping[str, str] = {
+    **dict.fromkeys(("C4", "C20", "C21", "C22", "C23", "C28", "C29"), _OWNER),
+    **dict.fromkeys(("C9", "C12", "C19", "C25", "C33"), _PLANNER),
+    **dict.fromkeys(("C24", "C27", "C31", "C32"), _RUNNER),
+}
+# The same of an assumption, by how its reason begins; for any other it is the owner.
+_REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
+_ROOM = {"assumptions": 1900, "risks": 1700, "owner": 800}  # signs that fit on two sheets
+_LONGEST = 300  # signs of somebody's words
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found on the confidential data, as the release and the commands wrote it; confidential."""
+
+    summary: Mapping[str, Any] = field(repr=False)
+    audit: Mapping[str, Any] | None = field(default=None, repr=False)
+    attack: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Those in the confidential part of a release; a test that was not run has none."""
+        summary = _read_json(folder / "summary.json")
+        if summary is None:
+            raise ReleaseError(
+                "The confidential part is not here, or was changed. Pass the whole release folder."
+            )
+        return cls(summary, _read_json(folder / "audit.json"), _read_json(folder / "attack.json"))
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(read_file(path, LARGEST))
+    except (OSError, ReleaseError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def write_board(certificate: Certificate, found: Findings) -> Html:
+    """The sheets, as one page."""
+    sections = (
+        _ask(certificate),
+        _promise(certificate),
+        _name_answers(certificate),
+        _list_tests(certificate, found),
+        _list_risks(certificate),
+        _leave_lines(),
+    )
+    title = f"For the disclosure review board: release {certificate.release}"
+    return page(title, element("div", *sections, class_="board"), mark=MARK)
+
+
+def _ask(certificate: Certificate) -> Html:
+    about: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+
+    def say(key: str) -> str:
+        return _cut(about[key]) if key in about else f"not said (about.{key} of the plan)"
+
+    copies = format_count(len(certificate.copies), "synthetic copy")
+    pairs: list[tuple[object, object]] = [
+        ("asked", f"May public/ leave the building: {copies} of a table with {certificate.records:,} rows?"),
+        ("purpose", say("purpose")),
+        ("answers for it", say("curator")),
+        ("ε decided by", say("decided_by")),
+        ("reason for this ε", say("epsilon_reason")),
+        ("synthetic columns", list_names(certificate.outcomes)),
+        ("as in the original", list_names(certificate.unchanged)),
+    ]
+    return section("What is asked", facts(pairs), id="asked")
+
+
+def _promise(certificate: Certificate) -> Html:
+    pairs: list[tuple[object, object]] = [
+        ("unit", "not declared" if certificate.unit is None else _cut(certificate.unit.covered, 600)),
+        ("compared with", f"the table in which {certificate.neighbour}"),
+        ("standard, bound", f"{certificate.standard}, {certificate.bound}"),
+    ]
+    for name, price, digits in (("ε", certificate.epsilon, 6), ("δ", certificate.delta, 2)):
+        if price is not None:
+            one = f"; {format_rounded_up(price.per_copy, digits)} for one copy" if price.per_copy else ""
+            pairs.append((name, f"{format_rounded_up(price.total, digits)} for all copies{one}"))
+    if certificate.confidence is not None and certificate.delta is not None:
+        pairs.append(("confidence", f"{certificate.confidence:.0%} over {certificate.draws:,} draws"))
+    figures = make_figures(certificate)
+    return section(
+        "What is promised",
+        facts(pairs),
+        element("h3", "In plain words"),
+        paragraph(certificate.plain or "This certificate has no plain paragraph."),
+        None if figures is None else table(tabulate_odds(certificate.bound, figures), label="Odds"),
+        element("h3", "Formally"),
+        paragraph(certificate.claim),
+        id="promised",
+    )
+
+
+def _name_answers(certificate: Certificate) -> Html:
+    """What the claim rests on, a row each, with who answers for it."""
+    rows = [
+        {"assumed": _cut(item.what), "why": _cut(item.because), "who answers": _find_answer(item.because)}
+        for item in certificate.assumed_public
+    ]
+    rows += [
+        {"assumed": sentence, "why": id, "who answers": _ANSWERS[id]}
+        for sentence, id in _find_ids(certificate)
+        if _ANSWERS.get(id) in (_PLANNER, _RUNNER)
+    ]
+    shown = _take(rows, [sum(map(len, row.values())) for row in rows], _ROOM["assumptions"])
+    body = (table(shown, label="Assumptions"), _count_rest(len(rows) - len(shown)))
+    return section("What it rests on, and who answers for it", *body, id="rests")
+
+
+def _find_answer(because: str) -> str:
+    return next((who for start, who in _REASONS.items() if because.startswith(start)), _OWNER)
+
+
+def _list_tests(certificate: Certificate, found: Findings) -> Html:
+    """Tests that were run on the confidential data, and what they found."""
+    rows: list[dict[str, object]] = [
+        *_describe_fit(certificate, found.summary),
+        {"test": "audit: outcomes withheld one by one", "found": _describe_audit(found.audit)},
+        {"test": "attack: copies with one outcome and without", "found": _describe_attack(found.attack)},
+    ]
+    note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
+    made = table(rows, label="Tests and what they found")
+    return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested")
+
+
+def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    figure, withheld = format_figure, summary.get("withheld_epsilon")
+    if certificate.epsilon is not None and isinstance(withheld, Mapping):
+        told = f"ε = {figure(summary['total_epsilon'])} of {figure(certificate.epsilon.total)}"
+        if certificate.bound in withheld:
+            told += f"; of one copy with an outcome withheld altogether {figure(withheld[certificate.bound])}"
+        yield {"test": f"price of this fit, under {certificate.bound}", "found": told}
+    if isinstance(gauge := summary.get("gauge"), Mapping):
+        of = f" of '{shorten(gauge['column'])}', the worst off," if gauge.get("column") else ""
+        yield {
+            "test": "gauge: do copies carry the data",
+            "found": f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
+            f"{gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
+        }
+    if "clipped" in summary:
+        yield {"test": "limits", "found": f"{summary['clipped']:.1%} of the values were moved to a limit"}
+    if "acceptance" in summary:
+        told = (
+            f"{summary['acceptance']:.0%} of the posterior lies in it, {summary['edge_mass']:.0%} at its edge"
+        )
+        yield {"test": "box of parameters", "found": told}
+    if "flagged_records" in summary:
+        count = format_count(summary["flagged_records"], "record")
+        yield {"test": "records whose loss draws cannot bound", "found": f"{count} flagged"}
+
+
+def _describe_audit(audit: Mapping[str, Any] | None) -> str:
+    if audit is None:
+        return "not run: hedgerow audit --plan confidential/plan.yaml --json > confidential/audit.json"
+    again, price = audit["largest_recomputed"], format_figure(audit["epsilon"])
+    told = "" if again is None else f", with weights recomputed {format_figure(again)}"
+    return (
+        f"largest loss {format_figure(audit['largest_fixed'])}{told}; above {price}, the price, "
+        f"for {format_count(len(audit['breaches']), 'record')} ({audit['kind']})"
+    )
+
+
+def _describe_attack(attack: Mapping[str, Any] | None) -> str:
+    if attack is None:
+        return "not run: hedgerow attack --plan confidential/plan.yaml --json > confidential/attack.json"
+    return (
+        f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence; this "
+        f"{'refutes' if attack['breach'] else 'does not refute'} {format_figure(attack['claimed'])}"
+    )
+
+
+def _list_risks(certificate: Certificate) -> Html:
+    body: list[object] = []
+    for who, room in ((_BOARD, "risks"), (_OWNER, "owner")):
+        lines = [
+            f"{_cut(sentence, 600)} [{id}]"
+            for sentence, id in _find_ids(certificate)
+            if _ANSWERS.get(id, _BOARD) == who
+        ]
+        shown = _take(lines, [*map(len, lines)], _ROOM[room])
+        if lines:
+            title = (
+                "Not covered, which the board accepts"
+                if who == _BOARD
+                else "Not covered, for the owner to judge"
+            )
+            body += [element("h3", title), bullets(shown), _count_rest(len(lines) - len(shown))]
+    return section("What stays open", *body, id="open")
+
+
+def _leave_lines() -> Html:
+    rows = [
+        {"for": who, "name": "", "date": "", "signature": ""} for who in (_OWNER, _PLANNER, _RUNNER, _BOARD)
+    ]
+    asked = "Released as it is ☐ / released on these conditions ☐ / not released ☐"
+    lines = element("div", table(rows, label="Lines to sign"), class_="sign")
+    return section("Decision", paragraph(asked), lines, id="decision")
+
+
+def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:
+    return [(sentence, find_id(sentence) or "no id") for sentence in certificate.not_covered]
+
+
+def _take(items: Sequence[Item], lengths: Sequence[int], room: int) -> list[Item]:
+    """As many as there is room for, at least one."""
+    ends = accumulate(lengths)
+    return [item for item, end in zip(items, ends, strict=True) if end <= room] or [*items[:1]]
+
+
+def _count_rest(more: int) -> Html | None:
+    return reading(f"And {more} more: {CERTIFICATE_TEXT} has all of them.") if more else None
+
+
+def _cut(words: str, most: int = _LONGEST) -> str:
+    """Somebody's words in one line that is not too long."""
+    return shorten(" ".join(words.split()), most)

@@ -1,0 +1,421 @@
+"""The releasable page, `public/index.html`: what this is, what may be claimed, what is kept, how to use it.
+
+    >>> page = write_page(certificate, plan.public(), Layout.of(copy.schema, like))
+
+It says what a receiver needs and nothing else, and is a function of public things alone: the certificate, the
+published plan and how the copies are laid out. So it can hold none of what stays in `confidential/`, and
+whoever has a release and hedgerow can write it again. Its digest is in the certificate; `verify` also looks
+for the certificate's claim in it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+
+from hedgerow.errors import CONTROLS
+from hedgerow.numerics.rounding import format_count
+from hedgerow.privacy.claims import CORRECTED
+from hedgerow.privacy.columns import Column, Rules
+from hedgerow.release.certificate import ABOUT, Certificate
+from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, SIGNATURE, STATISTICS
+from hedgerow.release.plan import Plan
+from hedgerow.release.verify.consistency import ENDINGS
+from hedgerow.report.html import (
+    Html,
+    bullets,
+    contents,
+    details,
+    element,
+    facts,
+    join,
+    name,
+    names,
+    page,
+    paragraph,
+    section,
+    shorten,
+    table,
+    text,
+)
+from hedgerow.tables.files import Source
+from hedgerow.tables.formula import parse
+from hedgerow.tables.table import Table
+
+MARK = "SYNTHETIC DATA, NOT REAL RECORDS"
+_MOST_NAMES = 12  # in a sentence
+_MOST_ROWS = 500  # of the table of columns; the certificate names all
+_LONGEST_FORMULA = 300
+_LONGEST_LITERAL = 60  # of a column's name in code
+
+# By format: how a file is begun to be read in Python, and what reads it in R.
+_READERS = {
+    "csv": ("read_csv(file", "read.csv"),
+    "parquet": ("read_parquet(file", "arrow::read_parquet"),
+    "arrow": ("read_feather(file", "arrow::read_feather"),
+    "stata": ("read_stata(file", "haven::read_dta"),
+    "spss": ("read_spss(file", "haven::read_sav"),
+    "excel": ("read_excel(file", "readxl::read_excel"),
+}
+_USUAL = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
+_TYPES = (
+    (pa.types.is_boolean, "true or false"),
+    (pa.types.is_integer, "whole number"),
+    (pa.types.is_floating, "number"),
+    (pa.types.is_decimal, "number"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "date and time"),
+    (pa.types.is_time, "time of day"),
+    (pa.types.is_duration, "duration"),
+    (pa.types.is_dictionary, "category"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_large_string, "text"),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the copies are laid out, which anybody who has one can see."""
+
+    types: Mapping[str, str]  # of each column in words, in the order of the file
+    delimiter: str = ","  # of a CSV file, as are the others
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, schema: pa.Schema, like: Source) -> Self:
+        """Of copies that have this schema and are written like a source."""
+        types = {field.name: describe_type(field.type) for field in schema}
+        return cls(types, like.dialect.delimiter, like.dialect.decimal, like.dialect.encoding)
+
+
+def describe_type(kind: pa.DataType) -> str:
+    """A type in words."""
+    return next((words for is_such, words in _TYPES if is_such(kind)), str(kind))
+
+
+def write_page(certificate: Certificate, plan: Plan, layout: Layout) -> str:
+    """The page of a release; `plan` is the published one."""
+    sections = {
+        "what": ("What this is", _introduce(certificate, plan)),
+        "claim": ("What may be claimed", _claim(certificate)),
+        "kept": ("What is kept, and what is not", _compare(certificate, plan)),
+        "analyse": ("How to analyse it", _analyse(certificate, layout)),
+        "columns": ("Columns", _list_columns(certificate, plan, layout)),
+        "verify": ("How to verify it", _verify(certificate)),
+    }
+    return page(
+        "Synthetic copies of a confidential table",
+        paragraph("Synthetic", class_="stamp"),
+        paragraph(
+            f"Release {certificate.release} of {certificate.date}, made with hedgerow "
+            f"{certificate.software.get('hedgerow', '')}.",
+            class_="quiet",
+        ),
+        contents((id, title) for id, (title, _) in sections.items()),
+        *(section(title, *body, id=id) for id, (title, body) in sections.items()),
+        mark=MARK,
+        about="Synthetic copies of a table: what they are, what may be claimed, how to use them.",
+    )
+
+
+def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
+    copies, derived = len(certificate.copies), plan.settings.rules.names
+    drawn = [outcome for outcome in certificate.outcomes if outcome not in derived]
+    there = "is one synthetic copy" if copies == 1 else f"are {copies} synthetic copies"
+    body: list[object] = [
+        paragraph(
+            f"Here {there} of a confidential table with {format_count(certificate.records, 'row')}. The "
+            f"values of {'these columns' if len(drawn) > 1 else 'one column'} were drawn anew from a "
+            "statistical model: ", list_names(drawn), ". Together with them, a row is nobody's record.",
+            class_="lead",
+        ),
+    ]  # fmt: skip
+    if derived:
+        body.append(paragraph("Computed from other columns of the copy: ", list_names(derived), "."))
+    if certificate.unchanged:
+        body.append(
+            paragraph(
+                element("strong", "Real, not synthetic"),
+                ", row by row as in the confidential table: ", list_names(certificate.unchanged), ".",
+            )
+        )  # fmt: skip
+    given: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+    if given:
+        body.append(element("h3", "In the owner's words"))
+        body.append(facts((words, _prose(given[key])) for key, words in ABOUT.items() if key in given))
+    return body
+
+
+def _claim(certificate: Certificate) -> list[object]:
+    plain = certificate.plain or "This certificate has no plain paragraph."
+    sides = (("In plain words", plain), ("Formally", certificate.claim))
+    beside = [element("div", element("h3", title), paragraph(said)) for title, said in sides]
+    body: list[object] = [element("div", *beside, class_="figures")]
+    if certificate.unit is not None:
+        body += [element("h3", "Who is protected"), paragraph(certificate.unit.covered)]
+    if certificate.left_open is not None:
+        body += [element("h3", "What the range leaves open"), paragraph(certificate.left_open)]
+    body += [
+        element("h3", "What the claim does not cover"),
+        bullets(certificate.describe_caveats()),
+        paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
+        element("h3", "What it takes as public"),
+        bullets(
+            join((item.what, ". ", element("em", "Why: "), _prose(item.because)))
+            for item in certificate.assumed_public
+        ),
+    ]
+    if certificate.processing:
+        body += [element("h3", "What was done after the draw"), bullets(certificate.processing)]
+    return body
+
+
+def _compare(certificate: Certificate, plan: Plan) -> list[object]:
+    columns, rules = plan.settings.columns, plan.settings.rules
+    known = relate(columns, rules, (*certificate.unchanged, *certificate.used_not_released))
+    others = (*certificate.unchanged, *certificate.outcomes)
+    rows = []
+    for column in columns:
+        own = known[column.outcome]
+        family = column.family if isinstance(column.family, str) else column.family.name
+        rows.append(
+            {
+                "column": name(column.outcome),
+                "drawn from": join(
+                    (
+                        f"{family}: ",
+                        _code(shorten(column.formula, _LONGEST_FORMULA)),
+                        *_describe_cells(column),
+                    )
+                ),
+                "kept, as the model has it: relation to": list_names(own) if own else "nothing",
+                "not kept: relation of its own to": list_names(
+                    [other for other in others if other not in own and other != column.outcome]
+                ),
+            }
+        )
+    for derived in rules.names:
+        rows.append(
+            {
+                "column": name(derived),
+                "drawn from": "nothing: computed from others",
+                "kept, as the model has it: relation to": list_names(rules.reads_of(derived)),
+                "not kept: relation of its own to": "all others",
+            }
+        )
+    return [
+        paragraph(
+            "The copies keep what the model below holds, as far as the model is right and the data decide it "
+            "at this price. Whatever else is found in a synthetic column comes from the model or from chance."
+        ),
+        table(rows, label="Relations that are kept"),
+        element("h3", "Kept"),
+        bullets(_list_kept(certificate, plan)),
+        element("h3", "Not kept"),
+        bullets(_list_lost(certificate)),
+    ]
+
+
+def relate(columns: Sequence[Column], rules: Rules, public: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each modelled column those that its model relates it to: it reads them, or is read by theirs."""
+    protected = [column.outcome for column in columns]
+    there = Table.of(pa.table({each: [0.0] for each in dict.fromkeys([*protected, *public])}))
+    reads = {}
+    for column in columns:
+        formulas = [column.formula]
+        if column.kinds_by is not None:
+            formulas.append(f"{column.formula.partition('~')[0]}~ {column.kinds_by}")
+        terms = [each for formula in formulas for each in parse(formula, there).predictors]
+        reads[column.outcome] = tuple(dict.fromkeys([*terms, *column.reads]))
+    return {
+        one: tuple(
+            dict.fromkeys(
+                [*reads[one], *(other for other in protected if one in reads[other])]
+                + [derived for derived in rules.names if one in rules.reads_of(derived)]
+            )
+        )
+        for one in protected
+    }
+
+
+def _describe_cells(column: Column) -> list[object]:
+    """What cells of a column hold beside amounts."""
+    said = []
+    if column.share_of is not None:
+        said += ["; as a share of ", _code(column.share_of)]
+    if column.only_where is not None:
+        said += ["; only where ", _code(column.only_where)]
+    if column.missing == "public":
+        said.append("; gaps where the original has them")
+    elif column.missing == "synthesized":
+        said.append("; gaps are synthetic too")
+    if column.codes:
+        said.append("; some cells hold codes")
+    return said
+
+
+def _list_kept(certificate: Certificate, plan: Plan) -> list[object]:
+    said: list[object] = ["The number of rows, and their order."]
+    if certificate.unchanged:
+        said.append("Every column that is not synthetic, and every relation among these columns.")
+    if plan.settings.standard.inside:
+        said.append("The public class of each row: its synthetic value was drawn inside it.")
+    return said
+
+
+def _list_lost(certificate: Certificate) -> list[object]:
+    said: list[object] = [
+        "Single records: a synthetic value is one that the model has for such a row, not what stood there.",
+        "A relation to columns that the formula does not name, beyond what follows from those that it names.",
+        "Curves, thresholds and interactions that the formula does not spell out.",
+        "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
+        "What rows have in common beyond these columns, such as one household or one firm over the years.",
+    ]
+    if any(done.startswith(CORRECTED) for done in certificate.processing):
+        said.append(
+            "Records at risk counted less in the fit. A correction undoes the bias of that where the model "
+            "is right; where it is not, tails are too short."
+        )
+    elif certificate.bound in ("statistics", "gaussian"):
+        said.append(
+            "Noise was added to the sums that the copies are made from, and values beyond the limits were "
+            "moved to them: copies scatter more than the original would."
+        )
+    elif certificate.standard != "Unweighted":
+        said.append(
+            "Records at risk counted less in the fit, those in the tails first: tails are shorter in the "
+            "copies than in the original, and relations may be weaker."
+        )
+    return said
+
+
+def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
+    copies, column = len(certificate.copies), certificate.outcomes[0]
+    quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "column")
+    python, r = _write_reading(certificate.copies[0].format, layout)
+    several = (
+        "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
+        "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
+        "How much copies differ shows it, and a rule for synthetic copies adds it."
+    )
+    one = (
+        "Analyse the copy as if it were the original. Its standard errors are too small: they leave out that "
+        "the values were drawn, and one copy does not show by how much."
+    )
+    return [
+        paragraph(several if copies > 1 else one),
+        _block(
+            *python,
+            f"estimates = [copy[{quoted}].mean() for copy in copies]",
+            language="Python",
+        ),
+        _block(*r, f"estimates <- sapply(copies, function(copy) mean(copy[[{quoted}]]))", language="R"),
+    ]
+
+
+def _write_reading(format: str, layout: Layout) -> tuple[list[str], list[str]]:
+    """Code that reads the copies, in Python and in R."""
+    files, (python, r) = _quote(f"synthetic-copy-*.{ENDINGS[format]}"), _READERS[format]
+    said = {"sep": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
+    if format == "csv":
+        told = [(key, _quote(word)) for key, word in said.items() if word != _USUAL[key]]
+        in_r = {"sep": "sep", "decimal": "dec", "encoding": "fileEncoding"}
+        python += "".join(f", {key}={word}" for key, word in told)
+        r += "".join(f", {in_r[key]} = {word}" for key, word in told) + ", check.names = FALSE"
+    return [
+        "import glob",
+        "import pandas as pd",
+        f"copies = [pd.{python}) for file in glob.glob({files})]",
+    ], [f"copies <- lapply(Sys.glob({files}), {r})"]
+
+
+def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
+    derived, labels = plan.settings.rules.names, plan.dictionary
+    rows: list[dict[str, object]] = []
+    for column, kind in layout.types.items():
+        made = "synthetic" if column in certificate.outcomes else "real, as in the original"
+        row: dict[str, object] = {"column": name(column), "type": kind}
+        row["values"] = "computed from others" if column in derived else made
+        row["meaning"] = labels[column].label if column in labels and labels[column].label else None
+        rows.append(row)
+    if all(row["meaning"] is None for row in rows):
+        rows = [{key: value for key, value in row.items() if key != "meaning"} for row in rows]
+    shown = table(rows[:_MOST_ROWS], label="Columns of each copy")
+    body: list[object] = [shown if len(rows) <= 30 else details(format_count(len(rows), "column"), shown)]
+    if len(rows) > _MOST_ROWS:
+        body.append(paragraph(f"The first {_MOST_ROWS} of {len(rows)}; ", _link(CERTIFICATE), " names all."))
+    changes = dict.fromkeys(change for copy in certificate.copies for change in copy.changes)
+    if changes:
+        body += [paragraph("What the format could not hold as it was:"), bullets(changes)]
+    return body
+
+
+def _verify(certificate: Certificate) -> list[object]:
+    files: list[dict[str, object]] = [
+        {"file": _link(copy.file), "bytes": copy.bytes, "SHA-256": _code(copy.sha256)}
+        for copy in certificate.copies
+    ]
+    others = {PLAN: certificate.plan, STATISTICS: certificate.statistics}
+    files += [{"file": _link(file), "SHA-256": _code(sha256)} for file, sha256 in others.items() if sha256]
+    contact = (
+        " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
+    )
+    return [
+        paragraph(
+            "With hedgerow, in the folder that holds this page: ", _code("hedgerow verify ."), ". It "
+            "compares every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
+            "again from its figures. ", _link(CERTIFICATE_TEXT), " has all of the certificate to read.",
+        ),
+        paragraph(
+            "Without it: ", _code("sha256sum *"), " (on Windows ", _code("Get-FileHash *"), ") must print "
+            "these digests.",
+        ),
+        table(files, label="Files and their digests"),
+        paragraph(
+            "That shows that the files belong together, and not who made them. Two things do: a signature (",
+            _code(SIGNATURE), ", checked by ", _code("hedgerow verify . --signers allowed_signers"), "), "
+            f"and the SHA-256 of {CERTIFICATE}, told by another channel.{contact}",
+        ),
+    ]  # fmt: skip
+
+
+def list_names(listed: Sequence[str]) -> Html:
+    """The first few names, and how many more there are."""
+    if not listed:
+        return text("none")
+    more = len(listed) - _MOST_NAMES
+    return join((names(listed[:_MOST_NAMES]), f" and {more:,} more" if more > 0 else None))
+
+
+def _prose(said: str) -> Html:
+    """The owner's own words, which may have several lines."""
+    lines = [text(line) for line in said.split("\n")]
+    return Html("<br>".join(lines))
+
+
+def _code(said: str) -> Html:
+    return element("code", said)
+
+
+def _link(file: str) -> Html:
+    """A file of the same folder."""
+    return element("a", file, href=file)
+
+
+def _block(*lines: str, language: str) -> Html:
+    """Code in several lines."""
+    return element(
+        "pre",
+        element("code", Html("\n".join(map(text, lines)))),
+        aria_label=f"Code in {language}",
+        tabindex="0",
+    )
+
+
+def _quote(word: str) -> str:
+    """A name as a literal that Python and R read alike, whatever is in it."""
+    written = json.dumps(word, ensure_ascii=False)
+    return CONTROLS.sub(lambda each: f"\\u{ord(each[0]):04x}", written)

@@ -1,0 +1,190 @@
+"""The page that goes out with a release: what it says, that it belongs to it, what it is made from."""
+
+import html
+import re
+import shutil
+import subprocess
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import hedgerow as hr
+from hedgerow.privacy.columns import Column, Rules
+from hedgerow.release.pages.public import Layout, relate, write_page
+from hedgerow.release.plan import About
+from hedgerow.release.verify import verify_release
+from hedgerow.tables.files import read
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+TURNED = "\u202egnp.exe"
+LONG = "n" * 10_000
+
+
+def release_of(folder: Path, frame: pd.DataFrame, **changes) -> Path:
+    frame.to_parquet(folder / "t.parquet")
+    asked = {"epsilon": 60.0, "draws": 100, "data": folder / "t.parquet", "ledger": folder / "l"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        return hr.make_release(hr.Plan(**asked | changes), folder / "release").folder
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory) -> Path:
+    """Two columns one after the other, one that follows from them, names that would like to be markup."""
+    random = np.random.default_rng(1)
+    size, sector = random.integers(1, 300, 60), random.choice(["a", "b"], 60)
+    pay = np.exp(3 + 0.9 * np.log(size) + random.normal(0, 0.6, 60))
+    frame = pd.DataFrame({HOSTILE: pay, TURNED: size, LONG: sector, "hours": random.normal(38, 3, 60)})
+    return release_of(
+        tmp_path_factory.mktemp("chain"),
+        frame.assign(per=frame[HOSTILE] / frame["hours"]),
+        formula={
+            HOSTILE: Column(f"`{HOSTILE}` ~ log(`{TURNED}`)"),
+            "hours": Column(f"hours ~ `{HOSTILE}`", "normal"),
+        },
+        rules=Rules(derived={"per": f"`{HOSTILE}` / hours"}),
+        copies=2,
+        about=About(purpose="<script>alert(1)</script>\nand teaching", contact="data@example.org"),
+    )
+
+
+@pytest.fixture
+def public(chain, tmp_path) -> Path:
+    """A copy to spoil."""
+    shutil.copytree(chain / "public", tmp_path / "public")
+    return tmp_path / "public"
+
+
+def show(page: str) -> str:
+    """What a reader sees, in one line."""
+    return " ".join(html.unescape(re.sub("(?s)<style>.*</style>|<[^>]*>", " ", page)).split())
+
+
+def test_it_says_what_a_receiver_needs(chain):
+    certificate = verify_release(chain).certificate
+    page = (chain / "public" / "index.html").read_text()
+    titles = re.findall("<h2[^>]*>([^<]*)</h2>", page)
+    assert titles == [
+        "What this is", "What may be claimed", "What is kept, and what is not", "How to analyse it",
+        "Columns", "How to verify it",
+    ]  # fmt: skip
+    assert page.index("SYNTHETIC DATA, NOT REAL RECORDS") < page.index("<h1")
+    shown = show(page)
+    for said in (
+        certificate.plain,
+        certificate.claim,
+        certificate.unit.covered,
+        certificate.copies[1].sha256,
+    ):
+        assert said in shown
+    assert all(sentence in shown for sentence in certificate.not_covered)
+    assert "Real, not synthetic" in shown
+    assert "data@example.org" in shown
+
+
+def test_names_and_words_of_others_are_text(chain):
+    page = (chain / "public" / "index.html").read_text()
+    assert "<img" not in page
+    assert "<script" not in page
+    assert "\u202e" not in page
+    assert HOSTILE in show(page)
+    assert "<script>alert(1)</script>" in show(page)
+    assert LONG[:1000] not in page
+    assert len(page) < 60_000
+
+
+def test_it_can_be_written_again_from_public_things(chain):
+    verified = verify_release(chain / "public")
+    first = chain / "public" / verified.certificate.copies[0].file
+    layout = Layout.of(pq.read_schema(first), read(first))
+    again = write_page(replace(verified.certificate, page=None), verified.plan, layout)
+    assert again == (chain / "public" / "index.html").read_text()
+
+
+def test_the_certificate_knows_it(public):
+    page = public / "index.html"
+    text = page.read_text()
+    assert verify_release(public).problems == ()
+    page.write_text(text.replace("Real, not synthetic", "All of it synthetic"))
+    assert verify_release(public).problems == (
+        "index.html was changed: its digest is not the certificate's.",
+    )
+    page.unlink()
+    assert verify_release(public).problems == ("missing: index.html.",)
+    page.symlink_to(public / "plan.yaml")
+    with pytest.raises(hr.HedgerowError, match="is a link"):
+        verify_release(public)
+
+
+def test_a_page_that_claims_something_else_is_found(public):
+    from hashlib import sha256
+
+    page, certificate = public / "index.html", verify_release(public).certificate
+    page.write_text(page.read_text().replace(html.escape(certificate.plain), "It is anonymous."))
+    forged = replace(certificate, page=sha256(page.read_bytes()).hexdigest())
+    (public / "certificate.json").write_text(forged.json())
+    (public / "certificate.md").write_text(forged.markdown())
+    assert verify_release(public).problems == ("index.html does not hold the claim of certificate.json.",)
+
+
+def test_a_certificate_without_a_page_is_written_as_it_was(chain):
+    """Releases made before pages verify as before, and their certificates read back byte by byte."""
+    certificate = replace(verify_release(chain).certificate, page=None)
+    assert '"page"' not in certificate.json()
+    assert "index.html" not in certificate.markdown()
+
+
+def test_relations_are_those_that_the_formulas_name():
+    columns = [
+        Column("wage ~ log(age) + C(sector)"),
+        Column("bonus ~ wage", missing="synthesized", kinds_by="C(region)"),
+        Column("rent ~ 1", share_of="wage - tax"),
+    ]
+    rules = Rules(derived={"hourly": "wage / hours"})
+    related = relate(columns, rules, ["age", "sector", "region", "tax", "hours", "colour"])
+    assert related == {
+        "wage": ("age", "sector", "bonus", "rent", "hourly"),
+        "bonus": ("wage", "region"),
+        "rent": ("wage", "tax"),
+    }
+
+
+def code_of(page: str, language: str) -> str:
+    return html.unescape(
+        re.search(f'<pre aria-label="Code in {language}"[^>]*><code>([^<]*)</code>', page)[1]
+    )
+
+
+def test_its_code_runs(chain, monkeypatch):
+    monkeypatch.chdir(chain / "public")
+    page = Path("index.html").read_text()
+    found: dict = {}
+    exec(code_of(page, "Python"), found)
+    copies = [pd.read_parquet(f"synthetic-copy-{number}.parquet") for number in (1, 2)]
+    assert sorted(found["estimates"]) == sorted(copy[HOSTILE].mean() for copy in copies)
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+def test_its_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch):
+    frame = hr.datasets.lognormal(n=60, seed=3).rename(columns={"x": 'a "b" \\ c'})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    plan = hr.Plan(
+        formula='`a "b" \\ c` ~ z', epsilon=60.0, draws=200, data=tmp_path / "t.csv", ledger=tmp_path / "l"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        monkeypatch.chdir(hr.make_release(plan, tmp_path / "release").folder / "public")
+    code = code_of(Path("index.html").read_text(), "R")
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "-e", f"{code}\nwrite(estimates, stdout())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    copy = pd.read_csv("synthetic-copy-1.csv", sep=";", decimal=",")
+    assert float(done.stdout) == pytest.approx(copy['a "b" \\ c'].mean(), rel=1e-5)
