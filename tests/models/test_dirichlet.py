@@ -117,6 +117,28 @@ def test_the_search_over_orders_finds_what_all_orders_give(table):
     assert pairs.epsilon(delta=1e-6, copies=3) == pytest.approx(wanted.max(), rel=1e-7)
 
 
+def test_a_price_asks_for_few_orders_and_a_search_for_one_price_a_scale(table, monkeypatch):
+    """A scale of five such columns once took a second: every eighth order, both prices, each time."""
+    asked = {"orders": 0, "one copy": 0}
+    divergences, epsilon = DirichletNeighbours._divergences, type(RENYI).epsilon
+
+    def count(name, function):
+        def counted(*given):
+            asked[name] += 1
+            return function(*given)
+
+        return counted
+
+    monkeypatch.setattr(DirichletNeighbours, "_divergences", count("orders", divergences))
+    priced(MODEL, built(table), POWER * np.linspace(0.1, 1, 80))[1].neighbours.by_record(delta=1e-6, copies=3)
+    assert asked["orders"] < 25
+    monkeypatch.setattr(type(RENYI), "epsilon", count("one copy", epsilon))
+    told = {"bound": "renyi", "epsilon": 1.0, "copies": 2, "draws": 100, "seed": 1}
+    family = hr.Family("dirichlet", levels=LEVELS)
+    hr.Synthesizer("x ~ sex", family, weights=hr.ScalarWeights(1), **told).fit(table.native[["sex", "x"]])
+    assert asked["one copy"] <= 1
+
+
 def test_a_chain_of_both_closed_forms_adds_divergences_and_losses(table):
     first, second = built(table), designs.build("y ~ sex", table)
     pairs = [priced(model, link)[1] for model, link in ((MODEL, first), (Normal(), second))]

@@ -9,7 +9,7 @@ an audit or an attack asks what that one changed, and simulated ones when a corr
 """
 
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.privacy.bounds import Statement, distance
+from hedgerow.privacy.bounds import Bound, Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.settings import Settings
@@ -68,8 +68,13 @@ class Outcome(Confidential):
     fit: Fit
     pricing: Pricing
     statement: Statement
-    epsilon: float  # of one copy under the chosen bound
+    bound: Bound
     certified: float  # what the target is compared with, and the statement holds for; at least epsilon
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The price of one copy under the chosen bound, when first asked for: no search does."""
+        return self.bound.epsilon(self.pricing)
 
 
 @phase(FITTING)
@@ -160,7 +165,7 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
             maxima = largest_by_draw(second, part, weighted.interval, centre, largest)
         second = replace(second, health=examine_maxima(second.health, maxima))
     stated = bound.statement(second.draws, second.health, tries=tries)
-    return Outcome(weighted, second, pricing, stated, bound.epsilon(pricing), certified)
+    return Outcome(weighted, second, pricing, stated, bound, certified)
 
 
 def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part: Sensitive) -> Pricing:

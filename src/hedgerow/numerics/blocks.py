@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.numerics.dirichlet import ByOrder, log_gamma_step
+from hedgerow.numerics.renyi import Orders
 
 Codes = NDArray[np.int64]
 
@@ -38,11 +39,13 @@ class OfUnits(ByOrder):
     unit: Codes  # of each record
 
     @abstractmethod
-    def by_unit(self, forward: float, backward: float) -> tuple[Array, Array]:
-        """D_o in both directions, by unit."""
+    def by_unit(self, forward: Array, backward: Array) -> tuple[Array, Array]:
+        """D_o in both directions, by unit, each at its own orders."""
 
-    def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
-        ahead, back = self.by_unit(forward, backward)
+    def _divergences(self, forward: Orders, backward: Orders) -> tuple[PerRecord, PerRecord]:
+        orders = np.full((2, int(self.unit.max(initial=-1)) + 1), 2.0)
+        orders[0, self.unit], orders[1, self.unit] = forward, backward  # the same for all records of a unit
+        ahead, back = self.by_unit(*orders)
         return ahead[self.unit], back[self.unit]
 
     def _count(self) -> int:
@@ -65,24 +68,25 @@ class BlockNeighbours(OfUnits):
         for name, value in zip(names, (added, sizes, squared, shape, rate, unit, added[unit]), strict=True):
             object.__setattr__(self, name, value)
 
-    def by_unit(self, forward: float, backward: float) -> tuple[Array, Array]:
+    def by_unit(self, forward: Array, backward: Array) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
-            single = self._normaliser(1.0)
+            single = self._normaliser(np.ones(len(self.added)))
             ahead = (self._normaliser(forward) - forward * single) / (forward - 1)
             back = self._normaliser(1 - backward) / (backward - 1) + single
         ahead, back = (np.where(np.isnan(each), np.inf, np.maximum(each, 0.0)) for each in (ahead, back))
         nothing = self.added == 0
         return np.where(nothing, 0.0, ahead), np.where(nothing, 0.0, back)
 
-    def _normaliser(self, times: float) -> Array:
-        """B(s); infinite where it is no posterior's."""
-        left = 1 + times * self.sizes
+    def _normaliser(self, times: Array) -> Array:
+        """B(s), s by unit; infinite where it is no posterior's."""
+        grown = times[:, None] * self.sizes
+        left = 1 + grown
         inside = times * (self.squared / left).sum(axis=1) / (2 * self.rate)
         half = times * self.added / 2
         found = (
             log_gamma_step(self.shape, half)
             - (self.shape + half) * np.log1p(inside)
-            - np.log1p(times * self.sizes).sum(axis=1) / 2
+            - np.log1p(grown).sum(axis=1) / 2
         )
         exists = (left > 0).all(axis=1) & (inside > -1) & (self.shape + half > 0)
         return np.where(exists, found, np.inf)
@@ -90,7 +94,7 @@ class BlockNeighbours(OfUnits):
     def loss_constant(self) -> Array:
         """ln of the ratio of both normalisers, by unit, without the constants of the density."""
         with np.errstate(all="ignore"):
-            return self._normaliser(1.0) - self.added / 2 * np.log(self.rate)
+            return self._normaliser(np.ones(len(self.added))) - self.added / 2 * np.log(self.rate)
 
     def of(self, records: Any) -> "BlockNeighbours":
         kept, unit = np.unique(self.unit[np.atleast_1d(records)], return_inverse=True)
@@ -118,11 +122,12 @@ class CellBlockNeighbours(OfUnits):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def by_unit(self, forward: float, backward: float) -> tuple[Array, Array]:
-        more = backward - 1
+    def by_unit(self, forward: Array, backward: Array) -> tuple[Array, Array]:
+        ahead_order, more = forward[self.owner], backward[self.owner] - 1
         with np.errstate(all="ignore"):
             single = log_gamma_step(self.base, self.added)
-            ahead = (log_gamma_step(self.base, forward * self.added) - forward * single) / (forward - 1)
+            ahead = log_gamma_step(self.base, ahead_order * self.added) - ahead_order * single
+            ahead = ahead / (ahead_order - 1)
             back = log_gamma_step(self.base, -more * self.added) / more + single
             back = np.where(self.base > more * self.added, back, np.nan)
         return self._sum(ahead), self._sum(back)

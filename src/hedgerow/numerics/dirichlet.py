@@ -18,18 +18,16 @@ Formal guarantee: as in `renyi`, whose search over orders is used.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.numerics.renyi import ORDERS, Neighbours, conversion
+from hedgerow.numerics.renyi import ORDERS, Neighbours, Orders, conversion
 
 _FAR = 20.0  # from where on Stirling's series has all digits
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
-_APART = 8  # places between the orders that are looked at first
 
 
 def log_gamma_step(start: Array, step: Array) -> Array:
@@ -46,9 +44,9 @@ def log_gamma_step(start: Array, step: Array) -> Array:
 
 def _stirling(x: Array) -> Array:
     inverse = 1 / x
-    found = np.zeros_like(x)
+    square, found = inverse**2, np.zeros_like(x)
     for term in reversed(_STIRLING):
-        found = found * inverse**2 + term
+        found = found * square + term
     return found * inverse
 
 
@@ -56,27 +54,19 @@ class ByOrder(Neighbours, ABC):
     """Pairs of posteriors that are known by their divergences at an order, for all records at once."""
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
-        """At every eighth order, then at those about the best: ε falls and then rises."""
-        added, records = conversion(ORDERS, delta), self._count()
-        best, places = np.full((2, records), np.inf), np.zeros((2, records), dtype=np.int64)
+        """By bisection, all records and both directions at once: ε falls and then rises."""
+        added, last = conversion(ORDERS, delta), len(ORDERS) - 1
 
-        def look(rows: Any, place: int) -> None:
-            order = float(ORDERS[place])
-            for side, found in enumerate(self.of(rows)._divergences(order, order)):
-                price = copies * found + added[place]
-                better = price < best[side, rows]
-                chosen = rows[better]
-                best[side, chosen], places[side, chosen] = price[better], place
+        def price(places: Any) -> Array:
+            return copies * np.stack(self._divergences(*ORDERS[places])) + added[places]
 
-        everybody = np.arange(records)
-        for place in range(0, len(ORDERS), _APART):
-            look(everybody, place)
-        first = places.copy()
-        for coarse in np.unique(first):
-            rows = np.flatnonzero((first == coarse).any(axis=0))
-            for place in range(max(coarse - _APART + 1, 0), min(coarse + _APART, len(ORDERS))):
-                look(rows, place)
-        return np.maximum(best.max(axis=0), 0.0), places[0].astype(float), places[1].astype(float)
+        low, high = np.zeros((2, self._count()), np.int64), np.full((2, self._count()), last)
+        while (low < high).any():
+            middle = (low + high) // 2
+            falls = (low < high) & (price(middle) > price(np.minimum(middle + 1, last)))
+            low, high = np.where(falls, middle + 1, low), np.where(falls, high, middle)
+        forward, backward = low.astype(float)
+        return np.maximum(price(low).max(axis=0), 0.0), forward, backward
 
     @abstractmethod
     def _count(self) -> int:
@@ -93,9 +83,8 @@ class DirichletNeighbours(ByOrder):
     own: PerRecord  # b
     whole: PerRecord  # B
 
-    def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
-        kinds, place = self._kinds
-        w, b, whole = kinds.T
+    def _divergences(self, forward: Orders, backward: Orders) -> tuple[PerRecord, PerRecord]:
+        w, b, whole = self.share, self.own, self.whole
 
         def step(t: Array) -> Array:
             return log_gamma_step(b, t) - log_gamma_step(whole, t)
@@ -106,22 +95,15 @@ class DirichletNeighbours(ByOrder):
             more = backward - 1
             back = np.where(b > more * w, step(-more * w) / more + single, np.inf)
         valid = (w >= 0) & (b > 0)
-        found = [np.where(valid, np.maximum(each, 0.0), np.inf) for each in (ahead, back)]
-        return found[0][place], found[1][place]
-
-    @cached_property
-    def _kinds(self) -> tuple[Array, Any]:
-        """The different rows, and which each record has: few, where weights follow class and cell."""
-        rows = np.column_stack([self.share, self.own, self.whole])
-        kinds, place = np.unique(rows, axis=0, return_inverse=True)
-        return kinds, place.ravel()
+        ahead, back = (np.where(valid, np.maximum(each, 0.0), np.inf) for each in (ahead, back))
+        return ahead, back
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
-        kinds, place = self._kinds
-        if len(kinds) == len(place):
-            return super()._least(delta, copies)
-        epsilon, forward, backward = DirichletNeighbours(*kinds.T)._least(delta, copies)
-        return epsilon[place], forward[place], backward[place]
+        """Of the different rows: few, where weights follow class and cell."""
+        rows = np.column_stack([self.share, self.own, self.whole])
+        kinds, place = np.unique(rows, axis=0, return_inverse=True)
+        epsilon, forward, backward = ByOrder._least(DirichletNeighbours(*kinds.T), delta, copies)
+        return epsilon[place.ravel()], forward[place.ravel()], backward[place.ravel()]
 
     def of(self, records: Any) -> "DirichletNeighbours":
         rows = np.atleast_1d(records)
@@ -139,7 +121,7 @@ class SummedNeighbours(ByOrder):
 
     parts: tuple[Neighbours, ...]
 
-    def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
+    def _divergences(self, forward: Orders, backward: Orders) -> tuple[PerRecord, PerRecord]:
         found = [part._divergences(forward, backward) for part in self.parts]
         return sum(ahead for ahead, _ in found), sum(back for _, back in found)  # type: ignore[return-value]  # arrays
 

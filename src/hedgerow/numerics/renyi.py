@@ -31,6 +31,7 @@ from hedgerow.arrays import Array, Confidential, Mask, PerLink, PerRecord
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
 COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
+Orders = float | Array  # one for all records, or one for each
 _APART = 8
 _ROUNDED_UP = 1 + 1e-8  # more than arithmetic loses, up to 10⁸ records
 
@@ -143,8 +144,10 @@ class Neighbours(Confidential):
         )
         return found
 
-    def _divergences(self, forward: float, backward: float) -> tuple[PerRecord, PerRecord]:
-        found: tuple[Array, Array] = _kernels().divergences(*self._columns(), (forward, backward))
+    def _divergences(self, forward: Orders, backward: Orders) -> tuple[PerRecord, PerRecord]:
+        orders = np.empty((2, len(self.share)))
+        orders[0], orders[1] = forward, backward
+        found: tuple[Array, Array] = _kernels().divergences(*self._columns(), orders)
         return found
 
     def _larger(self, order: float) -> PerRecord:

@@ -1,7 +1,7 @@
 """AIM and MST by OpenDP on the table in public bins, in the environment of bench/rival/README.md.
 
 Reads bins.csv, and columns.json for the number of bins, and writes copies of it, binned. AIM is asked for
-pairs of columns, the workload that is measured here, and held to a model of 8 MB (instead of 80) and to 24
+pairs of columns, the workload that is measured here, and held to a model of 1 MB (instead of 80) and to 24
 rounds (192), so that a fit takes minutes. OpenDP takes its noise from the operating system and cannot be
 seeded: a second run differs.
 """
@@ -20,7 +20,7 @@ import numpy as np
 DELTA = 1e-6
 EPSILONS = (1.0, 4.0)
 FITS = 3
-MODEL_SIZE, ROUNDS = 8.0, 24  # MB; of selecting and measuring a pair, two for each column
+MODEL_SIZE, ROUNDS = 1.0, 24  # MB; of selecting and measuring a pair, two for each column
 SCALES = (1e-6, 1e6)  # where noise scales are looked for; OpenDP would begin at 0, where its check raises
 
 
@@ -74,12 +74,17 @@ def main() -> None:
         loss * (1 - 1e-12)
     )  # eleven shares, rounded up, would exceed what they are shares of
     _table.binary_search_param = partial(_table.binary_search_param, bounds=SCALES)
-    algorithms = {"MST": dp.mbi.MST(), "AIM": dp.mbi.AIM(queries=2, max_size=MODEL_SIZE, rounds=ROUNDS)}
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--fits", type=int, default=FITS)
+    parser.add_argument("--only", choices=("MST", "AIM"), nargs="+", default=["MST", "AIM"])
+    parser.add_argument("--model-size", type=float, default=MODEL_SIZE, help="of AIM, in MB")
     given = parser.parse_args()
+    both = {
+        "MST": dp.mbi.MST(),
+        "AIM": dp.mbi.AIM(queries=2, max_size=given.model_size, rounds=ROUNDS),
+    }
+    algorithms = {name: both[name] for name in given.only}
     bins, sizes = _read(given.out / "bins.csv"), json.loads((given.out / "columns.json").read_text())["sizes"]
     for number in range(1, given.fits + 1):
         for name, algorithm in algorithms.items():

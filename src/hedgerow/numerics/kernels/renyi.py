@@ -94,7 +94,7 @@ def _least(first, last, w, h, orders, r2, a, b, conversion, copies, epsilon, pla
 
 @kernel
 def _at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: ignore[no-untyped-def]
-    """D_o at the two orders given, one for each direction."""
+    """D_o at each record's two orders, one for each direction."""
     for i in range(first, last):
         forward[i] = backward[i] = 0.0
         for j in range(w.shape[1]):
@@ -103,18 +103,19 @@ def _at(first, last, w, h, orders, r2, a, b, forward, backward):  # type: ignore
             rest = _gamma_rest(a[i, j])
             single = _log_normaliser(w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest)
             forward[i] += _divergence(
-                orders[0], 0, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
+                orders[0, i], 0, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
             )
             backward[i] += _divergence(
-                orders[1], 1, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
+                orders[1, i], 1, w[i, j], h[i, j], r2[i, j], a[i, j], b[i, j], rest, single
             )
 
 
 def divergences(
-    share: Array, spread: Array, squared: Array, shape: Array, rate: Array, orders: tuple[float, float]
+    share: Array, spread: Array, squared: Array, shape: Array, rate: Array, orders: Array
 ) -> tuple[Array, Array]:
+    """D_o with the record and in reverse; `orders` has a row for each direction, a column for each record."""
     forward, backward = np.empty(len(share)), np.empty(len(share))
-    inputs = (share, spread, np.array(orders), squared, shape, rate)
+    inputs = (share, spread, orders, squared, shape, rate)
     compiling.spread(_at, inputs, (forward, backward), block=_BLOCK, work=2 * _WORK * share.size)
     return forward, backward
 
@@ -139,5 +140,5 @@ def least_epsilon(
 def compile_all() -> None:
     """Compile both kernels, or load them from numba's cache."""
     links, orders = (np.ones((2, 1)),) * 5, np.array([2.0, 3.0])
-    divergences(*links, (2.0, 3.0))
+    divergences(*links, np.full((2, 2), 2.0))
     least_epsilon(*links, orders, orders, 1)
