@@ -1,7 +1,7 @@
 """The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,31 @@ from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.utility import (
+    Analysis,
     bin_shapes,
     compare_associations,
     compare_copies,
     compare_kinds,
     stack_columns,
 )
+from hedgerow.evidence.utility.analyses import COMPARED, analyses_of_copies
+from hedgerow.evidence.utility.groups import groups_of_copies
+from hedgerow.evidence.utility.overview import write_overview
+from hedgerow.evidence.utility.pairs import TWO_WAY, two_way_of_copies
+from hedgerow.evidence.utility.propensity import MEASURES, PERMUTATIONS, By, rows_of_copies
+from hedgerow.evidence.utility.stack import (
+    Rows,
+    Stack,
+    columns_of_rows,
+    pool_copies,
+    read_weights,
+    stack_tables,
+)
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.intervals import TABLES, intervals
 from hedgerow.inference.intervals import check as check_intervals
+from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import price_columns
 from hedgerow.models.base import Health
@@ -31,6 +46,7 @@ from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.progress import job, phase
+from hedgerow.tables.table import Table
 
 _UNBOUNDED = 1e100  # in place of a price without end, so that shares of it are numbers
 
@@ -104,12 +120,14 @@ class Results:
             self.copies_by_column(),
             dict[str, dict[str, list[object]]](),
         )
+        weights = self._weights_by_column()
         for link in self.settings.links:
             values, made = originals[link.outcome], copies[link.outcome]
             if link.role == "kind":
                 found[link.column.outcome] = compare_kinds(values, made, link.column.kinds)
             elif all(len(part) for part in made):
-                for name, cells in compare_copies(values, made).items():
+                compared = compare_copies(values, made, weights=weights.get(link.outcome))
+                for name, cells in compared.items():
                     found.setdefault(link.column.outcome, {}).setdefault(name, []).extend(cells)
         return found
 
@@ -139,6 +157,85 @@ class Results:
             for copy in self.copied_outcomes()
         ]
         return self.like(compare_associations(protected, copies, public))
+
+    def propensity(self, *, by: By = "main", permutations: int = PERMUTATIONS) -> Any:
+        """Whether a model can tell copied rows from real ones: pMSE, its ratio S_pMSE, and others.
+
+        `by`: a logistic regression on all columns ("main"), with products of two ("pairs"), or a tree
+        ("cart", needs scikit-learn). One row per copy, then mean, lowest and highest; confidential.
+        S_pMSE is 1 where nothing was lost and about 2 for one posterior draw (`evidence.utility`).
+        """
+        rows = rows_of_copies(self.stack(), by=by, permutations=permutations)
+        return self._like_rows(rows, MEASURES)
+
+    def analyses(self, analyses: Sequence[str | Analysis]) -> Any:
+        """Regressions on the original and on each copy: interval overlap and standardised difference.
+
+        `analyses` are formulas, or `hr.utility.Analysis(formula, family)`. One row per coefficient and copy,
+        then mean, lowest and highest; confidential.
+        """
+        rows = analyses_of_copies(self.stack(), analyses, self.settings.design_weight)
+        return self._like_rows(rows, COMPARED)
+
+    def two_way(self) -> Any:
+        """Tables of two columns, one of them protected: total variation distance, VW and its ratio.
+
+        One row per pair and copy, then mean, lowest and highest; confidential.
+        """
+        stack, weight = self.stack(), self.settings.design_weight
+        weights = None if weight is None else read_weights(stack, weight)
+        return self._like_rows(two_way_of_copies(stack, weights, [weight] if weight else ()), TWO_WAY)
+
+    def utility_by_group(self, by: str) -> Any:
+        """Distances, means and quantiles of protected columns within groups of a public one; confidential."""
+        rows = groups_of_copies(self.stack(classes=[by]), by, self.settings.design_weight)
+        return self._like_rows(rows, ("synthetic", "error"))
+
+    def utility_overview(
+        self, analyses: Sequence[Analysis] = (), *, most: int | None = None
+    ) -> dict[str, Any]:
+        """All of these in plain numbers (`evidence.utility.overview`), from `most` rows at most."""
+        return write_overview(self.stack(most=most), analyses, self.settings.design_weight)
+
+    def stack(self, *, classes: Sequence[str] = (), most: int | None = None) -> Stack:
+        """The released columns of the confidential table and, below them, of each copy.
+
+        Without rows in which a gap of a protected column was withheld: copies have a value there.
+        """
+        done, asked = self._done(), self.settings
+        used = np.ones(done.table.rows, dtype=np.bool_)
+        for column in asked.columns:
+            if column.missing in ("refused", "withheld"):
+                used &= done.table.raw_cells(column.outcome)[1]
+        used = used if used.any() else ~used
+        if most is not None and done.table.rows > most:
+            used &= np.arange(done.table.rows) % -(-done.table.rows // most) == 0
+        levels = [link.outcome for link in done.design.links if link.levels is not None]
+        return stack_tables(
+            done.table.native, done.release.tables, codes=codes_of(asked.columns), rows=used,
+            protected=[*(column.outcome for column in asked.columns), *asked.rules.names],
+            classes=[*classes, *levels, *(name for link in done.design.links for name in link.classes)],
+        )  # fmt: skip
+
+    def _weights_by_column(self) -> dict[str, list[PerRecord]]:
+        """The survey weights of `originals` and of `copies_by_column`; none where none are declared."""
+        name = self.settings.design_weight
+        if name is None:
+            return {}
+        done = self._done()
+        tables = [done.table, *map(Table.of, done.release.tables)]
+        weights = [table.numbers(name) for table in tables]
+        copies = [columns_of(copy) for copy in self.copied_outcomes()]
+        found = {}
+        for place, link in enumerate(done.design.links):
+            present = done.present if link.present is None else done.present & link.present
+            own = weights[0][present] if present.any() else weights[0]
+            made = [weight[~np.isnan(copy[place])] for weight, copy in zip(weights[1:], copies, strict=True)]
+            found[link.outcome] = [own, *made]
+        return found
+
+    def _like_rows(self, rows: Rows, measures: Sequence[str]) -> Any:
+        return self.like(columns_of_rows(pool_copies(rows, measures)))
 
     def _require_rows(self, what: str) -> None:
         """Refuse what leaves out one row where whole units are priced."""

@@ -98,6 +98,9 @@ class Synthesizer(Results):
     unit
         A public column, such as a household: all rows that have the same of it are withheld together, and
         what is priced is the unit. Not under `Strict` and `Censored`.
+    design_weight
+        A column of survey weights, public or one of the protected ones. The fit does not use it, unless a
+        formula names it; `utility` and its kin weigh records by it, in each copy by its own.
     preset
         "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
         stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
@@ -134,6 +137,7 @@ class Synthesizer(Results):
         rules: Rules = UNSET,  # none
         rows_per_unit: int = UNSET,  # 1
         unit: str | None = None,
+        design_weight: str | None = None,
         preset: Literal["paper", "recommended"] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -155,6 +159,7 @@ class Synthesizer(Results):
             rules=rules,
             rows_per_unit=rows_per_unit,
             unit=unit,
+            design_weight=design_weight,
             preset=preset,
         )
         self._check(seed, asked_to_correct=debias is not UNSET)
@@ -207,6 +212,7 @@ class Synthesizer(Results):
                     f"declared: the {each.family} family takes '{link.outcome}' as classes, which have no "
                     "type, decimals or limits. Leave declared out."
                 )
+        _check_design_weight(table, self.settings, left_out)
         strict = isinstance(standard, Bounded)
         for note in (
             *design.notes,
@@ -219,6 +225,7 @@ class Synthesizer(Results):
                 strict=strict,
                 read=[
                     *standard.range.columns,
+                    *filter(None, [self.settings.design_weight]),
                     *(name for each in self.settings.columns for name in each.reads),
                 ],
             ),
@@ -336,6 +343,25 @@ def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
         return design
     # Noisy statistics take infinite values as well, and move them to a limit.
     return replace(design, values=np.clip(design.values, -designs.LARGEST, designs.LARGEST))
+
+
+def _check_design_weight(table: Table, settings: Settings, left_out: Sequence[str]) -> None:
+    """Refuse survey weights that copies do not have; and public ones that are not positive numbers."""
+    name = settings.design_weight
+    if name is None:
+        return
+    table.require([name])
+    if name in left_out:
+        raise SettingError(
+            f"design_weight: '{name}' is left out of the copies, whose users could not weigh them. Keep the "
+            "column, or leave design_weight out."
+        )
+    protected = [*(column.outcome for column in settings.columns), *settings.rules.names]
+    if name not in protected and not (table.numbers(name) > 0).all():
+        raise DataError(
+            f"design_weight: '{name}' must hold positive numbers in every row. Drop rows that count for "
+            "nobody."
+        )
 
 
 def check_columns(

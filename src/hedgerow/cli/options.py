@@ -75,6 +75,10 @@ _HELP: dict[str | None, dict[str, str]] = {
         "header": "The first line of a CSV file holds names, though it looks like a record.",
         "sheet": "Of an Excel file (the first).",
     },
+    "What is lost": {
+        "design_weight": "Column of survey weights by which that is measured.",
+        "analyses": "Regressions to compare: \"['log(wage) ~ age + C(sector)']\".",
+    },
     "Output": {
         "format": "csv, parquet, arrow, stata, spss or excel.",
         "drop": "A column to leave out of the copies.",

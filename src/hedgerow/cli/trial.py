@@ -49,7 +49,9 @@ def compare(flags: dict[str, Any], screen: Screen) -> None:
     prices = [{"": name} | {row["standard"]: row[name] for row in compared.rows} for name in _SHOWN]
     screen.table(f"ε of one copy. {CONFIDENTIAL}", prices)
     screen.utility(compared.utility, compared.shapes)
-    screen.result({"confidential": True, "standards": compared.rows, "utility": compared.utility})
+    screen.table(f"Whether rows and analyses can be told apart. {CONFIDENTIAL}", compared.lost)
+    found = {"standards": compared.rows, "utility": compared.utility, "lost": compared.lost}
+    screen.result({"confidential": True, **found})
 
 
 @with_plan

@@ -130,6 +130,7 @@ class Settings(Terms):
     weights: Weights = field(default_factory=LinearWeights)
     rules: Rules = field(default_factory=Rules)  # columns that follow from others, and checks of copies
     rows_per_unit: int = 1  # noisy statistics protect so many rows of a person together
+    design_weight: str | None = None  # a column of survey weights, by which what was lost is measured
     model: Model = UNSET  # made from the columns and the standard
 
     def __post_init__(self) -> None:
@@ -151,6 +152,10 @@ class Settings(Terms):
         if not isinstance(self.rules, Rules):
             raise SettingError(f"rules must be hr.Rules(derived=…, checks=…), got {self.rules!r}.")
         self.rules.check_columns(self.columns)
+        if self.design_weight is not None and not isinstance(self.design_weight, str):
+            raise SettingError(
+                f"design_weight must be the name of a column of survey weights, got {self.design_weight!r}."
+            )
         made: dict[str, Any] = {}
         if self.model is UNSET:
             models = tuple(model_named(link.family, link.prior) for link in self.links)

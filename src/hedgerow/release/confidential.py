@@ -26,6 +26,7 @@ from hedgerow.tables.design import Design
 _README = """Nothing in this folder may be published: it says what was achieved on the data at hand, which the
 target does not cover. Keep it with the data, under the same rules.
 """
+LOOKED_AT = 50_000  # rows are enough for what models and tables say of a loss
 
 
 def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
@@ -37,8 +38,15 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
     for name, frame in frames.items():
         if len(frame):
             formats.write(frame, draft.path / CONFIDENTIAL / f"{name}.parquet", "parquet")
+    lost = synth.utility_overview(prepared.plan.analyses, most=LOOKED_AT)
+    overview = json.dumps({"confidential": True} | lost, indent=1, ensure_ascii=False) + "\n"
     summary = json.dumps(_summarize(prepared, synth) | facts, indent=1, ensure_ascii=False) + "\n"
-    texts = {"summary.json": summary, "plan.yaml": prepared.plan.text(), "README.txt": _README}
+    texts = {
+        "summary.json": summary,
+        "utility.json": overview,
+        "plan.yaml": prepared.plan.text(),
+        "README.txt": _README,
+    }
     for name, content in texts.items():
         draft.write(CONFIDENTIAL, name, content)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
+from hedgerow.evidence.utility.analyses import check_analyses
 from hedgerow.models.families import model_named, on_log_scale
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
@@ -82,7 +83,22 @@ def prepare(plan: Plan) -> Prepared:
     of_range = plan.settings.standard.range.columns
     used = (*outcomes, *predictors, *of_rules, *of_range, *plan.settings.weights.columns)
     units = [] if plan.unit is None else [plan.unit]
-    whole.require([*used, *units, *plan.outputs.drop, *plan.outputs.keep, *plan.outputs.keep_levels])
+    weight = plan.settings.design_weight
+    whole.require(
+        [
+            *used,
+            *units,
+            *([] if weight is None else [weight]),
+            *plan.outputs.drop,
+            *plan.outputs.keep,
+            *plan.outputs.keep_levels,
+        ]
+    )
+    if weight in plan.outputs.drop:
+        raise SettingError(
+            f"design_weight: '{weight}' is dropped, and users could not weigh the copies. Take it out "
+            "of drop, or leave design_weight out."
+        )
     several = len(protected) > 1
     is_protected = "a protected column" if several else "the protected column"
     for outcome in protected:
@@ -121,6 +137,7 @@ def prepare(plan: Plan) -> Prepared:
     there = tuple(name for name in names if name not in left_out)
     released = (*there, *(name for name in rules.names if name not in names))
     fitted = {*released, *used}
+    check_analyses(plan.analyses, released)
     like = formats.source_of_copies(
         source, released, dict.fromkeys(protected, DictionaryEntry()) | dict(plan.dictionary),
         keep=outputs.keep_levels,

@@ -19,13 +19,14 @@ from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
+from hedgerow.evidence.utility.overview import shorten_overview
 from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, halve_replaced
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
-from hedgerow.release.confidential import tabulate_columns
+from hedgerow.release.confidential import LOOKED_AT, tabulate_columns
 from hedgerow.release.ledger import Balance, open_ledger
 from hedgerow.release.ledger.accounts import charge_unit
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
@@ -61,6 +62,7 @@ class Compared:
     rows: list[Row]
     utility: list[Row]
     shapes: dict[str, Any]
+    lost: list[Row]  # whether rows can be told apart, and what is left of the plan's analyses
 
 
 def _local_bound(plan: Plan) -> str:
@@ -91,7 +93,8 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     terms = {entry.name: getattr(asked, entry.name) for entry in fields(Terms) if entry.name not in told}
     run = partial(
         compare, {each.outcome: each for each in asked.columns}, prepared.table, rules=asked.rules,
-        left_out=prepared.withheld, keep=plan.outputs.keep, seed=plan.seed, **own, **terms,
+        design_weight=asked.design_weight, left_out=prepared.withheld, keep=plan.outputs.keep,
+        seed=plan.seed, **own, **terms,
     )  # fmt: skip
     try:
         comparison = run(standards=standards)
@@ -107,7 +110,13 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
         row | {"withheld": row[f"withheld_{_local_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
         for row, synth in zip(rows, comparison.synthesizers.values(), strict=True)
     ]
-    return Compared(rows, comparison.shown_utility, comparison.shape_columns)
+    lost = {
+        label: shorten_overview(synth.utility_overview(plan.analyses, most=LOOKED_AT))
+        for label, synth in comparison.synthesizers.items()
+    }
+    names = dict.fromkeys(name for figures in lost.values() for name in figures)
+    beside = [{"": name} | {label: figures.get(name) for label, figures in lost.items()} for name in names]
+    return Compared(rows, comparison.shown_utility, comparison.shape_columns, beside)
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:

@@ -233,7 +233,7 @@ def build(
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
-    matrix, columns, spec = _encode(parsed, settled, declared)
+    matrix, columns, spec = encode_terms(parsed, settled, declared)
     if lenient and present is not None:
         works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
         matrix, present = np.where(works[:, None], matrix, 0.0), present & works
@@ -280,7 +280,7 @@ def check_sigma(design: Design, where: str) -> None:
         )
 
 
-def _encode(
+def encode_terms(
     formula: Formula, table: Table, levels: Mapping[str, tuple[Any, ...]]
 ) -> tuple[Matrix, tuple[str, ...], Any]:
     """The matrix, the names of its columns, and formulaic's way to build it again."""

@@ -13,13 +13,14 @@ keys (`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
+from hedgerow.evidence.utility.analyses import Analysis
 from hedgerow.privacy.columns import Rules
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
@@ -55,6 +56,7 @@ class Plan:
     rows_per_unit: int | None
     about: About
     dictionaries: Mapping[str, DictionaryEntry]  # of several protected columns, by name; of one: outputs
+    analyses: tuple[Analysis, ...]  # compared with the original, for the owner
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class Plan:
         rows_per_unit: int | None = None,
         about: About | None = None,
         dictionaries: Mapping[str, DictionaryEntry] = MappingProxyType({}),
+        analyses: Sequence[str | Analysis] = (),
         **asked: Any,
     ) -> None:
         if settings is None:
@@ -93,6 +96,7 @@ class Plan:
         values |= {"settings": settings, "missing": missing, "dataset": dataset, "seed": seed}
         values |= {"read": read or Read(), "outputs": outputs, "about": about or About()}
         values |= {"unit": unit, "rows_per_unit": rows_per_unit}
+        values["analyses"] = tuple(Analysis(each) if isinstance(each, str) else each for each in analyses)
         for name, place in (("data", data), ("ledger", ledger)):
             values[name] = None if place is None else os.fspath(place)
         for name, value in values.items():
@@ -183,6 +187,8 @@ class Plan:
             "derived": dict(asked.rules.derived) or None,
             "checks": list(asked.rules.checks) or None,
             "standard": standard,
+            "design_weight": asked.design_weight,
+            "analyses": [_write_analysis(each) for each in self.analyses] or None,
             "weights": None,
             "bound": None,
             "read": parts.write_changes(self.read) or None,
@@ -223,8 +229,9 @@ class Plan:
     def public(self) -> "Plan":
         """The plan as it may be published.
 
-        Without paths, ledger and seed, and without names that are none of the receiver's business: those of
-        the dataset, a sheet and dropped columns. The certificate names the dropped columns that were used.
+        Without paths, ledger and seed, without analyses, which are the owner's, and without names that are
+        none of the receiver's business: those of the dataset, a sheet and dropped columns. The certificate
+        names the dropped columns that were used.
         """
         hidden = self.unit in self.outputs.drop
         return replace(
@@ -237,6 +244,7 @@ class Plan:
             ledger=None,
             outputs=replace(self.outputs, drop=()),
             seed=None,
+            analyses=(),
         )
 
     @property
@@ -276,6 +284,11 @@ def _settle_dictionaries(
     for entry in given.values():
         outputs = replace(outputs, dictionary=entry)
     return outputs, MappingProxyType({})
+
+
+def _write_analysis(analysis: Analysis) -> str | dict[str, str]:
+    """An analysis as a file holds it: its formula, or a mapping with its family."""
+    return analysis.formula if analysis == Analysis(analysis.formula) else dict(vars(analysis))
 
 
 def _range_line(written: Mapping[str, Any]) -> str:

@@ -15,6 +15,8 @@ _EXAMPLES = {
     "declared": "{type: integer, range_min: 0}",
     "derived": "{hourly: wage / hours}",
     "checks": '["bonus <= wage"]',
+    "design_weight": "weight",
+    "analyses": '["log(wage) ~ age + C(sector)"]',
     "dataset": "payroll-2024",
     "ledger": "ledger.sqlite",
     "outputs": "{format: parquet, drop: [name], keep: [size_class], keep_levels: [region]}",

@@ -19,8 +19,8 @@ from hedgerow.release.plan import Plan
 from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, write
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
-          "ledger", "seed", "unit", "rows_per_unit")  # fmt: skip
-_WRITTEN = ("family", "prior", "declared", "columns", "derived", "checks", "weights", "about")
+          "ledger", "seed", "unit", "rows_per_unit", "design_weight")  # fmt: skip
+_WRITTEN = ("family", "prior", "declared", "columns", "derived", "checks", "weights", "analyses", "about")
 _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},

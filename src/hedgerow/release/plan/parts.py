@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from hedgerow.errors import FieldError
+from hedgerow.evidence.utility.analyses import Analysis, Regression
 from hedgerow.models.base import Model
 from hedgerow.models.families import FAMILIES
 from hedgerow.models.families.family import Family
@@ -101,7 +102,7 @@ def build(value: Any) -> Any:
         return value.build()
     if isinstance(value, dict):
         return {name: build(item) for name, item in value.items()}
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(build(item) for item in value) if isinstance(value, list) else value
 
 
 _BY_COLUMN = GenericAlias(dict, (str, "AnyRange"))
@@ -398,6 +399,12 @@ class _Outputs(Part):
     statistics: Flag = optional("with limits, publish the noisy statistics themselves as statistics.json")
 
 
+class _Analysis(Part):
+    makes = Analysis
+    formula: Text = needed('a regression: "log(wage) ~ age + C(sector)".')
+    family: Annotated[str, OneOf(get_args(Regression))] = optional("gaussian is least squares, the default")
+
+
 class _About(Part):
     makes = About
     purpose: Text = optional("what the copies are for")
@@ -471,6 +478,12 @@ class PlanKeys(Record):
     sampling: Annotated[str, OneOf(get_args(Sampling))] = optional(
         "stratified makes smoother copies; rules that combine copies assume independent; with limits also "
         "projected: regression on a copy returns its draw"
+    )
+    design_weight: Text = optional(
+        "column of survey weights, public or protected, by which what was lost is measured"
+    )
+    analyses: list[Text | _Analysis] = optional(
+        "regressions that users will run, compared with the original in the confidential files"
     )
     dataset: Text = optional("name under which versions of one dataset share a budget")
     ledger: Text = optional("the ledger file, relative to the plan")

@@ -1,0 +1,97 @@
+"""By public group: distances and quantiles of a column within each.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"pay": [1.0, 2.0, 5.0, 7.0], "region": ["n", "n", "s", "s"]})
+    >>> found = compare_groups(table, table.assign(pay=table["pay"] + 1), "region")
+    >>> found.loc[found["statistic"] == "mean", ["group", "original", "synthetic"]].values.tolist()[::2]
+    [['n', 1.5, 2.5], ['s', 6.0, 7.0]]
+
+Confidential.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hedgerow.arrays import PerRecord
+from hedgerow.evidence.utility.columns import ecdf_distance, statistics
+from hedgerow.evidence.utility.stack import (
+    Rows,
+    Stack,
+    columns_of_rows,
+    pool_copies,
+    read_weights,
+    stack_tables,
+)
+from hedgerow.tables.table import Table
+
+_QUANTILES = (0.1, 0.25, 0.75, 0.9)
+_MOST_GROUPS = 50
+
+
+def compare_groups(
+    original: Any,
+    copies: Any,
+    by: str,
+    *,
+    protected: Collection[str] | None = None,
+    codes: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    weight: str | None = None,
+) -> Any:
+    """Of each column of numbers, within each group: ECDF distance, mean, median, quantiles, and errors.
+
+    `by` is a public column with few values. The ECDF's "original" is 0, the distance of the data to itself;
+    `error` is synthetic less original.
+    """
+    if protected is None:
+        protected = [name for name in Table.of(original).columns if name not in (by, weight)]
+    stack = stack_tables(original, copies, protected=protected, classes=[by], codes=codes)
+    rows = groups_of_copies(stack, by, weight)
+    return Table.of(original).like(columns_of_rows(pool_copies(rows, ("synthetic", "error"))))
+
+
+def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
+    """What `compare_groups` finds, a row per column, group, copy and statistic."""
+    groups = stack.columns[by]
+    weights = None if weight is None else read_weights(stack, weight)
+    found: Rows = []
+    for name in (name for name in stack.protected if stack.columns[name].numbers is not None):
+        column = stack.columns[name]
+        for place, label in enumerate(groups.labels[:_MOST_GROUPS]):
+            inside = (groups.places == place) & column.there
+            parts = [inside[stack.part(number)] for number in range(len(stack.sizes))]
+            if not all(part.any() for part in parts):
+                continue
+            values = [column.numbers[stack.part(n)][part] for n, part in enumerate(parts)]  # type: ignore[index]
+            own = [None if weights is None else weights[stack.part(n)][part] for n, part in enumerate(parts)]
+            truth = _describe(values[0], own[0], values[0], own[0])
+            for number in stack.copies:
+                made = _describe(values[0], own[0], values[number], own[number])
+                for statistic, value in made.items():
+                    row = {"column": name, "by": by, "group": label, "statistic": statistic}
+                    row |= {"copy": str(number), "records": int(parts[0].sum())}
+                    row |= {"original": truth[statistic], "synthetic": value}
+                    found.append(row | {"error": value - truth[statistic]})
+    return found
+
+
+def _describe(
+    original: PerRecord, weight: PerRecord | None, copy: PerRecord, other: PerRecord | None
+) -> dict[str, float]:
+    both = None if weight is None or other is None else (weight, other)
+    far = ecdf_distance(original, copy, both).maximum
+    return {"ecdf_max": far, **statistics(copy, _QUANTILES, other)}
+
+
+def few_groups(stack: Stack, most: int = 12) -> list[str]:
+    """Kept columns that have two values or a few, which make groups."""
+    found = []
+    for name in stack.columns:
+        if name in stack.kept:
+            column = stack.columns[name]
+            cells = column.places if column.numbers is None else column.numbers[column.there]
+            if 2 <= len(np.unique(cells)) <= most:
+                found.append(name)
+    return found
