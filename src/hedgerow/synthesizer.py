@@ -37,7 +37,7 @@ from hedgerow.privacy.strict import Bounded
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
-from hedgerow.tables.chain import ChainDesign
+from hedgerow.tables.chain import ChainDesign, Units
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared
 
@@ -97,7 +97,8 @@ class Synthesizer(Results):
         Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
     unit
         A public column, such as a household: all rows that have the same of it are withheld together, and
-        what is priced is the unit. Not under `Strict` and `Censored`.
+        what is priced is the unit. Not under `Strict` and `Censored`. It is released as it is, unless it is
+        left out. `Column(…, shared=True)` has one value for all rows of a unit.
     design_weight
         A column of survey weights, public or one of the protected ones. The fit does not use it, unless a
         formula names it; `utility` and its kin weigh records by it, in each copy by its own.
@@ -227,12 +228,14 @@ class Synthesizer(Results):
                     *standard.range.columns,
                     *filter(None, [self.settings.design_weight]),
                     *(name for each in self.settings.columns for name in each.reads),
+                    *([] if self.settings.unit is None else [self.settings.unit]),
                 ],
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=2)
         for link, each, own in zip(design.links, self.settings.links, self.settings.models, strict=True):
-            plain = each.column.is_plain  # the others' gaps are in their notes
+            # The others' gaps are in their notes, and of a shared column most rows take no part.
+            plain = each.column.is_plain and not each.column.shared
             gaps = int((~link.present).sum()) if plain and link.present is not None else 0
             if gaps:
                 warnings.warn(
@@ -395,11 +398,14 @@ def check_columns(
     released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes = []
     found = []
-    for link in design.links:
+    once = None if settings.unit is None else Units.of(table, settings.unit).first
+    for link, each in zip(design.links, settings.links, strict=True):
+        # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
+        rows = once if each.column.shared and once is not None else slice(None)
+        here = table if isinstance(rows, slice) else table.take(rows)
         looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
-        found.append(
-            (link, [each for values in looked_at for each in find_giveaways(table, values, released)])
-        )
+        told = [one for values in looked_at for one in find_giveaways(here, values[rows], released)]
+        found.append((link, told))
     if len(design.links) > 1:
         values = {link.outcome: link.values for link in design.links}
         found.append((design, find_combined(table, values, released)))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import gammaln
-from scipy.stats import dirichlet
+from scipy.stats import dirichlet, multivariate_normal
 
 import hedgerow as hr
 from hedgerow.errors import DataError, SettingError
@@ -13,10 +13,11 @@ from hedgerow.mechanism.price import Pricing, UnitPricing
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Lognormal, Normal
 from hedgerow.models.families import model_named
+from hedgerow.models.scored import Interval, Linear
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ, RENYI
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import withheld_part
+from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import ChainDesign
@@ -124,7 +125,7 @@ def test_a_unit_that_decides_the_fit_has_one_of_its_own(table):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Column")
+@pytest.mark.filterwarnings("ignore:Columns job, kind")
 def test_a_release_by_unit_costs_more_and_says_whom_it_protects(table):
     asked = {"bound": "renyi", "weights": hr.ScalarWeights(0.2), "seed": 1}
     rows, homes = (hr.Synthesizer("x ~ z", unit=unit, **asked).fit(table.native) for unit in (None, "home"))
@@ -136,13 +137,28 @@ def test_a_release_by_unit_costs_more_and_says_whom_it_protects(table):
         with pytest.raises(SettingError, match="leaves out one row"):
             ask()
     told = " ".join(str(calibrated.sample().guarantee).split())
-    assert "the outcome of every record of one 'home' is withheld" in told
+    assert "the outcomes of all records of one 'home' are withheld together" in told
+    assert "for any 'home' with all its records" in told
+    assert "any record" not in told
+
+
+def test_a_unit_that_is_not_there_is_found_before_a_fit(table, monkeypatch):
+    monkeypatch.setattr("hedgerow.mechanism.steps.fit", lambda *_, **__: pytest.fail("a fit was made"))
+    with pytest.raises(DataError, match="No column named 'house'"):
+        hr.Synthesizer("x ~ z", unit="house").fit(table.native)
 
 
 def test_a_plan_does_not_lose_the_unit():
-    with pytest.raises(SettingError, match="a plan prices rows"):
-        hr.Plan(settings=hr.Synthesizer("x ~ z", unit="home").settings)
-    assert hr.Plan(formula="x ~ z", epsilon=1.0, unit="home").mapping()["unit"] == "home"
+    asked = hr.Synthesizer("x ~ z", unit="home", epsilon=1.0).settings
+    plan = hr.Plan(settings=asked)
+    assert hr.Plan.loads(plan.text()) == plan == hr.Plan(formula="x ~ z", epsilon=1.0, unit="home")
+    assert (plan.unit, plan.settings, plan.rows, plan.rows_charged) == ("home", asked, None, 1)
+    assert plan.relation == "withheld by home"
+    single = hr.Plan(formula="x ~ z", epsilon=1.0, unit="home", rows_per_unit=1)
+    assert (single.settings.unit, single.rows, single.relation) == (None, 1, "withheld")
+    for more in ({"preset": "recommended"}, {"standard": hr.Strict(limits=(1, 9))}):  # priced row by row
+        plan = hr.Plan(formula="x ~ z", epsilon=1.0, unit="home", **more)
+        assert (plan.settings.unit, plan.rows, plan.mapping()["unit"]) == (None, 1, "home")
 
 
 @pytest.mark.parametrize(
@@ -151,8 +167,8 @@ def test_a_plan_does_not_lose_the_unit():
         {"unit": "x"}, {"unit": 3}, {"unit": "home", "rules": hr.Rules(derived={"home": "x > 1"})},
         {"unit": "home", "debias": True, "epsilon": 2.0},
         {"unit": "home", "standard": hr.Strict(limits=(1, 9)), "epsilon": 1.0},
+        {"unit": "home", "standard": hr.Censored(), "epsilon": 1.0},
         {"unit": "home", "preset": "recommended", "epsilon": 2.0},
-        {"unit": "home", "standard": hr.RangeTruncated(hr.Box({"x": hr.Radius(0.5, 2)}))},
     ],
 )  # fmt: skip
 def test_what_has_no_price_for_units_is_refused(settings):
@@ -160,9 +176,52 @@ def test_what_has_no_price_for_units_is_refused(settings):
         hr.Synthesizer("x ~ z", **settings)
 
 
-@pytest.mark.filterwarnings("ignore:Column")
 def test_rows_of_nobody_are_not_taken_for_those_of_one(table):
     data = table.native.assign(home=table.native["home"].mask(np.arange(60) < 3))
     asked = {"bound": "exact", "weights": hr.ScalarWeights(0.2), "draws": 100, "seed": 1}
     with pytest.raises(DataError, match="'home' has 3 missing values"):
         hr.Synthesizer("x ~ z", unit="home", **asked).fit(data)
+
+
+def test_a_unit_lies_in_its_boxes_with_the_product_of_its_rows_probabilities(table):
+    """Of two normals each row's is a rectangle of the bivariate normal."""
+    data = table.native.assign(y=lambda t: np.log(t["x"]) + t["z"])
+    chain = Chain((Normal(), Normal()))
+    links = [designs.build(text, Table.of(data), secret=["y", "x"]) for text in ("y ~ z", "x ~ y")]
+    design = ChainDesign.of(links, Table.of(data))
+    ends = np.column_stack([data["y"], data["x"]])
+    interval = Interval(ends - np.array([1.0, 4.0]), ends + np.array([0.5, 9.0]), np.ones(60, np.bool_))
+    done = fit(chain, design, POWER, draws=4, key=Key.from_seed(1))
+    part = sensitive_part(hr.RangeTruncated(), POWER, np.zeros(60), interval)
+    pricing = UnitPricing(done, part, interval, 1e-6, UNIT)
+    home, draw, whole = 0, 2, []
+    own = done.part(slice(draw, draw + 1)).parameters
+    for row in np.flatnonzero(home == UNIT):
+        first = own["0.beta"][0] @ [1, data["z"][row]]
+        slope, spread = own["1.beta"][0, 1], (own["0.sigma"][0], own["1.sigma"][0])
+        mean = [first, own["1.beta"][0] @ [1, first]]
+        covariance = spread[0] ** 2 * np.array([[1, slope], [slope, slope**2]]) + np.diag([0, spread[1] ** 2])
+        joint = multivariate_normal(mean, covariance)
+        mass = joint.cdf(interval.upper[row], lower_limit=interval.lower[row], rng=1)
+        whole.append(POWER[row] * (joint.logpdf(ends[row]) - np.log(mass)))
+    found = pricing.extremes_of(done.part(slice(draw, draw + 1)), part)
+    assert found.low[home] == pytest.approx(sum(whole), rel=1e-4)
+    assert found.high[home] == pytest.approx(sum(whole), rel=1e-4)
+
+
+def test_a_unit_takes_the_worse_ends_of_all_its_rows_where_a_box_is_estimated(table, monkeypatch):
+    links = [designs.build("x ~ z", table), designs.build("z ~ 1", table)]
+    chain, design = Chain((Lognormal(), Normal())), ChainDesign.of(links)
+    random = np.random.default_rng(1)
+    low = -random.uniform(0.5, 2.0, size=(100, 60))
+    high = low + random.uniform(0.1, 0.4, size=(100, 60))
+    monkeypatch.setattr(Chain, "log_mass_ends", lambda *_: (low, high))
+    done = fit(chain, design, POWER, draws=100, key=Key.from_seed(1))
+    here = Everywhere().interval(np.zeros(60), None)
+    part = Linear(POWER, -POWER, np.zeros(60))
+    pricing = UnitPricing(done, part, here, 1e-6, UNIT)
+    found = pricing.extremes_of(done, part)
+    least, most = ((POWER * (done.log_lik() - end))[:, UNIT == 0].sum(axis=1) for end in (high, low))
+    assert (found.low[0], found.high[0]) == pytest.approx((least.min(), most.max()))
+    maxima = pricing.largest_by_draw(np.where(UNIT == 0, 5.0, found.low))
+    assert (maxima >= np.maximum(abs(least - 5), abs(most - 5)) - 1e-9).all()

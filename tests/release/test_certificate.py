@@ -139,8 +139,7 @@ def test_several_rows_under_local_bounds_are_charged_and_compose_to_nothing(
         assert entry.withheld == pytest.approx((rows or 1) * alone.withheld, rel=1e-12)
 
 
-@pytest.mark.parametrize("rows", [None, 2])
-@pytest.mark.parametrize("standard", [hr.ADP(), STRICT])
+@pytest.mark.parametrize(("standard", "rows"), [(hr.ADP(), 1), (hr.ADP(), 2), (STRICT, None), (STRICT, 2)])
 def test_a_unit_with_more_rows_than_declared_is_refused(tmp_path, people, standard, rows):
     """Whoever sees the copies can count them, so that refusing tells nothing, under strict standards too."""
     plan = hr.Plan(
@@ -154,7 +153,13 @@ def test_a_unit_with_more_rows_than_declared_is_refused(tmp_path, people, standa
 
 
 def test_a_unit_that_is_not_released_is_not_named(make, people):
-    made = make(data=people, unit="person", rows_per_unit=3, outputs=hr.Outputs(drop=("person",)))
+    """Nor is it used: what is priced are rows. One whose rows are priced together is, and is named."""
+    dropped = {"unit": "person", "rows_per_unit": 3, "outputs": hr.Outputs(drop=("person",))}
+    whole = make("whole", data=people, **dropped)
+    assert whole.certificate.used_not_released == ("person",)
+    assert whole.certificate.unit.column == "person"
+    assert hr.verify_release(whole.folder).problems == ()
+    made = make(data=people, **dropped, standard=STRICT, epsilon=2.0, ledger=people.parent / "m")
     public = "".join(path.read_text() for path in (made.folder / "public").iterdir())
     assert "person'" not in public
     assert "unit: person" not in public
@@ -165,7 +170,10 @@ def test_a_unit_that_is_not_released_is_not_named(make, people):
 def test_units_without_a_name_have_one_row(make, people):
     frame = pd.read_csv(people)
     frame.assign(person=pd.Series([None] * 150, dtype=object)).to_csv(people, index=False)
-    assert make(data=people, unit="person").certificate.unit.rows == 1
+    made = make(data=people, unit="person", standard=STRICT, epsilon=2.0)
+    assert made.certificate.unit.rows == 1
+    with pytest.raises(hr.HedgerowError, match="'person' has 150 missing values"):
+        make("whole", data=people, unit="person")
 
 
 @pytest.mark.parametrize("unit", ["x", "nobody"])

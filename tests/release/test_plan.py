@@ -101,9 +101,11 @@ def test_what_the_certificate_is_to_say_is_written_and_read():
         purpose="teaching: a, b", contact="data@example.org", epsilon_reason="ε as before", earlier=True
     )
     everywhere_the_same(Plan(**SMALL, about=about, unit="person id", rows_per_unit=3))
-    plan = Plan(**SMALL, unit="person", outputs=Outputs(drop=("person",)))
-    everywhere_the_same(plan)
-    assert (plan.public().unit, plan.public().rows) == (None, 1)
+    dropped = {"unit": "person", "outputs": Outputs(drop=("person",))}
+    for more, shown in (({}, ("person", None)), ({"preset": "recommended"}, (None, 1))):
+        plan = Plan(**SMALL, **dropped, **more)  # a column that is used is named
+        everywhere_the_same(plan)
+        assert (plan.public().unit, plan.public().rows) == shown
 
 
 @pytest.mark.parametrize("name", WEIGHTS)

@@ -60,8 +60,8 @@ _HELP: dict[str | None, dict[str, str]] = {
         "public_weight": "alpha (default) or one.",
     },
     "What the certificate says": {
-        "unit": "Column that names the person or firm that a row belongs to.",
-        "rows_per_unit": "How many rows one of them has at most (with --unit: 1).",
+        "unit": "Column that names whose row it is, such as a household: its rows are priced together.",
+        "rows_per_unit": "How many rows one of them has at most.",
         "about": '"{purpose: …, curator: …, contact: …, decided_by: …, epsilon_reason: …}".',
     },
     "Data": {

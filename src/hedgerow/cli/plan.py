@@ -53,6 +53,10 @@ def init(
         str | None,
         typer.Option(help='With --protect: a file in SDV\'s words, or "{wage: {range_min: 0}}". Public.'),
     ] = None,
+    shared: Annotated[
+        str | None,
+        typer.Option(help="With --protect and --unit: columns that all rows of a unit share: income."),
+    ] = None,
 ) -> None:
     """Write a commented plan file, from flags, from columns to protect or, on a terminal, from questions.
 
@@ -73,9 +77,11 @@ def init(
 
     remarks: tuple[str, ...] = ()
     if protect is not None:
-        flags, remarks = _propose(flags, protect, predictors, metadata)
-    elif predictors is not None or metadata is not None:
-        raise SettingError("--predictors and --metadata go with --protect: name the columns to protect.")
+        flags, remarks = _propose(flags, protect, predictors, metadata, shared)
+    elif any(each is not None for each in (predictors, metadata, shared)):
+        raise SettingError(
+            "--predictors, --metadata and --shared go with --protect: name the columns to protect."
+        )
     elif all(flags[name] is None for name in ("formula", "columns", "plan")) and sys.stdin.isatty():
         flags = _ask(flags)
     plan = plan_from(flags)
@@ -100,7 +106,7 @@ def init(
 
 
 def _propose(
-    flags: dict[str, Any], protect: str, predictors: str | None, metadata: str | None
+    flags: dict[str, Any], protect: str, predictors: str | None, metadata: str | None, shared: str | None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The flags with columns as proposed, and remarks for their owner."""
     from hedgerow.release import text
@@ -120,7 +126,10 @@ def _propose(
     left_out = [name for name in read.frame.column_names if name in (*(flags["drop"] or ()), *derived)]
     declared = {} if metadata is None else read_metadata(_load_metadata(metadata))
     names = None if predictors is None else _split_names(predictors)
-    found = propose(read.frame.drop_columns(left_out), _split_names(protect), declared, names)
+    found = propose(
+        read.frame.drop_columns(left_out), _split_names(protect), declared, names,
+        unit=flags["unit"], shared=_split_names(shared or ""),
+    )  # fmt: skip
     columns = {name: write_column(column) for name, column in found.columns.items()}
     flags = flags | {"columns": text.dump_line(columns)}
     if any(flags[name] is not None for name in ("standard", "weights", "bound", "preset", "limits")):

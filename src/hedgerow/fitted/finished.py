@@ -16,6 +16,7 @@ from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee, Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
+from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out
@@ -204,4 +205,7 @@ class Finished(Confidential):
             else:
                 values, present = cells[each.column.outcome].of_link(each)
                 columns.append(np.where(present, values, np.nan))
+            if each.column.shared and self.settings.unit is not None:  # one value of each unit
+                leads = Units.of(self.table, self.settings.unit).leads
+                columns[-1] = np.where(leads, columns[-1], np.nan)
         return join_columns(columns)

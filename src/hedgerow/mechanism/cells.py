@@ -21,18 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Confidential, Mask, PerRecord
-from hedgerow.errors import DataError, FormulaError, is_real
+from hedgerow.errors import DataError, FormulaError, SettingError, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import on_log_scale
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.ranges import Box
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.tables import design as designs
-from hedgerow.tables.chain import check_links
+from hedgerow.tables.chain import Units, check_links
 from hedgerow.tables.design import Design
 from hedgerow.tables.expressions import parse_expression
-from hedgerow.tables.formula import parse, quote, shorten
+from hedgerow.tables.formula import Formula, parse, quote, shorten
 from hedgerow.tables.kinds import overlay, read_kinds
 from hedgerow.tables.predictors import hint_at_logs
 from hedgerow.tables.table import Table
@@ -147,6 +148,9 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
     check_links(formulas, table, levels)
+    units = check_units(first, table, formulas)
+    if units is not None:
+        table = units.share(table, [column.outcome for column in first.columns if column.shared])
     marks, codes = marks_of(first.columns), codes_of(first.columns)
     levels |= {mark: (0.0, 1.0) for each in marks.values() for mark in each}
     outcomes = [column.outcome for column in first.columns]
@@ -191,6 +195,9 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                     )
             else:
                 design = _build_part(text, made, model, cells, link, secret, levels)
+            if units is not None and column.shared:  # its likelihood counts once
+                present = units.leads if design.present is None else units.leads & design.present
+                design = replace(design, present=present)
             hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
             built.append(replace(design, notes=(*design.notes, *hints)))
         if cells is not None:
@@ -199,6 +206,49 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
             built[-1] = replace(built[-1], notes=(*built[-1].notes, *_note(cells, hidden)))
             made = stand_in(made, cells, marks[column.outcome])
     return built
+
+
+def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -> Units | None:
+    """The units that are priced together; refuses shared columns that are not their unit's own.
+
+    A shared column that differs within a unit is refused as other data are, which no price under these
+    standards covers (`Strict`, which may refuse none, has no shared columns).
+    """
+    if settings.unit is None:
+        return None
+    units = Units.of(table, settings.unit)
+    shared = [column.outcome for column in settings.columns if column.shared]
+    outcomes, known = [column.outcome for column in settings.columns], settings.standard.range
+    hanging = set[str]()  # columns that follow, through others, from a shared one
+    for column, formula in zip(settings.columns, formulas, strict=True):
+        kinds = [] if column.kinds_by is None else [f"{quote(column.outcome)} ~ {column.kinds_by}"]
+        read = [*formula.predictors, *column.reads]
+        read += [name for text in kinds for name in parse(text, table).predictors]
+        if any(name in shared or name in hanging for name in read):
+            hanging.add(column.outcome)
+            if known.restricts(column.outcome) and isinstance(known, Box) and not column.shared:
+                raise SettingError(
+                    f"Box: '{column.outcome}' has a range and follows from a column that the rows of one "
+                    f"'{units.name}' share, so that their probabilities do not multiply. Leave its range "
+                    "out, or shared."
+                )
+        if not column.shared:
+            continue
+        for name in dict.fromkeys(read):
+            if name in outcomes and name not in shared:
+                raise FormulaError(
+                    f"'{column.outcome}' is shared by the rows of one '{units.name}' and reads "
+                    f"'{name}', which each row has for itself. Put it before '{name}', and let that read it."
+                )
+            if name not in outcomes:
+                units.check_predictor(table, column.outcome, name)
+        if units.differs(table, column.outcome):
+            raise DataError(
+                f"Column '{column.outcome}' is shared, and some '{units.name}' has rows with different cells "
+                "of it. Give each unit one, or leave shared out: rows are then modelled one by one and still "
+                "priced together."
+            )
+    return units
 
 
 def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:

@@ -25,6 +25,7 @@ from hedgerow.privacy.columns import marks_of
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
+from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 from hedgerow.threads import one_blas_thread
@@ -65,11 +66,15 @@ def predict_copies(
     """The synthetic outcomes, copy by copy, from the released draws and public things alone."""
     model, design = settings.model, start.design.blank()
     interval = public_interval(settings, start.table)
+    units = None if settings.unit is None else Units.of(start.table, settings.unit)
     copies: list[PerLink] = []
     for number, draw in enumerate(released):
         own = key.child("predict").child(number)
         if isinstance(model, Chain):
-            copies.append(_predict_links(settings, start, model, design, draw.parameters, own))
+            copies.append(_predict_links(settings, start, model, design, draw.parameters, own, units))
+            continue
+        if units is not None and settings.column.shared:
+            copies.append(predict_once(settings.sampling, model, design, draw.parameters, units, own))
             continue
         numbers = uniforms(settings.sampling, model, design, draw.parameters, key=own)
         if interval is not None and isinstance(model, Confining):
@@ -85,7 +90,13 @@ def predict_copies(
 
 
 def _predict_links(
-    settings: Settings, start: Start, chain: Chain, design: Design, parameters: Parameters, key: Key
+    settings: Settings,
+    start: Start,
+    chain: Chain,
+    design: Design,
+    parameters: Parameters,
+    key: Key,
+    units: Units | None,
 ) -> PerLink:
     """One link after the other, each from the synthetic cells of the columns before it."""
     outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
@@ -99,10 +110,13 @@ def _predict_links(
     own: list[PerRecord] = []
     for place, (model, link, drawn) in enumerate(chain.links(design, parameters)):
         here = link.encode(made) if link.secret and made is not None else link
-        numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place))
-        own.append(model.predict(here, drawn, numbers))
-        columns.append(own[-1])
         column = settings.links[place].column
+        if units is not None and column.shared:
+            own.append(predict_once(settings.sampling, model, here, drawn, units, key.child(place)))
+        else:
+            numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place))
+            own.append(model.predict(here, drawn, numbers))
+        columns.append(own[-1])
         if settings.links[place].role == "kind":
             continue
         source = start.table.select([column.outcome])
@@ -115,6 +129,14 @@ def _predict_links(
             made = stand_in(made, taken, marks[column.outcome])
         own = []
     return join_columns(columns)
+
+
+def predict_once(
+    sampling: Sampling, model: Model, design: Design, parameters: Parameters, units: Units, key: Key
+) -> PerRecord:
+    """One value for each unit, from its first row, in all of its rows."""
+    once = design.take(units.first)
+    return units.spread(model.predict(once, parameters, uniforms(sampling, model, once, parameters, key=key)))
 
 
 def check_inside(settings: Settings) -> None:

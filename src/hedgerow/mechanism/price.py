@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array, Confidential, PerDraw, PerRecord
+from hedgerow.arrays import Array, Confidential, LogMass, PerDraw, PerRecord
 from hedgerow.errors import RangeError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
 from hedgerow.models.chain import Chain, ChainInfluence, UnitInfluence, name_parts, part_of, there
-from hedgerow.models.reductions import block_rows
+from hedgerow.models.reductions import block_rows, mass_ends
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.renyi import Neighbours
@@ -123,6 +123,11 @@ class Pricing(Confidential):
             return Price(extremes)
         return Price(extremes, influence.loss_constant(power), influence.neighbours(power), self.delta)
 
+    @property
+    def by_row(self) -> "Pricing":
+        """The same with single records withheld."""
+        return self
+
     @cached_property
     def influence(self) -> Influence | None:
         """What each record does to the fit, for exact models."""
@@ -134,15 +139,18 @@ class Pricing(Confidential):
         return importance_of(self.fit)
 
 
-def price_columns(fit: Fit, delta: float = DELTA) -> dict[str, Pricing]:
-    """What each protected column would cost alone: at the same powers, with its value withheld."""
+def price_columns(fit: Fit, delta: float = DELTA, unit: Any = None) -> dict[str, Pricing]:
+    """What each protected column would cost alone: at the same powers, with its value withheld.
+
+    Of all rows of a `unit` together, where their numbers are given.
+    """
     places: dict[str, list[int]] = {}
     for place, link in enumerate(fit.design.links):
         places.setdefault(link.outcome, []).append(place)
-    return {name: _price_links(fit, each, delta) for name, each in places.items()}
+    return {name: _price_links(fit, each, delta, unit) for name, each in places.items()}
 
 
-def _price_links(fit: Fit, places: Sequence[int], delta: float) -> Pricing:
+def _price_links(fit: Fit, places: Sequence[int], delta: float, unit: Any) -> Pricing:
     chain, records = fit.model, fit.design.records
     if isinstance(chain, Chain) and len(places) < len(chain.models):
         links = [fit.design.links[place] for place in places]
@@ -167,7 +175,8 @@ def _price_links(fit: Fit, places: Sequence[int], delta: float) -> Pricing:
             influence=None if made is None else influence,
         )
     everywhere = Interval(np.full(records, -np.inf), np.full(records, np.inf), np.ones(records, np.bool_))
-    return Pricing(fit, withheld_part(fit.power), everywhere, delta)
+    told = fit, withheld_part(fit.power), everywhere, delta
+    return Pricing(*told) if unit is None else UnitPricing(*told, unit)
 
 
 def largest_by_draw(
@@ -206,6 +215,10 @@ class UnitPricing(Pricing):
     unit: Any = None  # the number of each record's unit
 
     @cached_property
+    def by_row(self) -> Pricing:
+        return Pricing(self.fit, self.part, self.interval, self.delta)
+
+    @cached_property
     def sensitivity(self) -> PerRecord:
         return self.extremes.absolute
 
@@ -240,19 +253,26 @@ class UnitPricing(Pricing):
 
     def extremes_of(self, fit: Fit, part: Sensitive) -> Extremes:
         """The smallest and the largest d of each record's unit over some draws."""
-        found = [(sums.min(axis=0), sums.max(axis=0)) for sums in self._sums(fit, part)]
-        low, high = np.min([one for one, _ in found], axis=0), np.max([one for _, one in found], axis=0)
+        found = [ends for block in self._sums(fit, part) for ends in block]  # the price takes the worse end
+        low = np.min([sums.min(axis=0) for sums in found], axis=0)
+        high = np.max([sums.max(axis=0) for sums in found], axis=0)
         return Extremes(low[self.unit], high[self.unit])
 
     def largest_by_draw(self, centre: PerRecord) -> PerDraw:
         """max over units of |d − centre|, for every draw."""
         middle = np.zeros(int(self.unit.max()) + 1)
         middle[self.unit] = centre
-        blocks = [np.abs(sums - middle).max(axis=1) for sums in self._sums(self.fit, self.part)]
+        blocks = [
+            np.max([np.abs(sums - middle).max(axis=1) for sums in ends], axis=0)
+            for ends in self._sums(self.fit, self.part)
+        ]
         return np.concatenate(blocks)
 
-    def _sums(self, fit: Fit, part: Sensitive) -> Iterator[Array]:
-        """d by unit, for a few draws at a time."""
+    def _sums(self, fit: Fit, part: Sensitive) -> Iterator[list[Array]]:
+        """d by unit, for a few draws at a time; where log γ is an estimate, its least and its largest value.
+
+        Ends of a sum are the sums of ends, which hold for all records together.
+        """
         order = np.argsort(self.unit, kind="stable")
         many = np.bincount(self.unit)
         starts = np.cumsum(many) - many
@@ -260,9 +280,14 @@ class UnitPricing(Pricing):
         for start in range(0, fit.draws, step):
             some = fit.part(slice(start, start + step))
             log_lik = some.log_lik()
-            log_mass = some.log_mass(self.interval) if part.uses_mass else log_lik
-            sums = np.add.reduceat(part(slice(None), log_lik, log_mass)[:, order], starts, axis=1)
-            if not np.isfinite(sums).all():
+            ends: tuple[LogMass, ...] = (log_lik,)  # stands in: a form without mass does not read it
+            if part.uses_mass:
+                ends = mass_ends(some.model, some.design, some.parameters, self.interval, slice(None))
+            scored = [part(slice(None), log_lik, log_mass)[:, order] for log_mass in ends]
+            if len(scored) > 1:
+                scored = [np.min(scored, axis=0), np.max(scored, axis=0)]
+            sums = [np.add.reduceat(each, starts, axis=1) for each in scored]
+            if not all(np.isfinite(each).all() for each in sums):
                 raise RangeError(
                     "Some units have no finite price: a range of theirs is so narrow that its probability is "
                     "zero in floating point. Widen it."

@@ -29,6 +29,7 @@ from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
 from hedgerow.progress import phase
 from hedgerow.randomness import Key
+from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -173,8 +174,7 @@ def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part
     told = fit, part, weighted.interval, settings.delta
     if settings.unit is None:
         return Pricing(*told)
-    start.table.require_complete([settings.unit])  # rows of nobody would be priced as those of one
-    return UnitPricing(*told, start.table.labels([settings.unit]))
+    return UnitPricing(*told, Units.of(start.table, settings.unit).numbers)
 
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:

@@ -58,6 +58,9 @@ class Column:
     filler
         A usual amount, known to the public, that stands for cells without one where later columns read this
         one; an indicator for each kind of cell joins their formulas.
+    shared
+        With `Synthesizer(unit=…)`: all rows of a unit hold the same cell, a household's income, say. It is
+        modelled once for each unit, from columns that are the unit's own, and copies have one cell for it.
     """
 
     formula: str
@@ -72,6 +75,7 @@ class Column:
     otherwise: float | str | None = None
     kinds_by: str | None = None
     filler: float = 1.0
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str):
@@ -113,6 +117,8 @@ class Column:
             )
         if not is_finite(self.filler):
             raise SettingError(f"filler must be a finite number, got {self.filler!r}.")
+        if not isinstance(self.shared, bool):
+            raise SettingError(f"shared must be True or False, got {self.shared!r}.")
         if self.condition is not None and not self.condition.is_condition:
             raise SettingError(
                 f'only_where must be a condition such as "hours > 0", got {self.only_where!r}.'
@@ -171,6 +177,8 @@ class Column:
         if self.only_where is not None:
             elsewhere = "missing" if self.otherwise is None else str(self.otherwise)
             said.append(f"that '{self.outcome}' is {elsewhere} unless {self.only_where}")
+        if self.shared:
+            said.append(f"that '{self.outcome}' is the same in all rows of one unit")
         return tuple(said)
 
 

@@ -18,6 +18,7 @@ from hedgerow.privacy.claims import (
     NOTHING,
     Figures,
     join_columns,
+    join_records,
     list_protected,
     write_claim,
     write_plain,
@@ -56,11 +57,6 @@ class Guarantee:
     simulated: bool = False  # the probability of ranges on several columns is estimated
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
 
-    def __post_init__(self) -> None:
-        if self.terms.unit is not None:
-            together = self.neighbour.replace("one record", f"every record of one '{self.terms.unit}'", 1)
-            object.__setattr__(self, "neighbour", together)
-
     @classmethod
     def of(
         cls,
@@ -78,12 +74,13 @@ class Guarantee:
         simulated: bool = False,
     ) -> "Guarantee":
         """The guarantee of settings and of what the draws made under them support."""
-        standard = settings.standard
+        standard, neighbour = settings.standard, settings.standard.neighbour
+        neighbour = neighbour if isinstance(protected, str) else join_columns(neighbour)
         return cls(
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=standard.neighbour if isinstance(protected, str) else join_columns(standard.neighbour),
+            neighbour=neighbour if settings.unit is None else join_records(neighbour, settings.unit),
             family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),
@@ -133,6 +130,7 @@ class Guarantee:
             independent=stated.independent,
             delta=whole if one is None else one,
             confidence=stated.confidence,
+            unit=self.terms.unit,
         )
 
     def claim(self) -> str:

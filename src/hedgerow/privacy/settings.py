@@ -170,6 +170,17 @@ class Settings(Terms):
         if self.several:
             self._check_chain()
         self._check_range()
+        lone = [column.outcome for column in self.columns if column.shared and self.unit is None]
+        if lone and isinstance(standard, Bounded):
+            raise SettingError(
+                f"shared: {standard.label} prices rows, and has no unit whose rows could share '{lone[0]}'. "
+                "Leave shared out."
+            )
+        if lone:
+            raise SettingError(
+                f"shared: '{lone[0]}' is shared by the rows of a unit, and none is named. Say unit=…, the "
+                "column that says whose row it is."
+            )
         if self.unit is not None:
             self._check_unit()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
@@ -268,25 +279,34 @@ class Settings(Terms):
         """What is modelled, one model each: a column may take several."""
         return link_columns(self.columns)
 
-    def _check_unit(self) -> None:
-        """Refuse what has no price for all rows of a unit, before any data are seen."""
+    @property
+    def unpriced_by_unit(self) -> str:
+        """Why all rows of a unit have no price together, in a sentence; empty where they have one."""
+        if self.noisy is not None:
+            return (
+                f"unit: {self.standard.label} has noise for so many rows of a unit as rows_per_unit= says. "
+                "Say that, and leave unit out."
+            )
         if isinstance(self.standard, Bounded):
-            raise SettingError(
-                f"unit: {self.standard.label} says rows_per_unit= instead: its ε is for every table. Leave "
-                "unit out."
+            return (
+                f"unit: {self.standard.label} prices rows, k of which cost k times as much. Leave unit out; "
+                "in a plan, rows_per_unit has the ledger charge for them."
             )
         if self.debias or isinstance(self.weights, PlannedWeights):
-            raise SettingError(
+            return (
                 "unit: corrections (debias) and PlannedWeights, which preset='recommended' takes, are made "
                 "for single rows. Leave them out, with weights such as ScalarWeights(1)."
             )
-        if isinstance(self.standard.range, Box):
-            raise SettingError(
-                "unit: the probability of a Box may be an estimate, with its error on the side of privacy "
-                "for single rows only. Leave out unit or the Box."
-            )
+        return ""
+
+    def _check_unit(self) -> None:
+        """Refuse what has no price for all rows of a unit, before any data are seen."""
+        if self.unpriced_by_unit:
+            raise SettingError(self.unpriced_by_unit)
         if self.unit in (*(column.outcome for column in self.columns), *self.rules.names):
-            raise SettingError(f"unit: '{self.unit}' is protected. Name a column that says whose row it is.")
+            raise SettingError(
+                f"unit: '{self.unit}' is a protected column. Name a public one that says whose row it is."
+            )
 
     @property
     def several(self) -> bool:

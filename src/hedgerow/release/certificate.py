@@ -88,11 +88,15 @@ class Assumption(_Strict):
 
 @dataclass(frozen=True)
 class Unit(_Strict):
-    """Whose data one row is: how many rows a person or firm has at most, by the owner's word."""
+    """Whose data one row is: how many rows a person or firm has at most, by the owner's word.
+
+    `together`: all rows that have the same in `column` are priced together, and the claim is for them.
+    """
 
     rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None  # None: nothing was declared
-    column: AnyText | None  # which names them, if it is released
+    column: AnyText | None  # which names them, if it is released or rows are priced together
     covered: Text  # what that means for the claim
+    together: Flag = False
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,7 @@ class Certificate(_Strict):
 
         At most `rows_per_unit` rows are one person's or firm's, which column `unit` names.
         """
+        together = guarantee.terms.unit is not None
         terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
         parts = {name: version_of(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
         return cls(
@@ -182,7 +187,9 @@ class Certificate(_Strict):
                     rows=rows_per_unit,
                     column=unit,
                     several=not isinstance(guarantee.protected, str),
+                    together=together,
                 ),
+                together,
             ),
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
@@ -203,8 +210,10 @@ class Certificate(_Strict):
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
         left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
-        # As it was written before looks were counted, statistics released and pages written.
+        # As it was written before there were looks, statistics, pages and units priced as a whole.
         left_out += tuple(name for name in ("looks", "statistics", "page") if getattr(self, name) is None)
+        if self.unit is not None and not self.unit.together:
+            del document["unit"]["together"]
         document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

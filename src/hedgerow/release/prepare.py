@@ -81,8 +81,9 @@ def prepare(plan: Plan) -> Prepared:
     ruled = [*(column.reads for column in columns), *(rules.reads_of(name) for name in rules.names)]
     of_rules = [name for names in ruled for name in names if name not in protected]
     of_range = plan.settings.standard.range.columns
-    used = (*outcomes, *predictors, *of_rules, *of_range, *plan.settings.weights.columns)
     units = [] if plan.unit is None else [plan.unit]
+    priced = units if plan.by_unit else []
+    used = (*outcomes, *predictors, *of_rules, *of_range, *plan.settings.weights.columns, *priced)
     weight = plan.settings.design_weight
     whole.require(
         [
@@ -148,8 +149,8 @@ def prepare(plan: Plan) -> Prepared:
         if withholds and name in protected:  # copies have none of these cells
             shown = shown.set_column(place, name, pa.nulls(shown.num_rows, pa.float64()))
     formats.check(shown, like, formulas=outputs.formulas)
-    if plan.unit is not None:
-        _check_units(plan.unit, plan.rows or 1, source.frame.column(plan.unit))
+    if plan.unit is not None and plan.rows is not None:
+        _check_units(plan.unit, plan.rows, source.frame.column(plan.unit))
     return Prepared(
         plan=plan,
         source=source,

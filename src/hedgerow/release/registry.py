@@ -79,14 +79,14 @@ def _describe(certificate: Certificate, given: Mapping[str, str]) -> dict[str, A
             "unprotected_quantities": _list(certificate.not_covered),
         },
         "privacy_loss": {
-            "privacy_unit": f"The {_name_values(certificate)} in one row",
+            "privacy_unit": f"The {_name_values(certificate)} in {_name_rows(certificate)}",
             "privacy_unit_details": _list(
                 [
                     f"Compared with the table in which {certificate.neighbour}.",
                     *([] if certificate.unit is None else [certificate.unit.covered]),
                 ]
             ),
-            "number_of_privacy_units": certificate.records,
+            "number_of_privacy_units": None if _is_by_unit(certificate) else certificate.records,
             "privacy_parameters": {
                 "epsilon": None if epsilon is None else epsilon.total,
                 "delta": None if delta is None else delta.total,
@@ -120,6 +120,16 @@ def _name_columns(certificate: Certificate) -> str:
 def _name_values(certificate: Certificate) -> str:
     named = ", ".join(f"'{name}'" for name in certificate.outcomes)
     return f"values of {named} together" if certificate.several else f"value of {named}"
+
+
+def _is_by_unit(certificate: Certificate) -> bool:
+    return certificate.unit is not None and certificate.unit.together
+
+
+def _name_rows(certificate: Certificate) -> str:
+    if certificate.unit is not None and certificate.unit.together:
+        return f"all rows of one '{certificate.unit.column}'"
+    return "one row"
 
 
 def _list(texts: Any) -> str | None:

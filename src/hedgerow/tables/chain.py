@@ -6,6 +6,9 @@ its place.
 
 Formal guarantee: `blank` holds public things alone. Of a link that reads protected columns it has no matrix;
 `Design.encode` makes one of synthetic values.
+
+Of several rows that are one household's, or one firm's, some columns hold one value for all of them: `Units`
+says which rows these are, and lends all of them the first one's cell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +19,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import join_columns
-from hedgerow.errors import FormulaError
+from hedgerow.arrays import Array, Mask, join_columns
+from hedgerow.errors import DataError, FormulaError
 from hedgerow.tables.design import Design
 from hedgerow.tables.formula import LEARNING, Formula, quote, shorten
 from hedgerow.tables.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Whose row it is, by a public column: rows that have the same of it are one unit's. Public.
+
+    Which row of a unit comes first follows from the order of the table, which neighbours share.
+    """
+
+    name: str  # of the column
+    numbers: NDArray[np.int64]  # each record's unit
+    first: NDArray[np.intp]  # each unit's first row
+
+    @classmethod
+    def of(cls, table: Table, name: str) -> "Units":
+        """The units that a column names; each row must have one."""
+        numbers, _ = table.codes(name)
+        return cls(name, numbers, np.unique(numbers, return_index=True)[1])
+
+    @property
+    def leads(self) -> Mask:
+        """The first row of each unit."""
+        found = np.zeros(len(self.numbers), np.bool_)
+        found[self.first] = True
+        return found
+
+    def spread(self, values: Array) -> Array:
+        """One value of each unit, in all its rows."""
+        return np.asarray(values[self.numbers])
+
+    def share(self, table: Table, names: Sequence[str]) -> Table:
+        """The table with the first row's cell of these columns in all rows of a unit."""
+        if not names:
+            return table
+        return table.beside(table.select(names).take(self.first[self.numbers]))
+
+    def differs(self, table: Table, name: str) -> bool:
+        """Whether a column holds more than one value, or a value and a gap, in the rows of some unit."""
+        _, cells = np.unique(table.cells(name), return_inverse=True)  # NaN is one value
+        return bool((cells != cells[self.first][self.numbers]).any())
+
+    def check_predictor(self, table: Table, outcome: str, name: str) -> None:
+        """Refuse a public predictor of a shared column that is not the unit's own."""
+        if self.differs(table, name):
+            raise DataError(
+                f"'{outcome}' is shared by the rows of one '{self.name}', and its predictor '{name}' is not "
+                f"the same in all of them. Leave '{name}' out of its formula, or add a column that has one "
+                "value for the unit, such as its mean."
+            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -62,6 +62,10 @@ class Crossing:
             codes = codes * len(levels) + np.maximum(table.places(name, levels), 0).astype(np.int64)
         return replace(self, codes=codes)
 
+    def take(self, rows: NDArray[np.intp]) -> "Crossing":
+        """The cells of some rows."""
+        return replace(self, codes=self.codes[rows])
+
     def blank(self) -> "Crossing":
         """The public part, in memory of its own: codes too, unless protected columns are among them."""
         codes = self.codes[:0] if self.declared else self.codes

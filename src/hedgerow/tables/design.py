@@ -96,6 +96,9 @@ class Design:
                 )
                 for name, column in self.public.items()
             },
+            crossing=None
+            if self.crossing is None
+            else replace(self.crossing, codes=self.crossing.codes[rows]),
         )
 
     @cached_property

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hedgerow.numerics.rounding import format_rounded_up
+from hedgerow.numerics.rounding import format_count, format_rounded_up
 
 T = TypeVar("T")
 WITHHELD = (
@@ -79,6 +79,46 @@ def join_columns(neighbour: str) -> str:
     return _TOGETHER.get(neighbour, f"of one record, {_ALL}: {neighbour}")
 
 
+# The same where all records of a unit are withheld, or moved, together: "{}" is the column that names it.
+_BOTH = f"{_ALL.replace('its', 'their')},"
+_OF_UNIT = "all records of one '{}'"
+_OUTCOMES = f"the outcomes of {_OF_UNIT}"
+_RANGED = "replaced by the statement that each value lies in its range, all at once, at {} weight"
+_OWN = "the records' own"
+_UNITS: Mapping[str, str] = {
+    WITHHELD: (
+        f"{_OUTCOMES} are withheld together: treated as missing, while their rows, their predictors and the "
+        "number of records stay"
+    ),
+    _TOGETHER[WITHHELD]: (
+        f"{_OUTCOMES}, {_BOTH} are withheld: treated as missing, while their rows, their public columns and "
+        "the number of records stay"
+    ),
+    NEIGHBOURS["RangeAveraged"]: (
+        f"{_OF_UNIT} together keep only the shares of their likelihoods deemed public (λ), still at their "
+        "exact values"
+    ),
+    _TOGETHER[NEIGHBOURS["RangeAveraged"]]: (
+        f"{_OF_UNIT}, {_BOTH} keep only the shares of their likelihoods deemed public (λ, the chance that a "
+        "row lies outside the record's ranges), still at their exact values"
+    ),
+    NEIGHBOURS["RangeTruncated"]: f"{_OUTCOMES} are {_RANGED.format(_OWN)}",
+    _TOGETHER[NEIGHBOURS["RangeTruncated"]]: f"{_OUTCOMES}, {_BOTH} are {_RANGED.format(_OWN)}",
+    NEIGHBOURS["RangeTruncated, public weight one"]: f"{_OUTCOMES} are {_RANGED.format('full')}",
+    _TOGETHER[NEIGHBOURS["RangeTruncated, public weight one"]]: (
+        f"{_OUTCOMES}, {_BOTH} are {_RANGED.format('full')}"
+    ),
+}
+
+
+def join_records(neighbour: str, unit: str) -> str:
+    """What a release priced by units is compared with, by the words for a record."""
+    whole = _UNITS.get(neighbour)
+    if whole is None:  # of a standard of somebody's own
+        return f"for all records of one '{unit}' together: {neighbour}"
+    return whole.replace("{}", unit)
+
+
 def list_protected(protected: str | tuple[str, ...]) -> str:
     """The protected column or columns, to be shown."""
     return protected if isinstance(protected, str) else ", ".join(protected)
@@ -125,11 +165,17 @@ class Figures:
     independent: bool
     delta: float = 0.0  # of one copy; of all where they are priced together
     confidence: float = 1.0
+    unit: str | None = None  # the column that names a unit, where all its records are priced together
 
     @property
     def several(self) -> bool:
         """Whether several columns are protected, and a record's values of them moved together."""
-        return _ALL in self.neighbour
+        return _ALL in self.neighbour or _BOTH in self.neighbour
+
+    @property
+    def anybody(self) -> str:
+        """Whom the price is for."""
+        return "record" if self.unit is None else f"'{self.unit}' with all its records"
 
     @property
     def outcome(self) -> str:
@@ -203,7 +249,7 @@ def _write_on_a_set(given: Figures) -> str:
         f"With {given.support}, on a set of parameters that holds all but at most {given.chance} of the "
         f"fitted posterior, the posterior given the table and the posterior given the table in which "
         f"{given.neighbour} have densities that differ by a factor of at most e^ε, both restricted to "
-        f"that set; {given.price}. "
+        f"that set; {given.price}{'' if given.unit is None else f', for any {given.anybody}'}. "
         "How much of the second posterior lies in the set is not covered."
     )
 
@@ -211,7 +257,7 @@ def _write_on_a_set(given: Figures) -> str:
 def _write_exact(given: Figures) -> str:
     return (
         f"With {given.support}, a released parameter draw has probability at most {given.chance} of a "
-        f"privacy loss above {given.price} about any record, compared with the table in which "
+        f"privacy loss above {given.price} about any {given.anybody}, compared with the table in which "
         f"{given.neighbour}. The probability is over draws given the table; the reverse direction is not "
         "covered."
     )
@@ -223,8 +269,8 @@ def _write_renyi(given: Figures) -> str:
         f"The release is compared with the one from the table in which {given.neighbour}. Whatever is looked "
         f"for in {whole} has, given either of the two tables, a probability of at most e^ε times the one "
         f"given the other plus δ, with ε = {format_rounded_up(given.epsilon, 6)} and {given.chance}, for any "
-        "record. This holds over all parameters and rests on no draws; the table is the one at hand, and its "
-        "weights and their scale are held fixed."
+        f"{given.anybody}. This holds over all parameters and rests on no draws; the table is the one at "
+        "hand, and its weights and their scale are held fixed."
     )
 
 
@@ -337,7 +383,8 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
         return text + (HARDLY if limit >= _LITTLE else "")
     delta = _total_delta(bound, figures)
     chance = format_rounded_up(delta, 2)
-    other = figures.neighbour.partition(":")[0]
+    # A column's name may have a colon too.
+    other = figures.neighbour.partition(":" if figures.unit is None else ": treated as missing")[0]
     if bound == "gaussian":
         limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
         text = (
@@ -413,12 +460,22 @@ def write_unit(
     rows: int | None,
     column: str | None = None,
     several: bool = False,
+    together: bool = False,
 ) -> str:
     """Who is protected: one row's value, and what follows for a person or firm with several rows.
 
     `rows` is how many the owner declares at most, None if nothing was declared; `figures` is None where
-    nothing is claimed; `several` columns are protected.
+    nothing is claimed; `several` columns are protected. `together`: all rows that have the same in `column`
+    are priced together.
     """
+    if together:
+        count = None if rows is None else format_count(rows, "row")
+        most = "" if count is None else f" The owner declares that none has more than {count}."
+        price = " Nothing is claimed." if figures is None else " The price is that of all of them together."
+        return (
+            f"The unit of privacy is one '{column}': the protected values of all rows with the same value of "
+            f"that column. Which rows these are is public.{most}{price}"
+        )
     unit = "The unit of privacy is the protected value of one row."
     if several:
         unit = "The unit of privacy is one row with its protected values, all of them together."

@@ -8,7 +8,8 @@
 An ε under a relation with ranges says little about an outcome that nobody knows anything of: with wide ranges
 it can be made as small as one likes. So every release is charged to the relation "withheld" as well, at what
 the fit at hand costs with x_i withheld under the same bound. That is an achieved price, not a target: it is
-computed from the data, stays in the ledger and is in no message.
+computed from the data, stays in the ledger and is in no message. A release whose price is that of all rows of
+a unit has a relation of its own, and is charged there what one row of it costs, too.
 
 A curve has copies·D_o at each order o, the larger of both directions and the largest of all records. Releases
 from independent draws add theirs.
@@ -42,13 +43,14 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     fitted, shares = synth._need(), synth.sample().guarantee.shares()
     bound, copies, pricing = fitted.settings.bound, fitted.settings.copies, fitted.outcome.pricing
     delta = None if shares is None or shares.delta is None else float(shares.delta[1])
-    priced = {WITHHELD: pricing.withheld} | ({} if relation == WITHHELD else {relation: pricing})
+    alone = pricing.by_row.withheld
+    priced = {WITHHELD: alone} | ({} if relation == WITHHELD else {relation: pricing})
     curves = {
         name: each.neighbours.curve(COARSE_ORDERS, copies).tolist()
         for name, each in priced.items()
         if RENYI.has(each) and each.neighbours is not None
     }
-    withheld = None if shares is None or relation == WITHHELD else bound.total(pricing.withheld, copies)
+    withheld = None if shares is None or relation == WITHHELD else bound.total(alone, copies)
     curve = write_curve(COARSE_ORDERS.tolist(), curves) if curves else None
     finite = None if withheld is None or math.isinf(withheld) else float(withheld)
     return {"bound": bound.name, "delta": delta, "curve": curve, "withheld": finite}

@@ -79,14 +79,17 @@ class Plan:
     ) -> None:
         if settings is None:
             parts.write(asked.get("standard", ADP()), "a standard")  # before it is asked anything
-            settings = Settings.of(**{name: value for name, value in asked.items() if value is not None})
+            said = {name: value for name, value in asked.items() if value is not None}
+            columns = said.get("formula")
+            shared = isinstance(columns, Mapping) and any(column.shared for column in columns.values())
+            settings = Settings.of(**said, unit=unit if shared else None)
         elif asked:
             settings = replace(settings, **asked)
-        if settings.unit is not None:
-            raise SettingError(
-                "unit: a plan prices rows, and its own unit has the ledger charge for all rows of one. Use "
-                "Synthesizer(unit=…) in Python, or Strict(limits=…) with rows_per_unit in the plan."
-            )
+        unit = settings.unit if unit is None else unit
+        whole = unit is not None and not settings.unpriced_by_unit
+        whole &= rows_per_unit != 1 or any(column.shared for column in settings.columns)
+        if settings.unit != (unit if whole else None):
+            settings = replace(settings, unit=unit if whole else None)
         if settings.noisy is not None:
             if rows_per_unit is None and settings.rows_per_unit > 1:
                 rows_per_unit = settings.rows_per_unit
@@ -115,14 +118,20 @@ class Plan:
         return "range" in parts.write(self.settings.standard, "a standard")
 
     @property
+    def by_unit(self) -> bool:
+        """Whether all rows of a unit are priced together: the column `unit` is then used, not only named."""
+        return self.settings.unit is not None
+
+    @property
     def rows(self) -> int | None:
         """How many rows one person or firm has at most, as declared; None: nothing was."""
-        return 1 if self.rows_per_unit is None and self.unit is not None else self.rows_per_unit
+        alone = self.rows_per_unit is None and self.unit is not None and not self.by_unit
+        return 1 if alone else self.rows_per_unit
 
     @property
     def rows_charged(self) -> int | None:
-        """For how many rows ε is charged: for one, where the noise is such that ε protects all of a unit."""
-        return self.rows if self.settings.noisy is None else 1
+        """For how many rows ε is charged: for one, where ε is the price of all rows of a unit."""
+        return 1 if self.by_unit or self.settings.noisy is not None else self.rows
 
     @property
     def because(self) -> str | None:
@@ -179,7 +188,7 @@ class Plan:
         if "range" in standard:
             parts.put_reasons(standard["range"], self.reasons)
         plain = {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
-        plain |= {name: getattr(self, name) for name in _PLAIN}  # a unit is the plan's own, not the settings'
+        plain |= {name: getattr(self, name) for name in _PLAIN}  # a unit may be named and not priced
         plain |= {
             "version": VERSION,
             **self._write_columns(),
@@ -233,7 +242,7 @@ class Plan:
         none of the receiver's business: those of the dataset, a sheet and dropped columns. The certificate
         names the dropped columns that were used.
         """
-        hidden = self.unit in self.outputs.drop
+        hidden = self.unit in self.outputs.drop and not self.by_unit  # a column that is used is named
         return replace(
             self,
             unit=None if hidden else self.unit,
@@ -259,14 +268,15 @@ class Plan:
         Two releases pay from one account only if their prices bound the same comparison.
         """
         written, strict = self.mapping()["standard"], self.settings.noisy
+        together = f" by {self.unit}" if self.by_unit else ""  # all rows of a unit: another comparison
         if strict is not None:
             in_range = strict.relation == "range"
             return f"replaced in {_range_line(written['range'])}" if in_range else strict.relation
         if "range" not in written or isinstance(self.settings.standard.range, Everywhere):
             # Where nothing is known the range standards compare with x_i withheld: no second account for it.
-            return "withheld"
+            return f"withheld{together}"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
-        return f"{written['kind']} {_range_line(written['range'])}{weight}"
+        return f"{written['kind']} {_range_line(written['range'])}{weight}{together}"
 
 
 def _settle_dictionaries(

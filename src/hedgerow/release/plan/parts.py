@@ -375,6 +375,7 @@ class ColumnKeys(Part):
     otherwise: Number | Text = optional("what the cell holds elsewhere; missing, if left out")
     kinds_by: Text = optional("public categories by whose cells gaps and codes have shares: C(sector), or 1")
     filler: Finite = optional("a usual amount, which stands for cells without one in later formulas")
+    shared: Flag = optional("with unit: all rows of a unit hold the same cell, which is modelled once")
     dictionary: _Entry = optional("what the copies say of the column, in Stata and SPSS")
 
     def build(self) -> Column:
@@ -488,9 +489,11 @@ class PlanKeys(Record):
     dataset: Text = optional("name under which versions of one dataset share a budget")
     ledger: Text = optional("the ledger file, relative to the plan")
     outputs: _Outputs = optional("the files of the copies")
-    unit: Text = optional("column that names the person or firm that a row belongs to")
+    unit: Text = optional("column that names whose row it is, a household, say: its rows are priced together")
     rows_per_unit: Whole = optional(
-        "how many rows one of them has at most; 1 if only unit is given", ge=1, le=MOST_ROWS
+        "how many rows one of them has at most; 1 if only unit is given and rows are priced one by one",
+        ge=1,
+        le=MOST_ROWS,
     )
     about: _About = optional("who answers for the release and why; published")
     seed: Whole = optional("discouraged: for experiments only, as confidential as the data", ge=0)

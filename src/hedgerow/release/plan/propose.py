@@ -25,6 +25,7 @@ from hedgerow.errors import HedgerowError, SettingError, list_some
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.columns import Column
 from hedgerow.release.document import did_you_mean
+from hedgerow.tables.chain import Units
 from hedgerow.tables.formula import quote
 from hedgerow.tables.predictors import spans_decades
 from hedgerow.tables.table import Table
@@ -51,24 +52,38 @@ def propose(
     protect: Sequence[str],
     metadata: Mapping[str, Mapping[str, Any]],
     predictors: Sequence[str] | None = None,
+    *,
+    unit: str | None = None,
+    shared: Sequence[str] = (),
 ) -> Proposal:
     """A family and a formula for each column to protect; each reads public columns and those before it.
 
-    `predictors` are the public columns that formulas read; None: all that are fit for it.
+    `predictors` are the public columns that formulas read; None: all that are fit for it. Of the rows of one
+    `unit` all hold the same cell of each `shared` column, which reads public columns of which that is true.
     """
-    _check_names(table, protect, metadata, predictors)
+    _check_names(table, protect, metadata, predictors, shared)
+    if shared and unit is None:
+        raise SettingError("--shared: rows of a unit share columns, and no unit is named. Add --unit.")
     families = {
         name: _choose(name, table.schema.field(name).type, metadata.get(name, {})) for name in protect
     }
     public = table.drop_columns([*protect])
-    terms, left_out = _public_terms(public, public.column_names if predictors is None else predictors)
+    others = [name for name in public.column_names if name != unit]  # which only says whose row it is
+    fit = others if predictors is None else list(predictors)
+    terms, left_out = _public_terms(public, fit)
     if predictors is not None and left_out:
         raise SettingError(f"--predictors: {'; '.join(left_out)}. Leave it out.")
+    own: list[str] = []  # terms that are a unit's own
+    if unit is not None and shared:
+        units = Units.of(Table.of(public.select([unit])), unit)
+        constant = [name for name in fit if not units.differs(Table.of(public), name)]
+        own, _ = _public_terms(public, constant)
     columns: dict[str, Column] = {}
     for name, (family, declared) in families.items():
-        right = " + ".join(terms) or "1"
-        columns[name] = Column(f"{quote(name)} ~ {right}", family, declared=declared)
-        terms = [*terms, *_own_term(name, family)]
+        once = name in shared
+        right = " + ".join(own if once else terms) or "1"
+        columns[name] = Column(f"{quote(name)} ~ {right}", family, declared=declared, shared=once)
+        terms, own = [*terms, *_own_term(name, family)], [*own, *(_own_term(name, family) if once else ())]
     return Proposal(columns, tuple(_remarks(families, metadata, left_out)))
 
 
@@ -112,6 +127,7 @@ def _check_names(
     protect: Sequence[str],
     metadata: Mapping[str, Mapping[str, Any]],
     predictors: Sequence[str] | None,
+    shared: Sequence[str],
 ) -> None:
     if not protect:
         raise SettingError("--protect names no column. Give their names with commas: --protect wage,bonus.")
@@ -125,6 +141,9 @@ def _check_names(
                 raise SettingError(
                     f"--{flag}: the table has no column '{name}'.{hint or ' Names count letter by letter.'}"
                 )
+    for name in shared:
+        if name not in protect:
+            raise SettingError(f"--shared: '{name}' is not protected. Name it in --protect as well.")
     both = [name for name in predictors or () if name in protect]
     if both:
         raise SettingError(

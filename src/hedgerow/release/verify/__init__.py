@@ -323,8 +323,8 @@ def _ledger_problems(ledger: "Ledger", certificate: Certificate, sha256: str) ->
     elif recorded != {sha256}:
         problems.append(f"{CERTIFICATE} is not the one the ledger recorded.")
     total = None if certificate.epsilon is None else certificate.epsilon.total
-    whole = certificate.unit is None or certificate.bound in WHOLE_UNIT
-    rows = None if certificate.unit is None or whole else certificate.unit.rows
+    unit = certificate.unit
+    rows = None if unit is None or unit.together or certificate.bound in WHOLE_UNIT else unit.rows
     if last.epsilon != charge_unit({"epsilon": total}, rows)["epsilon"]:
         problems.append("the ledger recorded another ε than the certificate states.")
     return problems

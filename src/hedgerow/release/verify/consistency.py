@@ -22,6 +22,7 @@ from hedgerow.privacy.claims import (
     Figures,
     is_refusal,
     join_columns,
+    join_records,
     list_protected,
     write_claim,
     write_plain,
@@ -74,7 +75,9 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     if certificate.version >= 2 and certificate.unit is not None:
         about = plan.get("about", {})
         said = {k: v for k, v in about.items() if k != "earlier"} if isinstance(about, Mapping) else about
-        rows = plan.get("rows_per_unit", 1 if "unit" in plan else None)
+        # Without a word on rows, a unit that is not priced as a whole was declared to have one.
+        alone = "unit" in plan and not certificate.unit.together
+        rows = plan.get("rows_per_unit", 1 if alone else None)
         pairs |= {
             "words about the release": (said, certificate.about),
             "rows of one unit": (rows, certificate.unit.rows),
@@ -135,7 +138,14 @@ def _protected(plan: dict[str, Any], certificate: Certificate) -> dict[str, tupl
 def _neighbour(given: Certificate) -> str:
     """What a release under its standard is compared with."""
     alone = NEIGHBOURS[given.standard]
-    return join_columns(alone) if given.several else alone
+    neighbour = join_columns(alone) if given.several else alone
+    unit = _unit(given)
+    return neighbour if unit is None else join_records(neighbour, unit)
+
+
+def _unit(given: Certificate) -> str | None:
+    """The column whose units are priced as a whole; None where rows are."""
+    return None if given.unit is None or not given.unit.together else given.unit.column
 
 
 def _names(plan: dict[str, Any], key: str) -> list[str]:
@@ -192,10 +202,19 @@ def _words(given: Certificate) -> Iterator[str]:
         yield "the plain paragraph is not the one that its figures make."
     unit = given.unit
     if unit is None or unit.covered != write_unit(
-        given.bound, figures, rows=unit.rows, column=unit.column, several=given.several
+        given.bound,
+        figures,
+        rows=unit.rows,
+        column=unit.column,
+        several=given.several,
+        together=unit.together,
     ):
         yield "what it says of the unit of privacy is not what its figures make."
-    elif unit.column is not None and unit.column not in given.unchanged:
+        return
+    if unit.together and (unit.column is None or given.standard in OWN_BOUNDS):
+        yield f"under the standard {format_value(given.standard)} no column's units are priced as a whole."
+    used = given.used_not_released if unit.together else ()
+    if unit.column is not None and unit.column not in (*given.unchanged, *used):
         yield f"the column {format_value(unit.column)} that names a unit is not among those released."
 
 
@@ -212,6 +231,7 @@ def make_figures(given: Certificate) -> Figures | None:
         independent=given.independent_draws,
         delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
+        unit=_unit(given),
     )
 
 
