@@ -8,8 +8,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
-from hedgerow.mechanism.noisy.chain.encode import encode_columns, settle_types
-from hedgerow.mechanism.noisy.chain.run import read_links, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
+from hedgerow.mechanism.noisy.chain.encode import encode_columns
+from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
 from hedgerow.release.plan.parts import write
 from hedgerow.tables.table import Table
 
@@ -226,25 +227,14 @@ def test_a_gap_is_a_value_of_its_own():
     design = encode_columns(settings, table)
     grade, bonus = tasks_of(settings, table, design)
     assert grade.classes == 4
-    assert bonus.spiked
-    (places, there), (response, present) = read_links(settings, design)
-    assert there.all() and present.all()  # noqa: PT018 - nothing is withheld
-    assert np.array_equal(places == 3, with_gaps(80)["grade"].isna())
-    assert np.array_equal(np.isnan(response), with_gaps(80)["bonus"].isna())
-    cells = write_links(settings, design, [places, response])
+    assert bonus.kinds == ("missing",)
+    grades, bonuses = read_columns(settings, table)
+    assert grades.present.all() and bonuses.present.all()  # noqa: PT018 - nothing is withheld
+    assert np.array_equal(grades.numbers == 3, with_gaps(80)["grade"].isna())
+    assert np.array_equal(np.isnan(bonuses.numbers), with_gaps(80)["bonus"].isna())
+    cells = write_links(shape_columns(settings, table), [grade, bonus], [grades, bonuses], 80)
     assert [len(cells), *map(len, cells)] == [4, 80, 80, 80, 80]
     assert np.array_equal(cells[2], with_gaps(80)["bonus"].isna())
-
-
-def test_a_spike_leaves_no_room_for_gaps():
-    column = hr.Column("bonus ~ age", "zero_lognormal", missing="synthesized")
-    with pytest.raises(hr.HedgerowError, match="'bonus' has one already"):
-        hr.Synthesizer({"bonus": column}, epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}))
-    with pytest.raises(hr.HedgerowError, match="'bonus' has codes"):
-        hr.Synthesizer(
-            {"bonus": hr.Column("bonus ~ age", codes=(-8,))},
-            epsilon=1.0, standard=hr.Strict(limits={"bonus": (1, 9)}),
-        )  # fmt: skip
 
 
 def test_a_derived_column_is_no_public_predictor():
@@ -268,22 +258,13 @@ def test_types_of_copies_follow_from_the_plan_and_from_no_cell():
     other = data.astype({"wage": object, "flag": object})
     other.loc[3, "wage"], other.loc[3, "flag"] = "no number", None
     kinds = [settle_types(synth.settings, Table.of(table)).native.dtypes for table in (data, other)]
-    assert [str(kind) for each in kinds for kind in each[["wage", "flag"]]] == ["float64", "boolean"] * 2
+    assert [str(kind) for each in kinds for kind in each[["wage", "flag"]]] == ["float64"] * 4
     design = encode_columns(synth.settings, Table.of(other))
     assert [link.present.sum() for link in design.links] == [59, 59]
     (copy,) = synth.fit(data).sample().tables  # total and flag would be Int64 and bool, rich has no type yet
     assert list(copy.columns) == [*data.columns, "rich"]
-    assert list(map(str, copy.dtypes.iloc[1:])) == ["float64", "boolean", "float64", "boolean"]
+    assert list(map(str, copy.dtypes.iloc[1:])) == ["float64", "float64", "float64", "boolean"]
     assert np.array_equal(copy["rich"], copy["wage"] > 2000)
-
-
-def test_a_refusal_names_what_stands_in_the_way_and_a_remedy_that_works():
-    strict = hr.Strict(limits={"bonus": (1, 9)})
-    for missing, remedy in (("synthesized", "leave missing out"), ("withheld", "'bonus' has missing\\.")):
-        column = hr.Column("bonus ~ age", "zero_lognormal", missing=missing)
-        with pytest.raises(hr.HedgerowError, match=remedy):
-            hr.Synthesizer({"bonus": column}, epsilon=1.0, standard=strict)
-    hr.Synthesizer({"bonus": hr.Column("bonus ~ age", "zero_lognormal")}, epsilon=1.0, standard=strict)
 
 
 def test_classes_that_are_whole_numbers_are_written_as_such():

@@ -2,7 +2,9 @@
 
 A section has the public part of its column's formula, the columns before it that it `reads` and its own ε.
 The rule by which predictors became loadings follows from these and from what was released before, so that it
-can be computed again. Scores are those of public predictors, then of the entries of columns read.
+can be computed again. Scores are those of public predictors, then of the entries of columns read. `kinds` are
+what a cell may be that has no amount, with a sum each in `sums`; `omits` are rows, from 0 up, that have no
+cell of their own by public knowledge.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import ReleaseError, SettingError, is_real
-from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses
+from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
 from hedgerow.mechanism.noisy.chain.tasks import Task
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
-from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 
-_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("matrix", "reads", "columns")]
+_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("matrix", "reads", "columns", "rows")]
+_SPIKE = "at its spike"  # a kind of older statistics, which have "spiked" and one "spike"
 
 
 def describe_columns(columns: Sequence[ReleasedColumn], epsilon: float) -> dict[str, Any]:
@@ -30,16 +32,16 @@ def describe_columns(columns: Sequence[ReleasedColumn], epsilon: float) -> dict[
     sections = []
     for column in columns:
         task, released = column.task, column.released
-        section: dict[str, Any] = {name: getattr(task, name) for name in _TOLD}
+        section: dict[str, Any] = {name: getattr(task, name) for name in _TOLD} | {"kinds": list(task.kinds)}
         section |= {"columns": list(task.columns), "reads": [columns[j].task.outcome for j in task.reads]}
-        if isinstance(released, ReleasedClasses):
-            section["sums"] = [_plain(one) for one in released.sums]
-        else:
+        section["omits"] = [] if task.rows is None else np.flatnonzero(~task.rows).tolist()
+        by_class = released if isinstance(released, ReleasedClasses) else column.kinds
+        section["sums"] = [] if by_class is None else [_plain(one) for one in by_class.sums]
+        if isinstance(released, Released):
             section["rounds"] = [_plain(one) for one in released.rounds]
             section["counts"] = None if released.counts is None else _plain(released.counts)
-            section["spike"] = None if released.spike is None else _plain(released.spike)
         sections.append(section)
-    return {"epsilon": epsilon, "records": columns[0].recipe.records, "sections": sections}
+    return {"epsilon": epsilon, "records": len(columns[0].standins), "sections": sections}
 
 
 def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]:
@@ -60,23 +62,30 @@ def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]
             )
         names = [column.task.outcome for column in done]
         reads = tuple(names.index(name) for name in section["reads"])
-        told = {name: section[name] for name in _TOLD}
-        task = Task(matrix=design.matrix, columns=design.columns, reads=reads, **told)
-        done.append(finish_column(task, _read(task, section, done), done))
+        old = {"kinds": [_SPIKE] if section.get("spiked") else [], "elsewhere": False, "jointly": False}
+        told = {name: section[name] if name in section else old[name] for name in _TOLD}
+        rows = ~np.isin(np.arange(table.rows), section.get("omits", []))
+        task = Task(
+            matrix=design.matrix[rows], columns=design.columns, reads=reads,
+            rows=None if rows.all() else rows, **(told | {"kinds": tuple(told["kinds"])}),
+        )  # fmt: skip
+        done.append(finish_column(task, *_read(task, section, done), done))
     return done
 
 
 def _read(
     task: Task, section: Mapping[str, Any], before: Sequence[ReleasedColumn]
-) -> Released | ReleasedClasses:
-    recipe = recipe_of(task, before)
+) -> tuple[Released | ReleasedClasses, ReleasedClasses | None]:
+    recipe, kinds = recipe_of(task, before), None
+    old = [] if section.get("spike") is None else [section["spike"]]
+    sums = tuple(Spike(**_arrays(one)) for one in section.get("sums", old))
     if task.classes:
-        return ReleasedClasses(recipe, tuple(Spike(**_arrays(one)) for one in section["sums"]))
-    spike = None if section["spike"] is None else Spike(**_arrays(section["spike"]))
-    if spike is not None:
-        recipe = replace(recipe, presence=expect_presence(recipe, spike))
+        return ReleasedClasses(recipe, sums, task.classes == 2), None
+    if sums:
+        kinds = ReleasedClasses(recipe, sums, signed=False)
+        recipe = replace(recipe, presence=expect_amounts(kinds))
     counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
-    return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts, spike)
+    return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts), kinds
 
 
 def summarize_columns(
@@ -87,22 +96,17 @@ def summarize_columns(
     found: dict[str, list[Any]] = {name: [] for name in ("column", "parameter", "estimate", "lower", "upper")}
     for place, (column, own) in enumerate(zip(columns, drawn, strict=True)):
         parts: list[tuple[Any, list[str]]] = []
+        entries = [f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names]
+        labels = [f"kind {name}" for name in column.task.kinds]
         if isinstance(column.released, ReleasedClasses):
-            entries = [f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names]
-            names = [*column.task.columns, *entries]
-            for number in range(own["logits"].shape[1]):
-                which = number + 1 + (column.released.classes == 2)
-                parts.append((own["logits"][:, number], [f"class {which} {name}" for name in names]))
+            first = 2 if column.released.signed else 1
+            labels = [f"class {first + number}" for number in range(len(column.released.sums))]
         else:
             lines, names = convert_lines(columns, place, own["beta"])
             parts += [(lines, names), (own["sigma"][:, None], ["sigma"])]
-            if "spike_beta" in own:
-                entries = [
-                    f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names
-                ]
-                parts.append(
-                    (own["spike_beta"], [f"spike {name}" for name in (*column.task.columns, *entries)])
-                )
+        for number, label in enumerate(labels):
+            names = [f"{label} {name}" for name in (*column.task.columns, *entries)]
+            parts.append((own["logits"][:, number], names))
         for draws, names in parts:
             ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
             found["column"] += [column.task.outcome] * len(names)

@@ -195,7 +195,7 @@ _UNSCALABLE = "Unweighted has no weights to scale down: use ADP() or a range sta
 _REFUSED = (
     "The weight was planned for tables that the model describes, and is not scaled down for others: a scale "
     "that follows the data gives them away. Without a look at this figure: a family with heavier tails, a "
-    "larger ε, or Strict(box)."
+    "larger ε, or Strict(limits=…)."
 )
 
 

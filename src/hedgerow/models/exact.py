@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import gammaln, ndtri, polygamma, psi
+from scipy.special import expit, gammaln, ndtri, polygamma, psi
 
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
 from hedgerow.errors import DataError
@@ -467,6 +467,29 @@ class Asinh(Regression):
 
     def apart(self, ratio: float) -> float:
         return float(np.log(ratio))  # asinh grows more slowly than the logarithm of |x|
+
+
+@dataclass(frozen=True)
+class Logit(Regression):
+    """log((x − low)/(high − x)) = z'β + σ e: numbers between two ends, as noisy sums take them."""
+
+    name: str = "logit"
+    low: float = field(default=0.0, kw_only=True)
+    high: float = field(default=1.0, kw_only=True)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(Support(self.low, self.high, above=True, below=True))
+
+    def response(self, values: PerRecord) -> PerRecord:
+        return np.asarray(np.log(values - self.low) - np.log(self.high - values), dtype=np.float64)
+
+    def jacobian(self, design: Design) -> PerRecord:
+        share = (design.values - self.low) / (self.high - self.low)
+        return -np.log((self.high - self.low) * share * (1 - share))
+
+    def outcome(self, response: PerRecord) -> PerRecord:
+        return np.asarray(self.low + (self.high - self.low) * expit(response), dtype=np.float64)
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

@@ -66,7 +66,7 @@ class Censored(Bounded):
         if not isinstance(model, Sampled):
             raise SettingError(
                 f"Censored is for families without a closed form and programs, not {model.name}. The normal "
-                "and lognormal models have Strict(box), which holds without a Markov chain."
+                "and lognormal models have Strict(limits=…), which holds without a Markov chain."
             )
         if isinstance(model, Family) and model.prior is None:
             raise SettingError(

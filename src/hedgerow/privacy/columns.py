@@ -155,11 +155,6 @@ class Column:
         return self.missing == "refused" and not self.codes and not self.reads
 
     @property
-    def has_gaps_alone(self) -> bool:
-        """Whether its cells are amounts, or classes, or missing, and copies have gaps too."""
-        return self.missing == "synthesized" and not self.codes and not self.reads
-
-    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of cells that are synthesized: one alone needs no model."""
         return (AMOUNT, *map(str, self.codes), *((MISSING,) if self.missing == "synthesized" else ()))

@@ -219,11 +219,14 @@ class Settings(Terms):
             "debias": self.debias,
             type(self.weights).__name__: isinstance(self.weights, IdentificationWeights),
         }
+        remedy = "Leave it out, or protect one column."
+        if self.noisy is not None and not self.by_name:
+            remedy = f'Give limits by name: Strict(limits={{"{self.columns[0].outcome}": (low, high), …}}).'
         for what, asked in unpriced.items():
             if asked:
                 raise SettingError(
                     f"{what} goes with one protected column and one model of it, got {len(self.links)} "
-                    "models. Leave it out, or protect one column."
+                    f"models. {remedy}"
                 )
 
     def _restrict(self, standard: Bounded, model: Model) -> Model:
@@ -242,7 +245,9 @@ class Settings(Terms):
             )
         )
 
-    def _require_plain(self, names: Iterable[str], what: str) -> None:
+    def _require_plain(
+        self, names: Iterable[str], what: str, remedy: str = "Leave out one or the other."
+    ) -> None:
         """Refuse columns of which more than amounts is modelled: what is known of a cell has no price."""
         for column in self.columns:
             if column.outcome in names and not column.is_plain:
@@ -251,7 +256,7 @@ class Settings(Terms):
                 has = ", ".join(word for word, given in told if given)
                 raise SettingError(
                     f"{what} goes with columns of amounts or classes alone, and '{column.outcome}' has {has}."
-                    " Leave out one or the other."
+                    f" {remedy}"
                 )
 
     def _check_range(self) -> None:
@@ -340,21 +345,22 @@ class Settings(Terms):
 
     def _check_noisy(self, standard: Strict, model: Model) -> None:
         """Refuse what noisy statistics have no use for, before any data are seen."""
-        gappy = [column.outcome for column in self.columns if standard.by_name and column.has_gaps_alone]
-        plain = [column.outcome for column in self.columns if column.outcome not in gappy]
-        self._require_plain(plain, standard.label)
         if standard.by_name:
             models = model.models if isinstance(model, Chain) else (model,)
             pairs = zip(self.links, models, strict=True)
-            amounts = {link.outcome: each for link, each in pairs if link.role == "amount"}
+            amounts = {link.column.outcome: each for link, each in pairs if link.role != "kind"}
             standard.check_named(list(amounts), list(amounts.values()))
-            for name in gappy:
-                if spike_of(amounts[name]) is not None:
+            for column in self.columns:
+                if column.kinds_by is not None:
                     raise SettingError(
-                        f"missing='synthesized' under Strict takes a gap for a spike, and '{name}' has one "
-                        "already. Use a family without, or leave missing out: gaps then count as withheld."
+                        f"'{column.outcome}': kinds_by goes with weights, and under Strict kinds follow the "
+                        "column's own formula. Leave it out."
                     )
         else:
+            self._require_plain(
+                [column.outcome for column in self.columns], standard.label,
+                f'Give limits by name, Strict(limits={{"{self.columns[0].outcome}": (low, high)}}).',
+            )  # fmt: skip
             standard.check_model(model)
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
             raise SettingError(

@@ -362,23 +362,19 @@ class Table:
             native = native.astype({name: own})
         return detach(native, name)
 
-    def settle_cells(self, name: str, *, flags: bool) -> "Table":
-        """The table with a pandas column as flags that may be missing, or as doubles, whatever cells it has.
+    def settle_cells(self, name: str) -> "Table":
+        """The table with a pandas column of flags or objects as doubles, whatever cells it has.
 
-        One cell that is missing, or of another type, makes a column of objects of it. Cells that are no flag,
-        or no number, count as missing.
+        One cell that is missing, or of another type, makes a column of objects of flags and of whole numbers:
+        of objects nobody can tell, without looking, which of the two they would be. Flags count as 1 and 0,
+        what is no number as missing.
         """
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
-        objects = self.frame[name].dtype == nw.Object
-        if own is None or not (objects or (flags and own == np.dtype(np.bool_))):
+        if own is None or not (self.frame[name].dtype == nw.Object or own == np.dtype(np.bool_)):
             return self
-        cells = self.native[name].tolist()
-        if flags:
-            cells = [bool(cell) if isinstance(cell, bool | np.bool_) else None for cell in cells]
-        else:
-            cells = [float(cell) if is_real(cell) else np.nan for cell in cells]
+        cells = [_as_double(cell) for cell in self.native[name].tolist()]
         native = self.native.copy()
-        native[name] = type(native[name])(cells, index=native.index, dtype="boolean" if flags else "float64")
+        native[name] = type(native[name])(cells, index=native.index, dtype="float64")
         return Table.of(native)
 
     def drop(self, names: Sequence[str], native: Any) -> Any:
@@ -414,6 +410,16 @@ class Table:
 def _is_date(dtype: Any) -> bool:
     """Whether a type is one of dates or times without a zone, which count as days."""
     return isinstance(dtype, nw.Date) or (isinstance(dtype, nw.Datetime) and dtype.time_zone is None)
+
+
+def _as_double(cell: object) -> float:
+    """A number or flag; NaN for whatever else."""
+    if not (is_real(cell) or isinstance(cell, bool | np.bool_)):
+        return np.nan
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number beyond doubles
+        return np.copysign(np.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
 
 
 def _with_category(native: Any, name: str, values: PerRecord, levels: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
-from hedgerow.mechanism.noisy.chain.tasks import Task, split_epsilon
+from hedgerow.mechanism.noisy.chain.tasks import Task, Values, split_epsilon
 from hedgerow.randomness import Key
 
 EPSILONS, RECORDS, SEEDS = (1.0, 2.0, 4.0), (2000, 20_000), {2000: 16, 20_000: 6}
@@ -43,7 +43,7 @@ def release(matrix: Array, columns: list[PerRecord], epsilon: float, key: Key) -
         Task(f"y{k}", "", matrix, ("Intercept", "z"), tuple(range(k)), part, low=LOW, high=HIGH)
         for k, part in enumerate(parts)
     ]
-    return release_chain(tasks, [(column, there) for column in columns], key=key)
+    return release_chain(tasks, [Values(column, there) for column in columns], key=key)
 
 
 def find_ranks(records: int, epsilon: float, seed: int, draws: int = 400) -> Array:
@@ -63,7 +63,8 @@ def measure(records: int, epsilon: float, seed: int) -> Array:
     key = Key.from_seed(seed).child(int(1000 * epsilon))
     released = release(matrix, columns, epsilon, key.child("noise"))
     drawn = [draw_column(one, draws=100, key=key.child(k)).parameters for k, one in enumerate(released)]
-    copy = predict_chain(released, drawn, 0, sampling="stratified", key=key.child("copy"))
+    made = predict_chain(released, drawn, 0, sampling="stratified", key=key.child("copy"))
+    copy = [one.numbers for one in made]
     plain = _predict_plain(matrix, columns, np.random.default_rng(seed + 1))
     return np.r_[_errors(matrix, columns, copy), _errors(matrix, columns, plain)]
 

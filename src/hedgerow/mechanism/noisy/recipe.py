@@ -81,11 +81,11 @@ class Recipe:
     def bound(self) -> int:
         """C of the prices, a whole number: the largest Σ|V_ij| of a record, or ΣV_ij² for Gaussian noise."""
         largest = 1  # all-zero predictors have a price too
-        most = np.zeros((self.records, 0)) if self.beside is None else self._whole(self.beside.reach)
+        public, most = self.matrix.shape[1] - self.entries, self._most
         for first in range(0, self.records, ROWS):
-            V = np.abs(self.loadings[first : first + ROWS])
-            if self.beside is not None:  # whatever a protected value is
-                V[:, V.shape[1] - most.shape[1] :] = most[first : first + ROWS]
+            V = np.abs(self.loadings[first : first + ROWS, :public])
+            if self.entries:  # whatever a protected value is
+                V = np.hstack([V, most[first : first + ROWS]])
             sizes = V.sum(axis=1) if self.noise == "laplace" else np.einsum("ij,ij->i", V, V)
             largest = max(largest, int(sizes.max(initial=0)))
         return largest
@@ -131,18 +131,30 @@ class Recipe:
         if self.beside is None:
             return self
         public = self.matrix.shape[1] - self.entries
-        most = self._whole(self.beside.reach)
         entries = np.nan_to_num(entries, nan=0.0)
-        loadings = np.clip(
-            self._whole(np.clip(entries * self.beside.scale, -self.beside.reach, self.beside.reach)),
-            -most,
-            most,
-        )
+        loadings = self._whole(np.clip(entries * self.beside.scale, -self.beside.reach, self.beside.reach))
+        if self.noise == "laplace":  # in exact arithmetic no record's are larger
+            over = np.abs(loadings).sum(axis=1) > self._most[:, 0]
+            loadings = np.where(over[:, None], 0, loadings)
+        else:
+            loadings = np.clip(loadings, -self._most, self._most)
         return replace(
             self,
             matrix=np.hstack([self.matrix[:, :public], entries]),
             loadings=np.hstack([self.loadings[:, :public], loadings]),
         )
+
+    @cached_property
+    def _most(self) -> NDArray[np.int64]:
+        """The largest that entries' loadings may be: all together (n, 1), or each for Gaussian noise (n, m).
+
+        Rounding may add half a unit to each.
+        """
+        if self.beside is None:
+            return np.zeros((self.records, 0), dtype=np.int64)
+        if self.noise == "gaussian":
+            return self._whole(self.beside.reach)
+        return self._whole(np.full((self.records, 1), self.beside.together)) + self.entries
 
     def _whole(self, numbers: Array) -> NDArray[np.int64]:
         """v_i times numbers (n, m) in whole units."""
@@ -222,6 +234,13 @@ class Beside:
     standins: Array  # n × m, drawn from what was released of those columns
     scale: Array  # of an entry before it is clipped (m,)
     reach: Array  # n × m: where it is clipped
+    together: float  # no record's entries, scaled and clipped, have a larger sum of absolute values
+
+    def norms(self, rows: Array, reach: Array, order: int) -> Array:
+        """Of loadings before the cap, at the farthest that protected entries reach beside public rows."""
+        if order == 1:
+            return np.asarray(np.abs(rows).sum(axis=1) + self.together)
+        return np.asarray(np.linalg.norm(np.hstack([rows, reach]), ord=order, axis=1))
 
     @property
     def clipped(self) -> Array:
@@ -355,7 +374,7 @@ def make_recipe(
     if beside is None:
         loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT)
         return replace(best.draft, loadings=loadings)
-    v = cap_weights(_norms(matrix @ basis, beside.reach, order), best.cap)
+    v = cap_weights(beside.norms(matrix @ basis, beside.reach, order), best.cap)
     loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT, weights=v)
     width, entries = len(basis), beside.standins.shape[1]
     joined = np.zeros((width + entries, width + entries))
@@ -371,22 +390,17 @@ def make_recipe(
     return recipe.with_entries(beside.standins)
 
 
-def _norms(rows: Array, reach: Array, order: int) -> Array:
-    """Of a record's loadings before the cap, at the farthest that protected entries reach."""
-    return np.asarray(np.linalg.norm(np.hstack([rows, reach]), ord=order, axis=1))
-
-
 def _sizes(columns: Array) -> Array:
     """Root mean squares; 1 for a column of zeros."""
     sizes = np.sqrt((columns**2).mean(axis=0))
     return np.where(sizes > 0, sizes, 1.0)
 
 
-def choose_rows(records: int) -> NDArray[np.intp]:
+def choose_rows(records: int, most: int = _ROWS_TO_CHOOSE_BY) -> NDArray[np.intp]:
     """Some rows, spread over the table by the golden ratio: every k-th would follow a table's own period."""
-    if records <= _ROWS_TO_CHOOSE_BY:
+    if records <= most:
         return np.arange(records)
-    places = np.arange(_ROWS_TO_CHOOSE_BY) * ((5**0.5 - 1) / 2) % 1
+    places = np.arange(most) * ((5**0.5 - 1) / 2) % 1
     return np.unique((places * records).astype(np.intp))
 
 
@@ -424,7 +438,8 @@ def _settle(draft: Recipe, few: Array, beside: Beside | None = None) -> _Choice:
     else:
         chosen = choose_rows(n)
         whole = np.hstack([few, beside.standins[chosen] / _sizes(beside.standins)])
-        summed, norms = np.hstack([few, beside.clipped[chosen]]), _norms(few, beside.reach[chosen], order)
+        norms = beside.norms(few, beside.reach[chosen], order)
+        summed = np.hstack([few, beside.clipped[chosen]])
         caps, sampling, noisy = spreads_by_cap(whole, order=order, summed=summed, norms=norms)
 
     choices, small = [], []

@@ -64,7 +64,8 @@ def release_statistics(
     """Read the outcome once per round, and once for the counts where the recipe has a share for them.
 
     `present` is False where the outcome is missing. NaN counts as missing too or, with a spike, as a value
-    that lies there. `entries` are those of other protected columns (n, m) where the recipe has stand-ins.
+    that lies there. `entries` are those of other protected columns (n, m) where the recipe has stand-ins. A
+    recipe that knows how many amounts to expect has its spikes read by others, within `spike_budget`.
     """
     response = np.asarray(response, dtype=np.float64)
     present = np.asarray(present, dtype=np.bool_)
@@ -74,7 +75,7 @@ def release_statistics(
             f"{response.shape} and {present.shape}."
         )
     own, spike = recipe if entries is None else recipe.with_entries(entries), None
-    if recipe.spiked:
+    if recipe.spiked and recipe.presence is None:
         spike = read_spike(own, response, present, key.child("spike"))
         recipe = replace(recipe, presence=expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()

@@ -28,6 +28,7 @@ Rows = NDArray[np.intp]
 _LOGITS = 5.0
 _STEPS, _HALVINGS, _FULL = 50, 12, 4  # steps to the mode: on some rows, and then on all
 _POINTS = 1 << 21  # chances computed at a time
+_ROWS = 5_000
 
 
 def spike_line(recipe: Recipe, spike: Spike) -> Array:
@@ -41,8 +42,12 @@ def expect_presence(recipe: Recipe, spike: Spike) -> Presence:
     chance = np.empty(recipe.records)
     for rows in _blocks(recipe.records):
         chance[rows] = expit(-(recipe.matrix[rows] @ (recipe.basis @ mode)))
+    return presence_given(recipe, chance, noise_variance(recipe, spike))
+
+
+def presence_given(recipe: Recipe, chance: PerRecord, noise: float) -> Presence:
+    """For chances of an amount, where the sum over all others has this variance of noise on each entry."""
     mixed = chance * (1 - chance)
-    noise = _noise_variance(recipe, spike)
     loadings = recipe.loadings * LOADING_UNIT
     along = mixed @ loadings
     spread = (loadings * mixed[:, None]).T @ loadings + noise * np.eye(len(along))
@@ -50,10 +55,10 @@ def expect_presence(recipe: Recipe, spike: Spike) -> Presence:
     return Presence(chance, max(hidden, 0.0), noise)
 
 
-def draw_spike(recipe: Recipe, spike: Spike, *, draws: int, key: Key) -> Array:
-    """Draws of γ, coefficients of X (draws, p)."""
+def draw_spike(recipe: Recipe, spike: Spike, *, draws: int, key: Key, rows: int = _ROWS) -> Array:
+    """Draws of γ, coefficients of X (draws, p); at most so many rows say how T₀'s mean bends."""
     mode = _find_mode(recipe, spike)
-    target = _Target.about(recipe, spike, mode)
+    target = _Target.about(recipe, spike, mode, rows)
     points, _ = draw_about_mode(target, mode, target.curvature(), draws=draws, key=key)
     return np.asarray(points @ recipe.basis.T, dtype=np.float64)
 
@@ -99,7 +104,8 @@ def _blocks(records: int) -> list[slice]:
     return [slice(first, first + ROWS) for first in range(0, records, ROWS)]
 
 
-def _noise_variance(recipe: Recipe, spike: Spike) -> float:
+def noise_variance(recipe: Recipe, spike: Spike) -> float:
+    """Of the noise on each entry of a sum."""
     return (2.0 if recipe.noise == "laplace" else 1.0) * spike.scale**2
 
 
@@ -117,7 +123,7 @@ def _observed(recipe: Recipe, spike: Spike) -> Array:
 
 def _find_mode(recipe: Recipe, spike: Spike) -> Array:
     """By scoring with halved steps: on some rows of a long table first, the last steps on all."""
-    n, noise = recipe.records, _noise_variance(recipe, spike)
+    n, noise = recipe.records, noise_variance(recipe, spike)
     observed, (centre, precision) = _observed(recipe, spike), _prior(recipe)
 
     def value(at: _Moments, point: Array) -> float:
@@ -164,11 +170,11 @@ class _Target:
     some: _Moments  # over these
 
     @classmethod
-    def about(cls, recipe: Recipe, spike: Spike, mode: Array) -> "_Target":
-        chosen = choose_rows(recipe.records)
+    def about(cls, recipe: Recipe, spike: Spike, mode: Array, rows: int = _ROWS) -> "_Target":
+        chosen = choose_rows(recipe.records, rows)
         Q, V = recipe.matrix[chosen] @ recipe.basis, recipe.loadings[chosen] * LOADING_UNIT
         at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
-        observed, noise = _observed(recipe, spike), _noise_variance(recipe, spike) / recipe.records**2
+        observed, noise = _observed(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
         return cls(*known, Q, V / len(chosen), spike.remaining(chosen), at, some)
 

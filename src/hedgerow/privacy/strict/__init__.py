@@ -275,9 +275,10 @@ class Strict(Bounded):
         amounts = amounts_of(model)
         if amounts is None:
             raise SettingError(
-                "Strict(limits=…) needs the family normal, lognormal or asinh, or one of them with a spike "
-                f"(zero_lognormal), without lower and upper ends, not {model.name}. For others there is "
-                "Censored(), which holds up to the sampler's error."
+                "Strict(limits=…) needs the family normal, lognormal or asinh, without lower and upper ends, "
+                f"or beta, or one of them with a spike (zero_lognormal), not {model.name}; by name also "
+                "classes (bernoulli, ordinal, categorical). For others there is Censored(), which "
+                "holds up to the sampler's error."
             )
         if self.relation == "range" and amounts is not model:
             raise SettingError(

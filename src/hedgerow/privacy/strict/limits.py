@@ -19,9 +19,10 @@ import numpy as np
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, is_real
 from hedgerow.models.base import Domain, Model
-from hedgerow.models.exact import Lognormal, Regression
+from hedgerow.models.exact import Logit, Lognormal, Regression
 from hedgerow.models.families.classes import Classes
 from hedgerow.models.families.family import Family
+from hedgerow.models.families.shares import BetweenEnds
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
@@ -104,8 +105,14 @@ def check_policy(known: Range) -> None:
 
 
 def amounts_of(model: Model) -> Regression | None:
-    """The regression of the outcome, or with a spike of what does not lie there; None: no sums would do."""
+    """The regression of the outcome, or with a spike of what does not lie there; None: no sums would do.
+
+    Numbers between two ends (the beta family) are summed as logits.
+    """
     if isinstance(model, Family):
+        if isinstance(model.domain, BetweenEnds) and model.domain.rounded is None:
+            low, high = model.domain.ends
+            return Logit(low=low, high=high)
         return None if model.spike_at is None else model.exact_model
     return model if isinstance(model, Regression) else None
 
@@ -138,6 +145,12 @@ def response_limits(model: Regression, limits: tuple[float, float]) -> tuple[flo
         raise SettingError(
             f"Strict: the lognormal family needs positive limits, got ({limits[0]:g}, {limits[1]:g}). Give "
             "the smallest amount that matters as the lower one: smaller values, zero too, are moved up to it."
+        )
+    if isinstance(model, Logit) and not model.low < limits[0] < limits[1] < model.high:
+        raise SettingError(
+            f"Strict: the beta family needs limits strictly between {model.low:g} and {model.high:g}, got "
+            f"({limits[0]:g}, {limits[1]:g}). Of shares give the smallest and the largest one that matter, "
+            "such as (0.01, 0.99): others are moved to the nearer."
         )
     low, high = model.response(np.array(limits))
     return float(low), float(high)

@@ -8,8 +8,8 @@ import pytest
 
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses
 from hedgerow.mechanism.noisy.chain.release import join_entries, release_chain
-from hedgerow.mechanism.noisy.chain.tasks import Task, split_epsilon
-from hedgerow.mechanism.noisy.prices import Scales, Sums
+from hedgerow.mechanism.noisy.chain.tasks import Task, Values, split_epsilon
+from hedgerow.mechanism.noisy.prices import Scales, Sums, noise_for_spike
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
 from hedgerow.mechanism.noisy.rounds import centres
 from hedgerow.randomness import Key
@@ -50,17 +50,19 @@ def added(row, public, blank):
     return Fraction(public * r), Fraction(u * r), Fraction(r * r)
 
 
-KINDS = ({}, {"classes": 2}, {"spiked": True}, {"classes": 3}, {})
-CELLS = {
-    "amounts": (-1e9, -1.7, 0.0, 0.4, 1e9, None),
-    "spiked": (-1.7, 1e9, np.nan, None),
-    "classes": (0.0, 1.0, 2.0, None),
-}
+KINDS = (
+    {},
+    {"classes": 2},
+    {"kinds": ("at 0", "-8", "missing")},
+    {"classes": 4},
+    {"kinds": ("fixed by its rule",), "elsewhere": True},
+    {},
+)
 
 
 def make_tasks(relation, n=12):
     matrix = np.column_stack([np.ones(n), np.linspace(-1, 1, n)])
-    parts = split_epsilon(2.0, [1.0, 2.0, 1.0, 1.0, 1.0])
+    parts = split_epsilon(2.0, [1.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     return [
         Task(f"x{k}", "", matrix, ("1", "z"), tuple(range(k)), parts[k], relation, low=-2.0, high=2.0, **kind)
         for k, kind in enumerate(KINDS)
@@ -68,7 +70,17 @@ def make_tasks(relation, n=12):
 
 
 def cells_of(task):
-    return CELLS["classes" if task.classes else "spiked" if task.spiked else "amounts"]
+    if task.classes:
+        return (*map(float, range(task.classes)), None)
+    return (-1e9, -1.7, 0.4, 1e9, *task.kinds, None)
+
+
+def values_of(task, cells):
+    """Cells as rounds read them; None is blank."""
+    present = np.array([cell is not None for cell in cells])
+    numbers = np.array([cell if isinstance(cell, float) else np.nan for cell in cells])
+    kinds = [task.kinds.index(cell) if cell in task.kinds else len(task.kinds) for cell in cells]
+    return Values(numbers, present, np.array(kinds) if task.kinds else None)
 
 
 def sums_of(columns, row, place):
@@ -76,8 +88,7 @@ def sums_of(columns, row, place):
     found, entries = [], []
     for column, cell in zip(columns, row, strict=True):
         task, recipe = column.task, column.recipe
-        values = np.full(recipe.records, 0.0 if cell is None else cell)
-        present = np.full(recipe.records, cell is not None)
+        values = values_of(task, [cell] * recipe.records)
         own = np.hstack([entries[j] for j in task.reads]) if task.reads else np.zeros((recipe.records, 0))
         true = recipe.with_entries(own)
         loading = true.loadings[place] * LOADING_UNIT
@@ -86,39 +97,96 @@ def sums_of(columns, row, place):
                 sign = float(cell == number) if task.classes > 2 else {None: 0, 0.0: -1, 1.0: 1}.get(cell, 0)
                 found += list(loading * sign / one.scale)
         else:
-            if column.released.spike is not None:
-                at_spike = cell is not None and np.isnan(cell)
-                found += list(loading * at_spike / column.released.spike.scale)
-            blank = cell is None or np.isnan(cell)
+            for kind, one in zip(task.kinds, column.kinds.sums if task.kinds else (), strict=True):
+                found += list(loading * (cell == kind) / one.scale)
+            blank = bool(np.isnan(values.numbers[place]))
             for one in column.released.rounds:
-                r = (
-                    0.0
-                    if blank
-                    else np.clip(cell, task.low, task.high) - centres(true, one.line, slice(None))[place]
-                )
-                r = np.clip(r, -one.window, one.window)
+                about = centres(true, one.line, slice(None))[place]
+                y = 0.0 if blank else np.clip(cell, task.low, task.high) - about
+                r = np.clip(y, -one.window, one.window)
                 found += list(loading * r / one.score_scale)
                 found.append((one.blank if blank else r**2) / one.square_scale)
-        entries.append(column.handed.entries(join_entries(task, entries), values, present))
+        entries.append(column.handed.entries(join_entries(task, entries), values))
     return np.array(found)
+
+
+def release_any(tasks, rng, n):
+    """Of a table of any cells."""
+    values = []
+    for task in tasks:
+        cells = [cell for cell in cells_of(task) if cell is not None]
+        values.append(values_of(task, [cells[i] for i in rng.integers(len(cells), size=n)]))
+    return release_chain(tasks, values, key=Key.from_seed(5)), values
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_no_row_changes_the_sums_of_a_chain_by_more_than_epsilon(relation):
-    """Amounts, classes and a spike, each reading all before it: a row of any cells, some of them missing."""
+    """Amounts, classes and kinds, each reading all before it: a row of any cells, some of them missing."""
     tasks, rng = make_tasks(relation), np.random.default_rng(1)
-    values = [(rng.choice([c for c in cells_of(t) if c is not None], 12), np.ones(12, bool)) for t in tasks]
-    columns = release_chain(tasks, values, key=Key.from_seed(5))
+    columns, _ = release_any(tasks, rng, 12)
     rows = list(product(*(cells_of(task) for task in tasks)))
     rows = [rows[i] for i in rng.choice(len(rows), 25, replace=False)] + [(None,) * len(tasks)]
-    worst = 0.0
-    for place in (0,):
-        sums = np.array([sums_of(columns, row, place) for row in rows])
-        against = sums[-1:] if relation == "withheld" else sums
-        losses = np.abs(sums[:, None] - against[None]).sum(axis=2)
-        worst = max(worst, float(losses.max()))
+    sums = np.array([sums_of(columns, row, 0) for row in rows])
+    against = sums[-1:] if relation == "withheld" else sums
+    worst = float(np.abs(sums[:, None] - against[None]).sum(axis=2).max())
     assert worst <= 2.0 * (1 + 1e-6)
     assert worst > 0.6  # and the bound is not idle
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_kinds_and_rounds_cost_the_target_over_all_pairs_of_states(relation):
+    """In whole numbers: (kind or residual, entry) against any other, or against a blank."""
+    rng, used = np.random.default_rng(6), []
+    for _ in range(6):
+        steps, public, reach, kinds = (int(rng.integers(1, top)) for top in (4, 5, 4, 4))
+        target = Fraction(int(rng.integers(1, 30)), 10)
+        sums = Sums("laplace", public + reach, steps, relation, 2 * steps, spiked=True)
+        scales = sums.noise_for(target, split=Fraction(13, 10))
+        scale = noise_for_spike("laplace", public + reach, target / (1 if relation == "withheld" else 2))
+        over = [scale] * (2 * kinds) + [scales.scores] * 2 + [scales.squares]
+        states = [None]
+        for u in range(-reach, reach + 1):
+            states += [(r, None, u) for r in range(-steps, steps + 1)]
+            states += [(None, kind, u) for kind in range(kinds)]
+        worst = Fraction(0)
+        for one, other in product(states, states):
+            if relation == "withheld" and (one is None) == (other is None):
+                continue
+            pairs = zip(*(state_sums(each, public, kinds, scales.blank) for each in (one, other)), over,
+                        strict=True)  # fmt: skip
+            worst = max(worst, sum(Fraction(abs(a - b)) / scale for a, b, scale in pairs))
+        assert worst <= target
+        used.append(worst / target)
+    assert max(used) > Fraction(99, 100)
+
+
+def state_sums(state, public, kinds, blank):
+    """What a record adds to the sums of kinds, to scores and to squares; None is a blank."""
+    of_kinds, rounds = [0] * (2 * kinds), (0, 0, blank)
+    if state is not None:
+        r, kind, u = state
+        if kind is None:
+            rounds = (public * r, u * r, r * r)
+        else:
+            of_kinds[2 * kind : 2 * kind + 2] = [public, u]
+    return [*of_kinds, *rounds]
+
+
+def test_indicators_of_one_record_are_bounded_together():
+    """However many classes or kinds a column has, a record is in one; what exceeds that is cut off."""
+    tasks, rng = make_tasks("withheld", 40), np.random.default_rng(2)
+    columns, values = release_any(tasks, rng, 40)
+    last = columns[-1].recipe
+    assert last.beside.reach[0].sum() == 11 * 1.5
+    assert last.beside.together == 1.5 + 1.5 + 3 + 3 + 3  # column by column
+    for wild in (rng.normal(size=(40, last.entries)) * 100, np.full((40, last.entries), np.nan)):
+        assert np.abs(last.with_entries(wild).loadings).sum(axis=1).max() <= last.bound
+    entries = []
+    for column, one in zip(columns[:-1], values, strict=False):
+        entries.append(column.handed.entries(join_entries(column.task, entries), one))
+    true = last.with_entries(np.hstack(entries)).loadings[:, -last.entries :]
+    assert np.any(true != 0, axis=1).all()  # what records really have is not
+    assert np.abs(true).sum(axis=1).max() > 0.5 * last.beside.together * last.weights.min() / LOADING_UNIT
 
 
 def test_parts_of_epsilon_never_add_up_to_more():

@@ -1,13 +1,15 @@
-"""Noisy sums of a column of classes: loadings by class, and logistic regressions that follow from them.
+"""Noisy sums of classes, or of kinds of cells: loadings by class, and logistic regressions from them.
 
 Of two classes a record adds its loadings with the sign + for the second and − for the first, and a blank
 nothing: T = Σ ±v_i q_i + noise, whose price is C/b withheld and 2C/b replaced. Of more there is a sum for
 each class but the last, Σ v_i q_i over its records, at the same prices: a record is in one class alone.
+Kinds of cells are classes of which the last is that there is an amount. It adds nothing here, so that sums of
+kinds and rounds of amounts cost one record the larger of the two (docs/maths.md, "Kinds of cells").
 
 The chances of the classes are logistic regressions one after the other: of the first, of the second among
 those that are not in the first, and so on. Each is fitted to its own sum as a spike's is (`noisy.spike`);
-with public cells for predictors these sums are the cells' counts, weighted. All but `read_classes` is
-post-processing.
+with public cells for predictors these sums are the cells' counts, weighted. All but `read_classes` and
+`read_kinds` is post-processing.
 """
 
 from collections.abc import Sequence
@@ -20,11 +22,14 @@ from scipy.special import expit
 
 from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
 from hedgerow.mechanism.noisy.prices import noise_for_spike, price_spike, rounded_up
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Spike
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, Spike
 from hedgerow.mechanism.noisy.rounds import draw_noise
-from hedgerow.mechanism.noisy.spike import draw_spike, spike_line
+from hedgerow.mechanism.noisy.spike import draw_spike, noise_variance, presence_given, spike_line
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key
+
+Places = NDArray[np.int64]
+_ROWS = 1_000  # there may be many classes, and a mean bends little where draws are
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +48,11 @@ class ClassSum(Spike):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedClasses:
-    """What was read off a column of classes. Public once ε is paid."""
+    """What was read off a column of classes, or off the kinds of its cells. Public once ε is paid."""
 
     recipe: Recipe
-    sums: tuple[Spike, ...]  # with signs of two classes, else of each class but the last
+    sums: tuple[Spike, ...]  # of each class but the last
+    signed: bool  # of two classes with signs
 
     @property
     def classes(self) -> int:
@@ -58,29 +64,45 @@ def read_classes(
     recipe: Recipe, classes: int, values: PerRecord, present: RecordMask, *, entries: Array | None, key: Key
 ) -> ReleasedClasses:
     """Values are places of classes, 0 … classes − 1; what is none of them counts as missing."""
-    own = recipe if entries is None else recipe.with_entries(entries)
     target = Fraction(recipe.epsilon) / recipe.rows_per_unit / (1 if recipe.relation == "withheld" else 2)
-    scale, stream = noise_for_spike(recipe.noise, recipe.bound, target), key.stream()
-    price = rounded_up(price_spike(recipe.noise, recipe.bound, scale))
-    released = []
-    for signs in _signs(values, present, classes):
+    hits = [present & (values == place) for place in range(classes)]
+    signs = [hit.astype(np.int64) for hit in hits[:-1]]
+    if classes == 2:
+        signs = [hits[1].astype(np.int64) - hits[0]]
+    return ReleasedClasses(recipe, _read_sums(recipe, signs, target, entries, key), classes == 2)
+
+
+def read_kinds(
+    recipe: Recipe, count: int, kinds: Places, present: RecordMask, *, entries: Array | None, key: Key
+) -> ReleasedClasses:
+    """Kinds are places 0 … count, the last an amount, whose price is left to its rounds."""
+    signs = [(present & (kinds == place)).astype(np.int64) for place in range(count)]
+    return ReleasedClasses(recipe, _read_sums(recipe, signs, recipe.spike_budget(), entries, key), False)
+
+
+def _read_sums(
+    recipe: Recipe, signs: Sequence[Places], target: Fraction, entries: Array | None, key: Key
+) -> tuple[Spike, ...]:
+    """Σ ± V_i with noise, for each list of signs, of which a record has one alone that is not zero."""
+    own, stream = recipe if entries is None else recipe.with_entries(entries), key.stream()
+    scale = noise_for_spike(recipe.noise, recipe.bound, target)
+    price, released = rounded_up(price_spike(recipe.noise, recipe.bound, scale)), []
+    for sign in signs:
         totals = [0] * own.loadings.shape[1]
         for first in range(0, own.records, ROWS):
             block = slice(first, first + ROWS)
-            for column, total in enumerate(signs[block] @ own.loadings[block]):
+            for column, total in enumerate(sign[block] @ own.loadings[block]):
                 totals[column] += int(total)
         noisy = [total + draw_noise(recipe.noise, scale, stream) for total in totals]
         scores = np.array([float(total) for total in noisy]) * LOADING_UNIT
         released.append(Spike(scores, float(scale) * LOADING_UNIT, price))
-    return ReleasedClasses(recipe, tuple(released))
+    return tuple(released)
 
 
-def _signs(values: PerRecord, present: RecordMask, classes: int) -> list[NDArray[np.int64]]:
-    """By how much a record's loadings enter each sum; confidential."""
-    known = present & np.isin(values, np.arange(classes))
-    if classes == 2:
-        return [np.where(known, np.where(values == 1, 1, -1), 0)]
-    return [(known & (values == place)).astype(np.int64) for place in range(classes - 1)]
+def expect_amounts(kinds: ReleasedClasses) -> Presence:
+    """Which records have an amount, as far as the sums of all other kinds tell together."""
+    chance = chances_of(fit_classes(kinds), kinds.recipe.matrix, signed=False)[:, -1]
+    return presence_given(kinds.recipe, chance, sum(noise_variance(kinds.recipe, one) for one in kinds.sums))
 
 
 def fit_classes(released: ReleasedClasses) -> Array:
@@ -98,28 +120,28 @@ def draw_classes(released: ReleasedClasses, *, draws: int, key: Key) -> Array:
     drawn, left, recipe = [], np.ones(released.recipe.records), released.recipe
     for place, (one, line) in enumerate(zip(_sums(released), fit_classes(released), strict=True)):
         one = ClassSum(one.scores, one.scale, one.row_price, left, one.signed)
-        drawn.append(draw_spike(recipe, one, draws=draws, key=key.child(place)))
+        drawn.append(draw_spike(recipe, one, draws=draws, key=key.child(place), rows=_ROWS))
         left = left * expit(-(recipe.matrix @ line))
     return np.stack(drawn, axis=1)
 
 
 def _sums(released: ReleasedClasses) -> list[ClassSum]:
     """Sums over one class each; a sum with signs is twice that of the second class, less all loadings."""
-    if released.classes > 2:
+    if not released.signed:
         return [ClassSum(one.scores, one.scale, one.row_price) for one in released.sums]
     (one,) = released.sums
     every = released.recipe.loadings.sum(axis=0) * LOADING_UNIT
     return [ClassSum((one.scores + every) / 2, one.scale / 2, one.row_price, signed=True)]
 
 
-def chances_of(lines: Sequence[Array] | Array, matrix: Matrix) -> Array:
-    """The chance of every class for every record (n, classes); of two the regression is of the second."""
+def chances_of(lines: Sequence[Array] | Array, matrix: Matrix, *, signed: bool) -> Array:
+    """The chance of every class for every record (n, classes); with signs the regression is of the second."""
     left, chances = np.ones(len(matrix)), []
     for line in lines:
         chances.append(left * expit(matrix @ line))
         left = left * expit(-(matrix @ line))
     chances.append(left)
-    if len(chances) == 2:
+    if signed:
         chances.reverse()
     return np.column_stack(chances)
 

@@ -1,7 +1,7 @@
 """Coefficients of columns themselves in place of their residuals: the same line, in terms that analysts use.
 
 A column's line is in public predictors and in residuals of earlier columns about released lines. Where these
-are amounts without a spike, and their own public predictors are among the column's, the residuals can be
+are amounts that every record has, and their own public predictors are among the column's, residuals can be
 multiplied out: what is left are coefficients of public predictors and of the earlier columns' responses
 (log wage for the lognormal), as in a regression on both.
 """
@@ -42,7 +42,7 @@ def _responses(columns: Sequence[ReleasedColumn], place: int) -> list[str]:
 def _spell(columns: Sequence[ReleasedColumn], place: int) -> dict[str, float] | None:
     """A column's residual as a line in public predictors and responses; None where it is none."""
     column, handed = columns[place], columns[place].handed
-    if not isinstance(handed, HandedAmounts) or handed.spike is not None:
+    if not isinstance(handed, HandedAmounts) or handed.kinds or column.task.rows is not None:
         return None
     line = dict.fromkeys(column.task.columns, 0.0)
     for name, value in zip(column.task.columns, handed.line, strict=False):

@@ -5,22 +5,25 @@ there residuals are about a line that has the entries in it, so that it matters 
 entries scatter, of which nobody knows more than stand-ins do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hedgerow.arrays import Array, Matrix, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerRecord
 from hedgerow.mechanism.copies import stratify
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, draw_classes, pick_classes
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, join_entries
-from hedgerow.mechanism.noisy.copies import draw_zeros, predict
+from hedgerow.mechanism.noisy.chain.tasks import Values
+from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Released
 from hedgerow.models.base import Parameters
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
+
+Applies = Callable[[Sequence[Values]], Mask]  # where a rule leaves the next column a cell of its own
 
 
 def draw_column(column: ReleasedColumn, *, draws: int, key: Key) -> PosteriorDraws:
@@ -31,7 +34,10 @@ def draw_column(column: ReleasedColumn, *, draws: int, key: Key) -> PosteriorDra
         return PosteriorDraws({"logits": lines}, float(draws), (1.0, 1.0, 1.0))
     if column.task.reads:
         released = replace(released, rounds=released.rounds[-1:])
-    return draw_posterior(released, draws=draws, key=key)
+    drawn = draw_posterior(released, draws=draws, key=key)
+    if column.kinds is not None:
+        drawn.parameters["logits"] = draw_classes(column.kinds, draws=draws, key=key.child("kinds"))
+    return drawn
 
 
 def predict_chain(
@@ -41,20 +47,32 @@ def predict_chain(
     *,
     sampling: Sampling,
     key: Key,
-) -> list[PerRecord]:
-    """One copy from the draws at one place: responses (NaN at a spike) and places of classes, by column."""
-    made: list[PerRecord] = []
+    applies: Applies | None = None,
+) -> list[Values]:
+    """One copy from the draws at one place, column by column.
+
+    `applies` says of what was made so far in which rows the next column has a cell of its own, where a rule
+    over protected columns decides that.
+    """
+    made: list[Values] = []
     entries: list[Array] = []
     for number, (column, own) in enumerate(zip(columns, parameters, strict=True)):
-        matrix, this = join_entries(column.task, entries), key.child(number)
+        task, this = column.task, key.child(number)
+        matrix = join_entries(task, entries)
+        fixed = ~task.pick(applies(made)) if applies and task.elsewhere else None
+        there = np.ones(len(matrix), dtype=np.bool_)
         if isinstance(column.released, ReleasedClasses):
-            chances = chances_of(own["logits"][place], matrix)
-            values = pick_classes(chances, _numbers(chances, sampling, this))
+            chances = chances_of(own["logits"][place], matrix, signed=column.released.signed)
+            values = Values(_draw_classes(chances, sampling, this, fixed, -1), there)
         else:
-            values = _predict_amounts(column.released, matrix, own, place, sampling, this)
+            numbers, kinds = _predict_amounts(column.released, matrix, own, place, sampling, this), None
+            if column.kinds is not None:
+                chances = chances_of(own["logits"][place], matrix, signed=False)
+                kinds = _draw_classes(chances, sampling, this.child("kinds"), fixed, 0).astype(np.int64)
+                numbers = np.where(kinds < len(task.kinds), np.nan, numbers)
+            values = Values(numbers, there, kinds)
         made.append(values)
-        present = np.ones(len(values), dtype=np.bool_)
-        entries.append(column.handed.entries(matrix, values, present))
+        entries.append(task.spread(column.handed.entries(matrix, values)))
     return made
 
 
@@ -64,16 +82,20 @@ def _predict_amounts(
     recipe = replace(released.recipe, matrix=matrix)
     beta, sigma = own["beta"][place], float(own["sigma"][place])
     tilt = None if released.counts is None else fit_tilt(released, beta, sigma)
-    values = predict(recipe, beta, sigma, tilt, sampling=sampling, key=key)
-    if released.spike is None:
-        return values
-    zeros = draw_zeros(recipe, own["spike_beta"][place], sampling=sampling, key=key.child("spike"))
-    return np.where(zeros, np.nan, values)
+    return predict(recipe, beta, sigma, tilt, sampling=sampling, key=key)
 
 
-def _numbers(chances: Array, sampling: Sampling, key: Key) -> PerRecord:
+def _draw_classes(chances: Array, sampling: Sampling, key: Key, fixed: Mask | None, place: int) -> PerRecord:
+    """Classes by their chances; that at one place where a rule fixes it, and nowhere else."""
+    if fixed is not None:
+        chances = chances.copy()
+        chances[:, place] = 0.0
+        # A class that was all but certain leaves the others nothing to go by.
+        chances += np.where(chances.sum(axis=1, keepdims=True) > 0, 0.0, 1.0)
+        chances[:, place] = 0.0
     numbers = key.stream().uniform(len(chances))
-    if sampling == "independent":
-        return numbers
-    ties, order = key.child("strata").stream().uniform((2, len(chances)))
-    return stratify(chances @ np.arange(chances.shape[1]), numbers, ties=ties, order=order)
+    if sampling != "independent":
+        ties, order = key.child("strata").stream().uniform((2, len(chances)))
+        numbers = stratify(chances @ np.arange(chances.shape[1]), numbers, ties=ties, order=order)
+    picked = pick_classes(chances, numbers)
+    return picked if fixed is None else np.where(fixed, place % chances.shape[1], picked)

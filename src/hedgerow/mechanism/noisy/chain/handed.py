@@ -2,9 +2,12 @@
 
 - an amount: its residual about the released line, over the released σ; in sums it is clipped to ±1.5, which
   keeps 96 % of what it says of a normal column;
-- a value at a spike: 1, an amount 0, less the released chance of it, and no residual;
+- a kind of cell that has no amount: 1 or 0, less the released chance of it, and no residual;
 - a class: 1 or 0 for each but the first, less the released chance;
-- a missing value: zeros.
+- a missing value, and a row that has no cell of its own: zeros.
+
+A record is of one kind, in one class. So its indicators, times scales s_j, add up to at most the two largest
+of these in absolute value, however many there are: Σ s_j |1_j − p_j| ≤ s_k + max_j s_j for the k that it is.
 
 By construction entries are nearly uncorrelated with public predictors and with the entries of columns that
 their own column read. Stand-ins drawn from what was released have that property too: through them the next
@@ -12,17 +15,18 @@ column's recipe knows, without looking, how entries scatter. They come from a fi
 the statistics can make them again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
-from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
+from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, fit_classes, pick_classes
+from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.recipe import Beside, Released
-from hedgerow.mechanism.noisy.spike import spike_line
 from hedgerow.randomness import Key
 
 _CLIP = 1.5  # standard deviations
@@ -36,62 +40,68 @@ class Handed(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its entries, where the column is called x: "x", or "x = 0" for a class."""
+        """Of its entries, where the column is called x: "x", or "x, class 2"."""
         ...
 
     @property
-    def bounded(self) -> tuple[bool, ...]:
-        """Which entries never exceed 1."""
+    def residuals(self) -> int:
+        """How many of its entries, the first ones, are residuals; the others are indicators less chances."""
         ...
 
-    def entries(self, matrix: Matrix, values: PerRecord, present: RecordMask) -> Array:
+    def entries(self, matrix: Matrix, values: Values) -> Array:
         """Of records with these predictors and values (n, m): as confidential as those."""
         ...
 
-    def simulate(self, matrix: Matrix, key: Key) -> PerRecord:
+    def simulate(self, matrix: Matrix, key: Key) -> Values:
         """Values drawn from what was released."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class HandedAmounts:
-    """Of amounts: line and σ, and the spike's regression if there is one. NaN stands for the spike."""
+    """Of amounts: line and σ, and the regressions of the kinds of cells that have none."""
 
     name: str
     line: Array
     sigma: float
     low: float
     high: float
-    spike: Array | None
+    kinds: tuple[str, ...]
+    chances: Array  # coefficients, kind by kind
 
     @classmethod
-    def of(cls, name: str, released: Released) -> "HandedAmounts":
+    def of(cls, task: Task, released: Released, kinds: ReleasedClasses | None) -> "HandedAmounts":
         found, recipe = estimate(released), released.recipe
-        spike = None if released.spike is None else spike_line(recipe, released.spike)
-        return cls(name, found.beta, found.sigma, recipe.low, recipe.high, spike)
+        chances = np.zeros((0, len(found.beta))) if kinds is None else fit_classes(kinds)
+        return cls(task.outcome, found.beta, found.sigma, recipe.low, recipe.high, task.kinds, chances)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name,) if self.spike is None else (self.name, f"{self.name} at its spike")
+        return (self.name, *(f"{self.name}: {kind}" for kind in self.kinds))
 
     @property
-    def bounded(self) -> tuple[bool, ...]:
-        return (False,) if self.spike is None else (False, True)
+    def residuals(self) -> int:
+        return 1
 
-    def entries(self, matrix: Matrix, values: PerRecord, present: RecordMask) -> Array:
+    def entries(self, matrix: Matrix, values: Values) -> Array:
         with np.errstate(all="ignore"):
-            residual = (np.clip(values, self.low, self.high) - matrix @ self.line) / self.sigma
-        residual = np.nan_to_num(np.where(present, residual, 0.0), nan=0.0, posinf=0.0, neginf=0.0)
-        if self.spike is None:
+            residual = (np.clip(values.numbers, self.low, self.high) - matrix @ self.line) / self.sigma
+        residual = np.nan_to_num(np.where(values.present, residual, 0.0), nan=0.0, posinf=0.0, neginf=0.0)
+        if values.kinds is None:
             return np.asarray(residual)[:, None]
-        at_spike = np.isnan(values) - expit(matrix @ self.spike)
-        return np.column_stack([residual, np.where(present, at_spike, 0.0)])
+        count = len(self.kinds)
+        hits = values.kinds[:, None] == np.arange(count)
+        away = hits - chances_of(self.chances, matrix, signed=False)[:, :count]
+        return np.column_stack([residual, np.where(values.present[:, None], away, 0.0)])
 
-    def simulate(self, matrix: Matrix, key: Key) -> PerRecord:
-        values = matrix @ self.line + self.sigma * ndtri(_even(len(matrix), key.child("amounts")))
-        if self.spike is None:
-            return values
-        return np.where(_even(len(matrix), key.child("spike")) < expit(matrix @ self.spike), np.nan, values)
+    def simulate(self, matrix: Matrix, key: Key) -> Values:
+        there = np.ones(len(matrix), dtype=np.bool_)
+        numbers = matrix @ self.line + self.sigma * ndtri(_even(len(matrix), key.child("amounts")))
+        if not self.kinds:
+            return Values(numbers, there)
+        chances = chances_of(self.chances, matrix, signed=False)
+        kinds = pick_classes(chances, _even(len(matrix), key.child("spike"))).astype(np.int64)
+        return Values(np.where(kinds < len(self.kinds), np.nan, numbers), there, kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,27 +110,30 @@ class HandedClasses:
 
     name: str
     lines: Array
+    signed: bool
 
     @classmethod
-    def of(cls, name: str, released: ReleasedClasses) -> "HandedClasses":
-        return cls(name, fit_classes(released))
+    def of(cls, task: Task, released: ReleasedClasses) -> "HandedClasses":
+        return cls(task.outcome, fit_classes(released), released.signed)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}, class {place + 2}" for place in range(len(self.lines)))
 
     @property
-    def bounded(self) -> tuple[bool, ...]:
-        return (True,) * len(self.lines)
+    def residuals(self) -> int:
+        return 0
 
-    def entries(self, matrix: Matrix, values: PerRecord, present: RecordMask) -> Array:
-        chances = chances_of(self.lines, matrix)
-        known = present & np.isin(values, np.arange(chances.shape[1]))
-        hits = values[:, None] == np.arange(1, chances.shape[1])
+    def entries(self, matrix: Matrix, values: Values) -> Array:
+        chances = chances_of(self.lines, matrix, signed=self.signed)
+        known = values.present & np.isin(values.numbers, np.arange(chances.shape[1]))
+        hits = values.numbers[:, None] == np.arange(1, chances.shape[1])
         return np.where(known[:, None], hits - chances[:, 1:], 0.0)
 
-    def simulate(self, matrix: Matrix, key: Key) -> PerRecord:
-        return pick_classes(chances_of(self.lines, matrix), _even(len(matrix), key.child("classes")))
+    def simulate(self, matrix: Matrix, key: Key) -> Values:
+        chances = chances_of(self.lines, matrix, signed=self.signed)
+        numbers = pick_classes(chances, _even(len(matrix), key.child("classes")))
+        return Values(numbers, np.ones(len(matrix), dtype=np.bool_))
 
 
 def _even(records: int, key: Key) -> PerRecord:
@@ -131,17 +144,25 @@ def _even(records: int, key: Key) -> PerRecord:
 def stand_in(place: int, handed: Handed, matrix: Matrix) -> Array:
     """Entries of one simulated table: for every record, whatever its own values (n, m)."""
     key = Key.from_seed(_STANDINS).child("stand-ins").child(place)
-    return handed.entries(matrix, handed.simulate(matrix, key), np.ones(len(matrix), dtype=np.bool_))
+    return handed.entries(matrix, handed.simulate(matrix, key))
 
 
-def lay_beside(matrix: Matrix, standins: Array, bounded: tuple[bool, ...]) -> Beside:
+def lay_beside(matrix: Matrix, standins: Sequence[Array], read: Sequence[Handed], *, jointly: bool) -> Beside:
     """Stand-ins at right angles to public predictors, as entries nearly are, and how far entries reach."""
     used = np.linalg.svd(matrix / np.maximum(np.abs(matrix).max(axis=0), 1e-300), full_matrices=False)
     span = used[0][:, used[1] > 1e-10 * used[1][0]]
-    for _ in range(2):
-        standins = standins - span @ (span.T @ standins)
-    sizes = np.sqrt((standins**2).mean(axis=0))
-    least = np.sqrt(_LEAST_SHARE)
-    scale = np.where(bounded, np.minimum(1 / np.maximum(sizes, least), _CLIP), 1.0)
-    reach = np.where(bounded, scale, _CLIP)
-    return Beside(standins, scale, np.broadcast_to(reach, standins.shape).copy())
+    laid, scales, reaches, together = [], [], [], 0.0
+    for one, entries in zip(read, standins, strict=True):
+        for _ in range(2):
+            entries = entries - span @ (span.T @ entries)
+        sizes = np.sqrt((entries[:, one.residuals :] ** 2).mean(axis=0))
+        indicators = np.minimum(1 / np.maximum(sizes, np.sqrt(_LEAST_SHARE)), _CLIP)
+        laid.append(entries)
+        scales += [np.ones(one.residuals), indicators]
+        reaches += [np.full(one.residuals, _CLIP), indicators]
+        largest = np.sort(indicators)[::-1]
+        # Where there is an amount no indicator is 1, and elsewhere there is no residual.
+        together += max(float(largest[:2].sum()), _CLIP * one.residuals + float(largest[:1].sum()))
+    standin, reach = np.hstack(laid), np.concatenate(reaches)
+    together = together if jointly else float(reach.sum())
+    return Beside(standin, np.concatenate(scales), np.broadcast_to(reach, standin.shape).copy(), together)

@@ -12,19 +12,17 @@ from that and from its own values, and is bounded by what the price counts with.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
-from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, read_classes
+from hedgerow.arrays import Array, Matrix
+from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts, read_classes, read_kinds
 from hedgerow.mechanism.noisy.chain.handed import Handed, HandedAmounts, HandedClasses, lay_beside, stand_in
-from hedgerow.mechanism.noisy.chain.tasks import Task
+from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.recipe import Beside, Recipe, Released, make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
-
-Values = tuple[PerRecord, RecordMask]  # responses (NaN at a spike, places of classes), and which are there
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +31,7 @@ class ReleasedColumn:
 
     task: Task
     released: Released | ReleasedClasses
+    kinds: ReleasedClasses | None  # of amounts that not every cell has
     handed: Handed
     standins: Array  # its entries in a simulated table (n, m)
 
@@ -46,33 +45,39 @@ def release_chain(tasks: Sequence[Task], values: Sequence[Values], *, key: Key) 
     """Read every column in turn."""
     done: list[ReleasedColumn] = []
     entries: list[Array] = []  # confidential
-    for place, (task, (column, present)) in enumerate(zip(tasks, values, strict=True)):
-        recipe = recipe_of(task, done)
-        read = [entries[j] for j in task.reads]
-        own = np.hstack(read) if read else None
+    for place, (task, column) in enumerate(zip(tasks, values, strict=True)):
+        recipe, this, kinds = recipe_of(task, done), key.child(place), None
+        own = task.pick(np.hstack([entries[j] for j in task.reads])) if task.reads else None
         if task.classes:
             released: Released | ReleasedClasses = read_classes(
-                recipe, task.classes, column, present, entries=own, key=key.child(place)
+                recipe, task.classes, column.numbers, column.present, entries=own, key=this
             )
         else:
-            released = release_statistics(recipe, column, present, entries=own, key=key.child(place))
-        done.append(finish_column(task, released, done))
+            if task.kinds and column.kinds is not None:
+                count, here = len(task.kinds), this.child("kinds")
+                kinds = read_kinds(recipe, count, column.kinds, column.present, entries=own, key=here)
+                recipe = replace(recipe, presence=expect_amounts(kinds))
+            released = release_statistics(recipe, column.numbers, column.present, entries=own, key=this)
+        done.append(finish_column(task, released, kinds, done))
         matrix = task.matrix if own is None else np.hstack([task.matrix, own])
-        entries.append(done[-1].handed.entries(matrix, column, present))
+        entries.append(task.spread(done[-1].handed.entries(matrix, column)))
     return tuple(done)
 
 
 def finish_column(
-    task: Task, released: Released | ReleasedClasses, before: Sequence[ReleasedColumn]
+    task: Task,
+    released: Released | ReleasedClasses,
+    kinds: ReleasedClasses | None,
+    before: Sequence[ReleasedColumn],
 ) -> ReleasedColumn:
     """What a column hands on, from what was released of it."""
     handed: Handed = (
-        HandedClasses.of(task.outcome, released)
+        HandedClasses.of(task, released)
         if isinstance(released, ReleasedClasses)
-        else HandedAmounts.of(task.outcome, released)
+        else HandedAmounts.of(task, released, kinds)
     )
     matrix = join_entries(task, [one.standins for one in before])
-    return ReleasedColumn(task, released, handed, stand_in(len(before), handed, matrix))
+    return ReleasedColumn(task, released, kinds, handed, task.spread(stand_in(len(before), handed, matrix)))
 
 
 def recipe_of(task: Task, before: Sequence[ReleasedColumn]) -> Recipe:
@@ -85,7 +90,7 @@ def recipe_of(task: Task, before: Sequence[ReleasedColumn]) -> Recipe:
         relation=task.relation,
         margin_share=task.margin_share,
         rows_per_unit=task.rows_per_unit,
-        spiked=task.spiked,
+        spiked=bool(task.kinds),
         beside=beside_of(task, before),
     )
 
@@ -95,10 +100,10 @@ def beside_of(task: Task, before: Sequence[ReleasedColumn]) -> Beside | None:
     if not task.reads:
         return None
     read = [before[j] for j in task.reads]
-    bounded = tuple(flag for one in read for flag in one.handed.bounded)
-    return lay_beside(task.matrix, np.hstack([one.standins for one in read]), bounded)
+    standins, handed = [task.pick(one.standins) for one in read], [one.handed for one in read]
+    return lay_beside(task.matrix, standins, handed, jointly=task.jointly)
 
 
 def join_entries(task: Task, entries: Sequence[Array]) -> Matrix:
-    """Public predictors, and beside them the entries that the column reads."""
-    return np.hstack([task.matrix, *(entries[j] for j in task.reads)])
+    """Public predictors of a column's rows, and beside them the entries that it reads."""
+    return np.hstack([task.matrix, *(task.pick(entries[j]) for j in task.reads)])

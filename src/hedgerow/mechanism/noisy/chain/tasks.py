@@ -11,28 +11,55 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, NamedTuple
 
-from hedgerow.arrays import Matrix
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Mask, Matrix, PerRecord, RecordMask
 from hedgerow.privacy.strict.limits import Relation
+
+
+class Values(NamedTuple):
+    """What a column holds in its rows: confidential, or of a copy."""
+
+    numbers: PerRecord  # responses of amounts, NaN where there is none; or places of classes
+    present: RecordMask  # the others are blank
+    kinds: NDArray[np.int64] | None = None  # places among the task's kinds, their number for an amount
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One column: amounts between limits, with a spike or without, or classes."""
+    """One column: classes, or amounts between limits with kinds of cells that have none."""
 
     outcome: str
     formula: str  # its public part
-    matrix: Matrix  # public predictors
+    matrix: Matrix  # public predictors, of its rows
     columns: tuple[str, ...]  # their names
     reads: tuple[int, ...]  # places of the earlier columns in its line
     epsilon: float
     relation: Relation = "withheld"
     low: float = -1.0  # limits of the response; of no account for classes
     high: float = 1.0
-    spiked: bool = False
+    kinds: tuple[str, ...] = ()  # what a cell may be that has no amount
     classes: int = 0  # how many there are; 0 for amounts
+    elsewhere: bool = False  # the first kind, or last class, is that a rule over protected columns fixes it
     margin_share: float = 0.0
     rows_per_unit: int = 1
+    jointly: bool = True  # whether entries of a column are bounded together, as older statistics have not
+    rows: Mask | None = None  # which rows of the table may have a cell of its own, if not all
+
+    def pick(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Of an array with all rows, those of the column."""
+        return table if self.rows is None else table[self.rows]
+
+    def spread(self, part: NDArray[Any]) -> NDArray[Any]:
+        """An array of the column's rows among all, with zeros elsewhere."""
+        if self.rows is None:
+            return part
+        whole = np.zeros((len(self.rows), *part.shape[1:]), dtype=part.dtype)
+        whole[self.rows] = part
+        return whole
 
 
 def split_epsilon(epsilon: float, shares: Sequence[float]) -> list[float]:
