@@ -199,6 +199,20 @@ def test_a_column_that_is_not_linear_in_another_is_integrated_with_its_error(tab
         assert (low[draw, row] + high[draw, row]) / 2 == pytest.approx(wanted, abs=1e-3)
 
 
+def test_what_lies_beyond_a_rule_at_other_draws_is_not_lost(table):
+    """The rule is laid out for the second of two draws; at the first an eighth of the mass lies outside."""
+    design, box = chained(table, "y ~ z", "w ~ I(y**2) + z"), boxed(WHOLE, (0, 1))
+    parameters = drawn(design, draws=2) | {"0.sigma": np.array([2.0, 0.5])}
+    low, high = PAIR.log_mass_ends(design, parameters, box, slice(None))
+    z, y = table.numbers("z"), np.linspace(-20, 20, 20_001)
+    for draw, row in ((0, 0), (0, 5), (1, 0)):
+        (a, on), (b, on_y, on_z) = (parameters[f"{place}.beta"][draw] for place in (0, 1))
+        s, t = (parameters[f"{place}.sigma"][draw] for place in (0, 1))
+        mean = b + on_y * y**2 + on_z * z[row]
+        inside = norm.pdf(y, a + on * z[row], s) * (norm.cdf(1, mean, t) - norm.cdf(0, mean, t))
+        assert low[draw, row] - 1e-7 <= np.log(np.trapezoid(inside, y)) <= high[draw, row] + 1e-7
+
+
 def test_simulation_brackets_the_integral_and_says_that_it_is_one(table):
     """Three normals in a row, against the rectangle of the trivariate normal."""
     design = chained(table, "y ~ z", "w ~ y", "x ~ w + y")
@@ -247,6 +261,27 @@ def test_the_ends_of_a_simulation_miss_as_often_as_they_say():
     for missed in ((wanted < ends[0]).mean(), (wanted > ends[1]).mean()):
         # 5 % and four standard errors of 2000 tables: a false alarm in 30,000.
         assert missed < 0.05 + 4 * np.sqrt(0.05 * 0.95 / tables)
+
+
+def test_one_far_point_leaves_a_lower_end(table):
+    """Nearly all of the mass is in the box, and one point counts for fifty: the end was minus infinity."""
+    logs = np.full((1, 1, 256, 2), np.log(0.9))
+    logs[..., 1] += 0.1
+    logs[0, 0, 7, 0] = np.log(50.0)
+    low, high = _bound_mean(logs, 1e-9)
+    assert -1 < low[0, 0] < np.log(0.95)
+    assert high[0, 0] == 0
+
+
+def test_wide_ranges_of_three_columns_have_a_price(table):
+    """Draws of 12 records lie far apart: points drawn at two of them have far ratios at others."""
+    design = chained(table, "y ~ z", "w ~ y", "x ~ w + y")
+    chain = Chain((Normal(),) * 3)
+    parameters = chain.sample(design, np.full(N, 0.3), draws=40, key=Key.from_seed(2)).parameters
+    low, high = chain.log_mass_ends(design, parameters, boxed((-30, 30), (-30, 30), (-30, 30)), slice(0, 1))
+    assert np.isfinite(low).all()
+    assert np.median(low) > -0.5
+    assert high.max() <= 0
 
 
 @pytest.mark.slow

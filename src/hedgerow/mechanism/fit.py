@@ -106,8 +106,8 @@ def _check_finite(finite: Mask) -> None:
     if not finite.all():
         raise RangeError(
             f"{int((~finite).sum())} of {len(finite)} records have no finite price: their range is so "
-            "narrow, or so far from what the model expects, that its probability is zero in floating point. "
-            "Widen it."
+            "narrow, or so far from what the model expects, that its probability is zero in floating point "
+            "or, where it is simulated, not known. Widen it; in a box give columns that others read no range."
         )
 
 

@@ -5,8 +5,9 @@ that do are taken together, a piece at a time:
 
 - one column that others read, all normal on their own scales and linear in it on its scale: one integral of a
   log-concave function, by Gauss' rule, to about ten digits (`log_star_mass`);
-- one column that others read, with a density of any kind: Gauss' rule over its range, with the distance from
-  the rule of half as many points as its error;
+- one column that others read, with a density of any kind: Gauss' rule over its range as far as it has mass at
+  one of the draws, with the distance from rules of fewer points as its error, and what lies beyond at each
+  draw added to the upper end;
 - anything else by sequential simulation (Geweke, Hajivassiliou, Keane): columns that are read are drawn
   inside their ranges at two of the draws, one given the other, and masses of those that read them averaged,
   at every draw with the ratio of its density to that with which a point was drawn.
@@ -46,11 +47,12 @@ MISSED = 0.01  # chance that the ends of a simulation miss anywhere
 _REACH = 8.5  # standard deviations about the mode beyond which a log-concave integrand is nothing
 _CLOSE = 0.02  # half the distance between the ends of a simulated log mass that is close enough
 _NODES = (20, 40, 80, 160)  # of a rule, tried in turn
-_CUT, _LOST = 1e-9, 1e-5  # share of a range's mass beyond the points, and what that may be at other draws
+_CUT = 1e-9  # share of a range's mass that a rule leaves out at either end, at the draw it is laid out for
 _DRAWS = 100_000  # draws that the ends hold for together: they may come in blocks
 _PAIRS = (64, 256, 1024)  # pairs of points, one pair a stratum, tried in turn
 _CELLS = 1 << 22  # draws × points that are held at a time
 _FREEDOMS = np.geomspace(1, 2048, 100)  # between them Student's t is interpolated, from above
+_ROUNDED = 1e-10  # of a rule's sum, more than arithmetic loses
 _SMALL = 1e-5  # above it a sum of differences of distribution functions keeps ten digits
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -173,7 +175,8 @@ class Joint:
             for some in np.array_split(todo, np.ceil(shares.shape[1] * draws * len(todo) / _CELLS)):
                 logs = self._log_products(piece, parameters, interval, rows[some], shares)
                 if by_rule:
-                    low[:, some], high[:, some] = _bound_rule(logs, size)
+                    beyond = self._beyond(read[0], parameters[read[0]], interval, rows[some])
+                    low[:, some], high[:, some] = _bound_rule(logs, size, beyond)
                 else:
                     pairs = logs.reshape(*logs.shape[:2], size, 2)
                     low[:, some], high[:, some] = _bound_mean(pairs, missed)
@@ -228,6 +231,19 @@ class Joint:
         if not self._has_rule(piece):
             total -= np.logaddexp(*proposed) - np.log(2)
         return total.reshape(draws, count, points)
+
+    def _beyond(self, place: int, parameters: Parameters, interval: Interval, records: Rows) -> Array:
+        """By draw and record: the probability of the range of a column beyond where a rule is laid out."""
+        model, middle = self.models[place], len(next(iter(parameters.values()))) // 2
+        wide = _repeat(interval.link(place), records, 1)
+        design = self._spread(self.design.links[place], {}, records, 1)
+        one = {name: value[middle : middle + 1] for name, value in parameters.items()}
+        low, high = _cut(model, design, one, wide)
+        inside = replace(wide, lower=low, upper=high)
+        whole, part = (
+            np.exp(model.log_mass(design, parameters, each, slice(None))) for each in (wide, inside)
+        )
+        return np.maximum(whole - part, 0.0)
 
     def _read(self, piece: Sequence[int]) -> list[int]:
         return sorted({before for place in piece for before in self._reads(place)})
@@ -399,16 +415,22 @@ def _lay_out(
 
     Where values are positive, the way goes by their logs.
     """
-    ends = (np.full_like(shares, end) for end in (_CUT, 1 - _CUT))
-    low, high = (_draw_inside(model, design, parameters, interval, end) for end in ends)
+    low, high = _cut(model, design, parameters, interval)
     if model.domain.support.lower >= 0 and (low > 0).all():
         values = low * (high / low) ** shares
         return values, values * np.log(high / low)
     return low + shares * (high - low), high - low
 
 
-def _bound_rule(logs: Array, size: int) -> tuple[Array, Array]:
-    """The rule's sum, give or take its distance from those of fewer points."""
+def _cut(model: Model, design: Design, parameters: Parameters, interval: Interval) -> tuple[Array, Array]:
+    """Where a rule begins and ends in each record's range."""
+    ends = (np.full(len(interval.lower), end) for end in (_CUT, 1 - _CUT))
+    low, high = (_draw_inside(model, design, parameters, interval, end) for end in ends)
+    return low, high
+
+
+def _bound_rule(logs: Array, size: int, beyond: Array) -> tuple[Array, Array]:
+    """The rule's sum, give or take its distance from those of fewer points, and what lies beyond it."""
     top, first = logs.max(axis=2), 0
     with np.errstate(all="ignore"):
         values = np.where(np.isneginf(top)[:, :, None], 0.0, np.exp(logs - top[:, :, None]))
@@ -416,8 +438,9 @@ def _bound_rule(logs: Array, size: int) -> tuple[Array, Array]:
         for count in _sizes(size):
             sums.append(values[..., first : first + count] @ (_legendre(count)[1] / 2))
             first += count
-        error = np.maximum(np.abs(sums[0] - sums[1]), np.abs(sums[0] - sums[2])) + _LOST * sums[0]
+        error = np.maximum(np.abs(sums[0] - sums[1]), np.abs(sums[0] - sums[2])) + _ROUNDED * sums[0]
         low, high = (np.log(np.maximum(end, 0.0)) + top for end in (sums[0] - error, sums[0] + error))
+        high = np.logaddexp(high, np.log(beyond))
     return np.asarray(low), np.asarray(np.minimum(high, 0.0))
 
 
@@ -449,15 +472,24 @@ def _draw_inside(
 def _bound_mean(logs: Array, missed: float) -> tuple[Array, Array]:
     """Ends of the log of a mean over strata with two points each, missed with this chance at each of both.
 
-    By Student's t, with Satterthwaite's degrees of freedom: where few strata hold all the variance, few.
+    By Student's t, with Satterthwaite's degrees of freedom: where few strata hold all the variance, few. One
+    far point may then leave nothing below, so that the lower end is the higher of two, each missed with half
+    the chance. The other is of the values cut off at twice their mean, whose mean is below theirs, by the
+    empirical Bernstein bound (Maurer and Pontil 2009).
     """
     top, pairs = logs.max(axis=(2, 3)), logs.shape[2]
+    chances = stdtrit(_FREEDOMS[:, None], [1 - missed / 2, 1 - missed]).T
     with np.errstate(all="ignore"):
         values = np.where(np.isneginf(top)[:, :, None, None], 0.0, np.exp(logs - top[:, :, None, None]))
         apart = (values[..., 0] - values[..., 1]) ** 2
         spread = apart.sum(axis=2)
         freedom = np.where(spread > 0, spread**2 / np.sum(apart**2, axis=2), pairs)
-        quantile = np.interp(np.log(freedom), np.log(_FREEDOMS), stdtrit(_FREEDOMS, 1 - missed))
-        mean, error = values.mean(axis=(2, 3)), quantile * np.sqrt(spread) / (2 * pairs)
-        low, high = (np.log(np.maximum(end, 0.0)) + top for end in (mean - error, mean + error))
+        below, above = (np.interp(np.log(freedom), np.log(_FREEDOMS), each) for each in chances)
+        mean, error = values.mean(axis=(2, 3)), np.sqrt(spread) / (2 * pairs)
+        cut = np.minimum(values, 2 * mean[:, :, None, None]).reshape(*mean.shape, -1)
+        count, doubt = 2 * pairs, np.log(4 / missed)
+        bernstein = cut.mean(axis=2) - np.sqrt(2 * cut.var(axis=2, ddof=1) * doubt / count)
+        bernstein -= 7 * 2 * mean * doubt / (3 * (count - 1))
+        low, high = np.maximum(mean - below * error, bernstein), mean + above * error
+        low, high = (np.log(np.maximum(end, 0.0)) + top for end in (low, high))
     return np.asarray(low), np.asarray(np.minimum(high, 0.0))

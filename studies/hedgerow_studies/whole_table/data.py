@@ -27,6 +27,7 @@ LABELS: Mapping[str, tuple[Any, ...]] = {
     "injury": INJURIES,
     "hospital": (0, 1),
 }
+HIGH = {"KY": 370.0, "MI": 633.0}  # weekly wages at which the table's own column highearn begins
 AMOUNTS = ("age", "wage", "benefit", "weeks", "medical")
 LIMITS = {"wage": (50.0, 2000.0), "benefit": (10.0, 1000.0), "weeks": (0.25, 182.0), "medical": (1.0, 1e6)}
 # Left edges are open: a value on an edge lies in the bin that ends there.
@@ -60,6 +61,11 @@ def load() -> pd.DataFrame:
     for name, of in {"wage": "prewage", "benefit": "benefit", "weeks": "durat", "medical": "totmed"}.items():
         table[name] = raw[of].astype(float).round(2)
     return table[[*PUBLIC, *PROTECTED]]
+
+
+def is_high(table: pd.DataFrame) -> pd.Series:
+    """Whether a wage is above what benefits were capped at in its state, which is public."""
+    return table["wage"] >= table["state"].map(HIGH)
 
 
 def sizes() -> dict[str, int]:

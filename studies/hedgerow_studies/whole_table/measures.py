@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.evidence.utility import ecdf_distance, measure_propensity
-from hedgerow_studies.whole_table.data import AMOUNTS, LABELS, PROTECTED, PUBLIC, UNKNOWN
+from hedgerow_studies.whole_table.data import AMOUNTS, LABELS, PROTECTED, PUBLIC, UNKNOWN, is_high
 
 # The study's question: benefits of high earners rose, those of others did not; did high earners stay away
 # longer?
@@ -22,7 +22,6 @@ REGRESSIONS = {
     "hospital": "hospital ~ C(injury) + age",
 }
 EFFECT = "after:high"
-HIGH = {"KY": 370.0, "MI": 633.0}  # weekly wages at which the table's own column highearn begins
 
 
 def measure(original: pd.DataFrame, copy: pd.DataFrame, *, kept: bool) -> dict[str, float]:
@@ -89,7 +88,7 @@ def regress(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
     labelled = ("married", "industry", "injury")
     ready = table.assign(
-        high=(table["wage"] >= table["state"].map(HIGH)).astype(float),
+        high=is_high(table).astype(float),
         **{
             name: pd.Categorical(
                 table[name].where(table[name] != UNKNOWN), [one for one in LABELS[name] if one != UNKNOWN]
