@@ -14,7 +14,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version as version_of
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -26,6 +26,7 @@ from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.privacy.claims import TUNED, list_protected, write_unit
 from hedgerow.privacy.claims.caveats import find_id
+from hedgerow.receive import rule_for
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
@@ -131,6 +132,8 @@ class Certificate(_Strict):
     earlier_releases: From0 | None = None  # of the same data; None: the owner does not say
     looks: From0 | None = None  # at the data beforehand; None: they were not counted
     statistics: Digest | None = None  # of statistics.json; None: there is none
+    combining: Text | None = None  # by which rule; None: made before certificates said so
+    receive: dict[Literal["receive.py", "receive.R"], Digest] | None = None  # None: there are none
     version: Literal[1, 2] = 2
 
     @classmethod
@@ -152,7 +155,7 @@ class Certificate(_Strict):
         """
         terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
         parts = {name: version_of(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
-        return cls(
+        made = cls(
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
             bound=terms.bound.name,  # type: ignore[arg-type]  # checked when the certificate is made
@@ -186,6 +189,7 @@ class Certificate(_Strict):
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
+        return replace(made, combining=rule_for(vars(made)).why)
 
     @property
     def several(self) -> bool:
@@ -202,8 +206,9 @@ class Certificate(_Strict):
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
         left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
-        # As it was written before looks were counted and statistics released.
-        left_out += tuple(name for name in ("looks", "statistics") if getattr(self, name) is None)
+        # As it was written before looks were counted, statistics released and rules named.
+        since = ("looks", "statistics", "combining", "receive")
+        left_out += tuple(name for name in since if getattr(self, name) is None)
         document = {name: value for name, value in document.items() if name not in left_out}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -250,6 +255,8 @@ class Certificate(_Strict):
             lines += ["", "## About this release", "", "In the owner's words.", "", *told]
         if self.processing:
             lines += ["", "## Processing after the draw", "", *_list(self.processing)]
+        if self.combining is not None:
+            lines += ["", "## Combining copies", "", _escape(self.combining)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
         lines += ["", "## Not covered", "", *_list(self.describe_caveats())]
@@ -261,6 +268,7 @@ class Certificate(_Strict):
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
         lines += [f"| plan.yaml | | {self.plan} |"]
         lines += [] if self.statistics is None else [f"| statistics.json | | {self.statistics} |"]
+        lines += [f"| {name} | | {sha256} |" for name, sha256 in (self.receive or {}).items()]
         changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())

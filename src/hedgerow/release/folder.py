@@ -31,6 +31,7 @@ from hedgerow.errors import FileError, reason_of
 PUBLIC, CONFIDENTIAL = "public", "confidential"
 CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
 STATISTICS = "statistics.json"  # where the plan asks for it
+RECEIVE = ("receive.py", "receive.R")  # ditto
 SIGNATURE = f"{CERTIFICATE}.sig"  # where there is one: hedgerow sign
 
 

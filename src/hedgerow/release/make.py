@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from hedgerow.release.folder import (
     CERTIFICATE_TEXT,
     PLAN,
     PUBLIC,
+    RECEIVE,
     STATISTICS,
     Draft,
     check_place,
@@ -206,7 +208,7 @@ def _write_public(
     looks: int,
     earlier: int | None,
 ) -> Certificate:
-    """Writes the copies, the plan and the certificate of them, and statistics where the plan says so."""
+    """Writes the copies, the plan and the certificate of them, and what else the plan asks for."""
     sample = synth.sample()
     plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
 
@@ -233,6 +235,10 @@ def _write_public(
     if plan.outputs.statistics:
         document = write_statistics(plan.settings.described, plan.settings.families, synth.statistics_)
         statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
+    receive = {}
+    for name in RECEIVE if plan.outputs.receive else ():
+        source = (resources.files("hedgerow") / name).read_text(encoding="utf-8")
+        receive[name] = hashlib.sha256(draft.write(PUBLIC, name, source)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
         release=release,
@@ -250,6 +256,7 @@ def _write_public(
         earlier_releases=earlier,
         looks=looks,
         statistics=statistics,
+        receive=receive or None,
     )
     draft.write(PUBLIC, CERTIFICATE, certificate.json())
     draft.write(PUBLIC, CERTIFICATE_TEXT, certificate.markdown())

@@ -117,6 +117,7 @@ def _compare(
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
     expected |= set() if certificate.statistics is None else {STATISTICS}
+    expected |= {*(certificate.receive or ())}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []
     if added := sorted(map(show_name, there - expected - {SIGNATURE})):
@@ -130,6 +131,9 @@ def _compare(
     problems += _text_problems(public, certificate, there)
     if STATISTICS in expected & there and not _is_digest_of(public / STATISTICS, certificate.statistics):
         problems.append(f"{STATISTICS} was changed: its digest is not the certificate's.")
+    for name, sha256_of in (certificate.receive or {}).items():
+        if name in there and not _is_digest_of(public / name, sha256_of):
+            problems.append(f"{name} was changed: its digest is not the certificate's.")
     if hashlib.sha256(plan_text).hexdigest() != certificate.plan:
         problems.append(f"{PLAN} was changed: its digest is not the certificate's.")
     if certificate.json().encode(errors="surrogatepass") != content:
