@@ -4,10 +4,12 @@ import hedgerow.evidence.utility
 import hedgerow.report.plots
 
 from . import datasets as datasets
+from . import receive as receive
 from . import weights as weights
 from .comparison import Comparison as Comparison, compare as compare
 from .errors import HedgerowError as HedgerowError, HedgerowWarning as HedgerowWarning
 from .evidence.external import Assessment as Assessment, assess as assess
+from .inference.combine import combine as combine
 from .inference.classes import copies_from_classes as copies_from_classes
 from .models.exact import Lognormal as Lognormal, Normal as Normal
 from .models.families.family import Family as Family

@@ -87,6 +87,7 @@ _HELP: dict[str | None, dict[str, str]] = {
         "dictionary": 'What Stata and SPSS copies say of the protected column: "{label: Pay}".',
         "keep_levels": "A public column that keeps levels and labels which do not occur.",
         "statistics": "With --limits: publish the noisy statistics too, as statistics.json.",
+        "receive": "Add receive.py and receive.R, for receivers to read, check and combine copies.",
     },
 }
 _KINDS: dict[str, Any] = {
@@ -96,7 +97,7 @@ _KINDS: dict[str, Any] = {
     **{"epsilon": float, "delta": float, "margin": float, "debias": bool},
 }
 _SWITCHES = {"no_target": "--no-target", "drop_missing": "--drop-missing", "header": "--header",
-             "statistics": "--statistics"}  # fmt: skip
+             "statistics": "--statistics", "receive": "--receive"}  # fmt: skip
 PLAN_FLAGS: dict[str, Any] = {
     "data": Annotated[Path | None, typer.Argument(help="The confidential file.", show_default=False)]
 } | {

@@ -14,7 +14,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version as version_of
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -26,6 +26,7 @@ from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.privacy.claims import TUNED, list_protected, write_unit
 from hedgerow.privacy.claims.caveats import find_id
+from hedgerow.receive import rule_for
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
@@ -136,6 +137,8 @@ class Certificate(_Strict):
     looks: From0 | None = None  # at the data beforehand; None: they were not counted
     statistics: Digest | None = None  # of statistics.json; None: there is none
     page: Digest | None = None  # of index.html; None: made before releases had one
+    combining: Text | None = None  # by which rule; None: made before certificates said so
+    receive: dict[Literal["receive.py", "receive.R"], Digest] | None = None  # None: there are none
     version: Literal[1, 2] = 2
 
     @classmethod
@@ -158,7 +161,7 @@ class Certificate(_Strict):
         together = guarantee.terms.unit is not None
         terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
         parts = {name: version_of(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
-        return cls(
+        made = cls(
             standard=guarantee.standard,
             neighbour=guarantee.neighbour,
             bound=terms.bound.name,  # type: ignore[arg-type]  # checked when the certificate is made
@@ -194,6 +197,7 @@ class Certificate(_Strict):
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
+        return replace(made, combining=rule_for(vars(made)).why)
 
     @property
     def several(self) -> bool:
@@ -210,8 +214,9 @@ class Certificate(_Strict):
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
         left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
-        # As it was written before there were looks, statistics, pages and units priced as a whole.
-        left_out += tuple(name for name in ("looks", "statistics", "page") if getattr(self, name) is None)
+        # As it was written before there were looks, statistics, pages, rules and units priced as a whole.
+        since = ("looks", "statistics", "page", "combining", "receive")
+        left_out += tuple(name for name in since if getattr(self, name) is None)
         if self.unit is not None and not self.unit.together:
             del document["unit"]["together"]
         document = {name: value for name, value in document.items() if name not in left_out}
@@ -260,6 +265,8 @@ class Certificate(_Strict):
             lines += ["", "## About this release", "", "In the owner's words.", "", *told]
         if self.processing:
             lines += ["", "## Processing after the draw", "", *_list(self.processing)]
+        if self.combining is not None:
+            lines += ["", "## Combining copies", "", _escape(self.combining)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
         lines += ["", "## Not covered", "", *_list(self.describe_caveats())]
@@ -270,6 +277,7 @@ class Certificate(_Strict):
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
         others = {"plan.yaml": self.plan, "statistics.json": self.statistics, "index.html": self.page}
+        others |= self.receive or {}
         lines += [f"| {name} | | {sha256} |" for name, sha256 in others.items() if sha256 is not None]
         changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []

@@ -33,6 +33,7 @@ PUBLIC, CONFIDENTIAL = "public", "confidential"
 CERTIFICATE, CERTIFICATE_TEXT, PLAN = "certificate.json", "certificate.md", "plan.yaml"
 PAGE = "index.html"
 STATISTICS = "statistics.json"  # where the plan asks for it
+RECEIVE = ("receive.py", "receive.R")  # ditto
 SIGNATURE = f"{CERTIFICATE}.sig"  # where there is one: hedgerow sign
 
 

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ from hedgerow.release.folder import (
     PAGE,
     PLAN,
     PUBLIC,
+    RECEIVE,
     STATISTICS,
     Draft,
     check_place,
@@ -208,7 +210,7 @@ def _write_public(
     looks: int,
     earlier: int | None,
 ) -> Certificate:
-    """Writes the copies, the plan, the page and the certificate of them, and statistics where asked for."""
+    """Writes the copies, the plan, the page and the certificate of them, and what else the plan asks for."""
     sample = synth.sample()
     plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
 
@@ -235,6 +237,10 @@ def _write_public(
     if plan.outputs.statistics:
         document = write_statistics(plan.settings.described, plan.settings.families, synth.statistics_)
         statistics = hashlib.sha256(draft.write(PUBLIC, STATISTICS, document)).hexdigest()
+    receive = {}
+    for name in RECEIVE if plan.outputs.receive else ():
+        source = (resources.files("hedgerow") / name).read_text(encoding="utf-8")
+        receive[name] = hashlib.sha256(draft.write(PUBLIC, name, source)).hexdigest()
     certificate = Certificate.build(
         sample.guarantee,
         release=release,
@@ -252,6 +258,7 @@ def _write_public(
         earlier_releases=earlier,
         looks=looks,
         statistics=statistics,
+        receive=receive or None,
     )
     layout = Layout.of(prepared.copy_to_write(sample.tables[0]).schema, prepared.like)
     page = draft.write(PUBLIC, PAGE, write_page(certificate, plan.public(), layout))

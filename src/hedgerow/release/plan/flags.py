@@ -25,7 +25,8 @@ _PARTS = {
     "read": {"read_format": "format", "encoding": "encoding", "delimiter": "delimiter", "decimal": "decimal",
              "missing_word": "missing", "text": "text", "header": "header", "sheet": "sheet"},
     "outputs": {"format": "format", "drop": "drop", "keep": "keep", "formulas": "formulas",
-                "dictionary": "dictionary", "keep_levels": "keep_levels", "statistics": "statistics"},
+                "dictionary": "dictionary", "keep_levels": "keep_levels", "statistics": "statistics",
+                "receive": "receive"},
 }  # fmt: skip
 _RANGES = ("radius", "brackets", "bounds", "range")
 _STRICT = ("limits", "relation", "margin", "noise")

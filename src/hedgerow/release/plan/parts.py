@@ -266,7 +266,8 @@ class Outputs:
 
     `keep` names columns that stay even if they give the protected one away, `dictionary` is what the copies
     say of the protected column, `keep_levels` the public columns that keep levels and labels which do not
-    occur. `statistics` adds the noisy statistics that copies follow from, as statistics.json.
+    occur. `statistics` adds the noisy statistics that copies follow from, as statistics.json; `receive` a
+    Python and an R file by which a receiver reads, checks and combines the copies.
     """
 
     format: str | None = None
@@ -276,6 +277,7 @@ class Outputs:
     dictionary: DictionaryEntry = field(default_factory=DictionaryEntry)
     keep_levels: tuple[str, ...] = ()
     statistics: bool = False
+    receive: bool = False
 
 
 @dataclass(frozen=True)
@@ -398,6 +400,7 @@ class _Outputs(Part):
     dictionary: _Entry = optional("what the copies say of the protected column, in Stata and SPSS")
     keep_levels: list[Text] = optional("public columns that keep levels and labels which do not occur")
     statistics: Flag = optional("with limits, publish the noisy statistics themselves as statistics.json")
+    receive: Flag = optional("add receive.py and receive.R, for receivers to read, check and combine copies")
 
 
 class _Analysis(Part):

@@ -118,7 +118,7 @@ def _compare(
     certificate, sha256 = Certificate.loads(content), hashlib.sha256(content).hexdigest()
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
-    others = {STATISTICS: certificate.statistics, PAGE: certificate.page}
+    others = {STATISTICS: certificate.statistics, PAGE: certificate.page, **(certificate.receive or {})}
     expected |= {name for name, sha256 in others.items() if sha256 is not None}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []

@@ -29,9 +29,10 @@ from hedgerow.privacy.claims import (
     write_unit,
 )
 from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
+from hedgerow.receive import rule_for
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
-from hedgerow.release.folder import CERTIFICATE, PLAN
+from hedgerow.release.folder import CERTIFICATE, PLAN, RECEIVE
 
 ENDINGS = {name: name for name in ("csv", "parquet", "arrow")} | {
     "stata": "dta",
@@ -51,7 +52,7 @@ USUAL: dict[str, Any] = {
 
 def certificate_problems(certificate: Certificate) -> list[str]:
     """Where the certificate contradicts itself."""
-    checks = (_figures, _words, _looks, _caveats, _files, _columns)
+    checks = (_figures, _words, _looks, _combining, _caveats, _files, _columns)
     found = [problem for check in checks for problem in check(certificate)]
     return [f"{CERTIFICATE} contradicts itself: {problem}" for problem in found]
 
@@ -105,6 +106,9 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     asked = isinstance(outputs, Mapping) and outputs.get("statistics") is True
     if asked != (certificate.statistics is not None):
         problems.append(f"{PLAN} and {CERTIFICATE} differ in whether statistics are published.")
+    asked = isinstance(outputs, Mapping) and outputs.get("receive") is True
+    if {*(certificate.receive or ())} != ({*RECEIVE} if asked else set()):
+        problems.append(f"{PLAN} and {CERTIFICATE} differ in whether there are files for receivers.")
     dropped, kept = _names(plan, "drop"), _names(plan, "keep")
     if both := {*dropped} & set(certificate.unchanged):
         problems.append(f"{PLAN} drops a column that {CERTIFICATE} lists as released: {min(both)!r}.")
@@ -238,6 +242,11 @@ def make_figures(given: Certificate) -> Figures | None:
 def _looks(given: Certificate) -> Iterator[str]:
     if given.looks is not None and write_looks(given.looks) not in given.not_covered:
         yield "what it says of looks at the data beforehand is not what their number makes."
+
+
+def _combining(given: Certificate) -> Iterator[str]:
+    if given.combining is not None and given.combining != rule_for(vars(given)).why:
+        yield "the rule that combines copies is not the one that its other fields call for."
 
 
 def _caveats(given: Certificate) -> Iterator[str]:

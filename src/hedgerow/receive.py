@@ -1,0 +1,456 @@
+"""For those who receive a release: read, check and combine its copies, from the downloaded folder alone.
+
+    import receive  # this file, beside the copies; in an installed hedgerow: from hedgerow import receive
+
+    public = receive.read(".")  # tables as columns of NumPy arrays, and the certificate
+    receive.verify(".")  # []: every file is the one that the certificate knows
+    receive.intervals(".", lambda table: {"mean wage": table["wage"].mean()})
+
+One file that needs Python and NumPy, and nothing of hedgerow; `receive.R` does the same in base R. How
+estimates from several copies become one estimate with an interval is a rule, and which rule is right depends
+on how the copies were made. With m copies, q̄ and ū the means of estimates and of their variances, b the
+variance of the estimates between copies, and c the part of ū that comes from protected values given the
+public columns (ū, where an analysis describes protected values given public ones, as a regression does):
+
+- partial: T = ū + b/m (Reiter 2003). Protected values were drawn from a posterior given the data itself;
+- noisy: T = ū + max(0, b − 2c) + b/m. The copies follow from statistics with noise in them, and b exceeds 2c
+  by its variance. Where it does not, this is `partial`, and where c = ū and it does, it is `full`;
+- projected: T = ū − c + (1 + 1/m) b. The same, for copies without noise of their own about their draw;
+- full: T = (1 + 1/m) b − ū (Raghunathan, Reiter and Rubin 2003), and ū where that is negative (Reiter 2002).
+  All columns, the rows among them, were made anew;
+- simple, proper: T = ū (1 + 1/m), ū (1 + 2/m) (Raab, Nowok and Dibben 2016), also from one copy. All values
+  were drawn from the fitted model: with its estimates plugged in, or from a posterior.
+
+Intervals are q̄ ± t √T, the degrees of freedom those of the part of T that b is in; normal ones for the last
+two. All of them take the model of the synthesis as right for what is estimated. docs/combine.md has more.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+RULES = ("partial", "noisy", "projected", "full", "simple", "proper")
+FROM_ONE = ("simple", "proper")  # which do not look at how copies differ
+GROUPS = 50  # of rows, that are left out or exchanged in turn
+MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
+_NUMBER = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|Inf|INF|infinity|Infinity)"
+)
+_CODE = re.compile(r"[+-]?0[0-9].*|\+[0-9]+|-?[0-9]{16,}")  # 00123, +44123, long keys: names, not numbers
+_FLAGS = {word: float(word.lower() == "true") for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_FLAGS[""] = math.nan
+_OTHERS = {"plan.yaml": "plan", "statistics.json": "statistics", "index.html": "page"}
+
+Table = dict[str, Any]
+Estimator = Callable[[Any], Any]
+
+
+class ReceiveError(ValueError):
+    """A folder, a rule or an estimator that does not do; the message says what would."""
+
+
+class Public(NamedTuple):
+    """What a public folder holds: a table per copy, as arrays by column name, and the certificate."""
+
+    tables: list[Table]
+    certificate: dict[str, Any]
+
+
+class Rule(NamedTuple):
+    """Which rule combines the copies of a release, and why."""
+
+    name: str
+    why: str
+
+
+class Estimates(NamedTuple):
+    """What copies say one by one: a row for each copy, a column for each term."""
+
+    terms: tuple[str, ...]
+    estimates: np.ndarray
+    variances: np.ndarray
+    given: np.ndarray | None  # variances given the public columns; None where nobody asked
+
+
+def rule_for(certificate: Mapping[str, Any]) -> Rule:
+    """The rule that fits a release, by its certificate (`certificate.json` as a mapping)."""
+    copies = len(certificate["copies"])
+    done = " ".join(certificate["processing"])
+    if certificate["bound"] in ("statistics", "gaussian"):
+        evened = "were projected off" in done or "from stratified" in done
+        name = "projected" if evened else "noisy"
+        why = "The copies follow from statistics with noise in them, which shows in how much copies differ"
+        why += (
+            ", and hardly have noise of their own: combine them by the rule for projected copies (projected)."
+            if evened
+            else ": combine them by the rule for noisy statistics (noisy)."
+        )
+        if copies == 1:
+            why += " One copy does not show it: ask for more, which cost no privacy."
+        elif copies < 5:
+            why += f" {copies} show it poorly: intervals may be far too narrow, or very wide."
+        return Rule(name, why)
+    why = "Protected values were drawn from a posterior, and public columns are as they were: "
+    if certificate["standard"] == "Unweighted" and copies == 1:
+        return Rule("proper", f"{why}read the one copy by Raab, Nowok and Dibben's rule (proper).")
+    why += "combine copies by Reiter's rule for partially synthetic data (partial)."
+    if "corrected by indirect inference" in done:
+        why += (
+            " The likelihood was weighted, and draws were corrected for it: intervals are close to right "
+            "where the model holds."
+        )
+    elif certificate["standard"] != "Unweighted":
+        why += (
+            " The likelihood was weighted, or bounded, for privacy, and draws lean away from the data by a "
+            "bias that copies do not show: intervals miss it, and cover less often than they say."
+        )
+    return Rule("partial", why + (" One copy does not show how much copies differ." if copies == 1 else ""))
+
+
+def combine(
+    estimates: Any,
+    variances: Any,
+    *,
+    rule: str,
+    level: float = 0.95,
+    given: Any = None,
+    ratio: float = 1.0,
+) -> dict[str, Any]:
+    """One estimate with its interval from those of several copies, for each term.
+
+    `estimates` and `variances` (squared standard errors) have an entry for each copy, or a row with an entry
+    for each term. `given` are the parts of the variances that come from protected values given the public
+    columns, for the rules `noisy` and `projected`; all of them, if nothing is said. `ratio` is the number of
+    rows in a copy by that in the original.
+    """
+    if rule not in RULES:
+        raise ReceiveError(f"rule={rule!r} is not one of {', '.join(RULES)}.")
+    if not 0 < level < 1:
+        raise ReceiveError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+    if not ratio > 0:
+        raise ReceiveError(
+            f"ratio must be above 0, got {ratio!r}; 1 if copies have as many rows as the data."
+        )
+    q, u = (_by_copy(values) for values in (estimates, variances))
+    c = u if given is None else _by_copy(given)
+    m = len(q)
+    if u.shape != q.shape or c.shape != q.shape:
+        raise ReceiveError(f"estimates have the shape {q.shape}, variances {u.shape}. Give one for each.")
+    if not (np.isfinite(q).all() and np.isfinite(u).all() and np.isfinite(c).all() and (u >= 0).all()):
+        raise ReceiveError("an estimate or a variance is missing, infinite or negative. Look at each copy's.")
+    if m == 1 and rule not in FROM_ONE:
+        raise ReceiveError(
+            f"the rule {rule} asks how much copies differ, and there is one. Use several copies, or "
+            f"rule={FROM_ONE[1]!r} where it was drawn from a posterior of the data itself."
+        )
+    mean, u, c = q.mean(axis=0), u.mean(axis=0), c.mean(axis=0)
+    b = q.var(axis=0, ddof=1) if m > 1 else np.zeros_like(mean)
+    moving = b / m  # the part of T that is known with m − 1 degrees of freedom only
+    if rule == "simple":
+        total, moving = u * (ratio + 1 / m), np.zeros_like(b)
+    elif rule == "proper":
+        total, moving = u * (ratio + (1 + ratio) / m), np.zeros_like(b)
+    elif rule == "partial":
+        total = ratio * u + b / m
+    elif rule == "noisy":
+        total = u + np.maximum(b - 2 * c, 0) + b / m
+        moving = np.where(b > 2 * c, b + b / m, b / m)
+    elif rule == "projected":
+        total = np.maximum(u - c, 0) + b + b / m
+        moving = b + b / m
+    else:
+        total = b + b / m - u
+        moving = np.where(total > 0, b + b / m, ratio * u)
+        total = np.where(total > 0, total, ratio * u)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.where(moving > 0, (m - 1) * (total / moving) ** 2, np.inf)
+    error = np.sqrt(total)
+    reach = error * np.array([t_quantile((1 + level) / 2, one) for one in df])
+    return {
+        "estimate": mean,
+        "std_error": error,
+        "df": df,
+        "lower": mean - reach,
+        "upper": mean + reach,
+        "rule": rule,
+    }
+
+
+def intervals(
+    folder: str | os.PathLike[str], estimator: Estimator, *, level: float = 0.95, rule: str | None = None
+) -> dict[str, Any]:
+    """Estimates with intervals from all copies in a folder, by the rule that its certificate calls for.
+
+    `estimator` takes a table and returns numbers by name, and variances if it has them: {"mean": (3.2, 0.1)}.
+    Where it gives no variance, parts of the rows are left out in turn (a jackknife over 50 groups).
+    """
+    tables, certificate = read(folder)
+    fitting = rule_for(certificate)
+    name = fitting.name if rule is None else rule
+    found = estimate(tables, estimator, given=name in ("noisy", "projected"))
+    combined = combine(found.estimates, found.variances, rule=name, level=level, given=found.given)
+    why = fitting.why if name == fitting.name else f"The rule {name} was asked for. {fitting.why}"
+    return {"term": list(found.terms), **combined, "why": why}
+
+
+def estimate(
+    tables: Sequence[Any],
+    estimator: Estimator,
+    *,
+    given: bool,
+    pick: Callable[[Any, Any, np.ndarray], Any] | None = None,
+    rows: int | None = None,
+) -> Estimates:
+    """What `estimator` says of each table, with variances and, if asked for, those given public columns.
+
+    Rows are in the same order in all tables, as copies have them. A variance is that of leaving out a group
+    of rows at a time. Given the public columns, it is that of exchanging a group for the same rows of the
+    next copy: public values stay, and d_g, the change of the estimate, has twice the variance of what the
+    protected values of the group add to it, so that ½ Σ (d_g − d̄)² · G/(G − 1) is the part asked for.
+
+    `pick(one, other, places)` makes a table of the rows at `places` of two tables, one below the other.
+    """
+    pick = pick or _pick
+    count = len(next(iter(tables[0].values()))) if rows is None else rows
+    terms, first, told = _values(estimator(tables[0]))
+    every = [(first, told), *(_match(terms, estimator(table)) for table in tables[1:])]
+    q = np.array([values for values, _ in every])
+    u = np.array([np.full(len(terms), np.nan) if var is None else var for _, var in every])
+    groups = _groups(count)
+    size = int(groups.max()) + 1
+    c = np.empty_like(q) if given and len(tables) > 1 else None
+    for place, table in enumerate(tables):
+        other = tables[(place + 1) % len(tables)]
+        if told is None:
+            left = [pick(table, table, np.flatnonzero(groups != g)) for g in range(size)]
+            without = np.array([_match(terms, estimator(each))[0] for each in left])
+            u[place] = ((without - without.mean(axis=0)) ** 2).sum(axis=0) * (size - 1) / size
+        if c is not None:
+            swapped = [pick(table, other, np.arange(count) + count * (groups == g)) for g in range(size)]
+            change = np.array([_match(terms, estimator(each))[0] for each in swapped]) - q[place]
+            c[place] = ((change - change.mean(axis=0)) ** 2).sum(axis=0) * size / (size - 1) / 2
+    return Estimates(terms, q, u, c)
+
+
+def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Public:
+    """The copies and the certificate of a public folder, or of the release folder around it.
+
+    A column of CSV is numbers if each cell is one, empty or a word for a missing value (NaN then), or true or
+    false (1 and 0), else text.
+    Other formats are read by pandas. Nothing is verified: see `verify`.
+    """
+    public = _find(folder)
+    certificate = json.loads((public / "certificate.json").read_bytes())
+    names = _protected(certificate) + list(certificate["unchanged"])
+    tables = [
+        _read_table(public / copy["file"], copy["format"], names, encoding) for copy in certificate["copies"]
+    ]
+    return Public(tables, certificate)
+
+
+def verify(folder: str | os.PathLike[str]) -> list[str]:
+    """What is wrong with a public folder, in sentences; empty if every file is as the certificate says.
+
+    Sizes and SHA-256 of files. `hedgerow verify` does more: it writes the certificate's claim anew from its
+    figures, holds it against the plan, counts records and columns, and checks a signature. Neither can tell
+    who made an unsigned release.
+    """
+    public = _find(folder)
+    certificate = json.loads((public / "certificate.json").read_bytes())
+    copies = {copy["file"]: copy for copy in certificate["copies"]}
+    digests = {name: copy["sha256"] for name, copy in copies.items()}
+    digests |= {name: certificate[key] for name, key in _OTHERS.items() if certificate.get(key)}
+    digests |= certificate.get("receive") or {}
+    there = {place.name for place in public.iterdir()}
+    problems = [f"{name} is missing." for name in sorted({*digests, "certificate.md"} - there)]
+    known = {*digests, "certificate.json", "certificate.md", "certificate.json.sig", "__pycache__"}
+    problems += [
+        f"{ascii(name)[1:-1]} was added, and is not known to the certificate."
+        for name in sorted(there - known)
+    ]
+    for name in sorted(digests.keys() & there):
+        path = public / name
+        if not path.is_file() or path.is_symlink():
+            problems.append(f"{name} is not a file.")
+        elif name in copies and path.stat().st_size != copies[name]["bytes"]:
+            problems.append(f"{name} was changed: it has another size than the certificate says.")
+        elif _sha256(path) != digests[name]:
+            problems.append(f"{name} was changed: its digest is not the certificate's.")
+    return problems
+
+
+def t_quantile(probability: float, df: float) -> float:
+    """The quantile of Student's t for a probability above one half; of the normal for df = ∞."""
+    if not 0.5 < probability < 1 or not df > 0:
+        raise ReceiveError(f"t_quantile({probability!r}, {df!r}): needs 0.5 < probability < 1 and df > 0.")
+    z = NormalDist().inv_cdf(probability)
+    if df > 1000:  # Fisher and Cornish's series; its next term is below 1e-13
+        z2 = z * z
+        series = (
+            (z2 + 1) / 4,
+            ((5 * z2 + 16) * z2 + 3) / 96,
+            (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+            ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
+        )
+        return z * (1 + sum(term / df**power for power, term in enumerate(series, 1)))
+    tail, low, high = 2 * (1 - probability), -40.0, 700.0  # bisection for log t
+    while high - low > 1e-15 * max(1.0, abs(low)):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _two_tails(middle, df) > tail else (low, middle)
+    return math.exp((low + high) / 2)
+
+
+def _two_tails(log_t: float, df: float) -> float:
+    """P(|T| > t): the regularized incomplete beta function at df/(df + t²), by its continued fraction."""
+    a, b = df / 2, 0.5
+    gap = 2 * log_t - math.log(df)  # log of t²/df
+    log_x = -(math.log1p(math.exp(gap)) if gap < 30 else gap + math.exp(-gap))
+    log_y = gap + log_x
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * log_x + b * log_y)
+    x = math.exp(log_x)
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, x) / a
+    return 1 - front * _fraction(b, a, math.exp(log_y)) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Lentz's evaluation of the incomplete beta function's continued fraction."""
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = d
+    for k in range(1, 10_000):
+        for top in (
+            k * (b - k) * x / ((a + 2 * k - 1) * (a + 2 * k)),
+            -(a + k) * (a + b + k) * x / ((a + 2 * k) * (a + 2 * k + 1)),
+        ):
+            d, c = 1 / (1 + top * d), 1 + top / c
+            value *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return value
+
+
+def _by_copy(values: Any) -> np.ndarray:
+    """A row for each copy."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _groups(rows: int) -> np.ndarray:
+    """A group for each row, in no relation to their order, and the same on every machine and in R."""
+    state, keys = 20_240_229, np.empty(rows)
+    for place in range(rows):
+        state = state * 16807 % 2147483647
+        keys[place] = state
+    groups = np.empty(rows, dtype=np.int64)
+    groups[np.argsort(keys, kind="stable")] = np.arange(rows) % GROUPS
+    return groups
+
+
+def _pick(one: Table, other: Table, places: np.ndarray) -> Table:
+    return {name: np.concatenate([one[name], other[name]])[places] for name in one}
+
+
+def _values(found: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
+    """Terms, numbers and variances, if any, of what an estimator returned."""
+    if not isinstance(found, Mapping):
+        array = np.atleast_1d(np.asarray(found, dtype=np.float64)).ravel()
+        found = {str(place + 1): value for place, value in enumerate(array.tolist())}
+    pairs = [value if isinstance(value, tuple) else (value, None) for value in found.values()]
+    values = np.array([value for value, _ in pairs], dtype=np.float64)
+    told = [variance for _, variance in pairs if variance is not None]
+    if not len(values) or len(told) not in (0, len(values)) or not np.isfinite(values).all():
+        raise ReceiveError(
+            "the estimator must return a finite number by name, with a variance for all of them or for none: "
+            '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a part of the rows it did not.'
+        )
+    return tuple(map(str, found)), values, np.array(told, dtype=np.float64) if told else None
+
+
+def _match(terms: tuple[str, ...], found: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers and variances of the same terms as on the first copy."""
+    names, values, told = _values(found)
+    if names != terms:
+        raise ReceiveError(
+            "the estimator returns other terms on another copy, or on a part of its rows. Fix them."
+        )
+    return values, told
+
+
+def _find(folder: str | os.PathLike[str]) -> Path:
+    for place in (Path(folder), Path(folder) / "public"):
+        if (place / "certificate.json").is_file():
+            return place
+    raise ReceiveError(
+        f"{Path(folder).name}: no certificate.json in it. Pass the folder that holds the copies."
+    )
+
+
+def _protected(certificate: Mapping[str, Any]) -> list[str]:
+    protected = certificate["protected"]
+    return [protected] if isinstance(protected, str) else list(protected)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _read_table(path: Path, format: str, names: Sequence[str], encoding: str | None) -> Table:
+    if format == "csv":
+        return _read_csv(path.read_bytes(), names, encoding)
+    import pandas as pd
+
+    readers: dict[str, Callable[..., Any]] = {
+        "parquet": pd.read_parquet, "arrow": pd.read_feather, "stata": pd.read_stata, "spss": pd.read_spss,
+        "excel": pd.read_excel,
+    }  # fmt: skip
+    frame = readers[format](path)
+    return {str(name): frame[name].to_numpy() for name in frame.columns}
+
+
+def _read_csv(content: bytes, names: Sequence[str], encoding: str | None) -> Table:
+    """By the delimiter that makes most of the certificate's names of the first line."""
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = content.decode(encoding or ("utf-16" if wide else "utf-8-sig"))
+    except UnicodeDecodeError:
+        if encoding:
+            raise
+        text = content.decode("cp1252")
+    head = {sign: next(csv.reader(io.StringIO(text, ""), delimiter=sign)) for sign in ",;\t|"}
+    sign = max(head, key=lambda one: len({*head[one]} & {*names}))
+    rows = [row for row in csv.reader(io.StringIO(text, ""), delimiter=sign) if row]
+    # An apostrophe keeps a spreadsheet from running what follows it.
+    header = [name[1:] if name not in names and name[1:] in names else name for name in rows[0]]
+    columns = zip(*rows[1:], strict=True)
+    return {name: _convert(cells, sign) for name, cells in zip(header, columns, strict=True)}
+
+
+def _convert(cells: Iterable[str], sign: str) -> np.ndarray:
+    """Numbers, where each cell is one or missing, with a decimal point or (beside another sign) a comma."""
+    words = list(cells)
+    if _FLAGS.keys() >= {*words} and any(words):
+        return np.array([_FLAGS[word] for word in words])
+    for decimal in "." if sign == "," else ".,":
+        spelled = [
+            "nan" if word == "" or word in MISSING else word.replace(decimal, ".") if decimal == "," else word
+            for word in words
+        ]
+        if all(word == "nan" or (_NUMBER.fullmatch(word) and not _CODE.fullmatch(word)) for word in spelled):
+            return np.array(spelled, dtype=np.float64)
+    return np.array(words)

@@ -1,0 +1,192 @@
+"""What a receiver needs, from a public folder alone: in Python without hedgerow, in R, and verified."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow import receive
+from hedgerow.release.certificate import Certificate
+
+# The same analyses in both languages, of a table with labelled codes, gaps and text that needs quotes.
+PYTHON = """
+import json, os, sys
+sys.dont_write_bytecode = True
+sys.path[:0] = ["."]
+import receive, numpy as np
+assert "hedgerow" not in sys.modules and "scipy" not in sys.modules and "pandas" not in sys.modules
+def estimator(table):
+    slope = np.polyfit(table["z"], np.log(table["x"]), 1)[0]
+    north = table["x"][table["group"] == 'north, "n"'].mean()
+    code, flag = (table["code"] == "003").mean(), table["flag"].mean()
+    return {"slope": slope, "north": north, "gaps": np.nanmean(table["gaps"]), "code": code, "flag": flag}
+found = receive.intervals(".", estimator)
+one = receive.intervals(".", lambda t: {"mean": (t["x"].mean(), t["x"].var(ddof=1) / len(t["x"]))}, level=0.8)
+for each in (found, one):
+    for row in zip(*(each[name] for name in ("estimate", "std_error", "df", "lower", "upper"))):
+        print(*(repr(float(value)) for value in row))
+print(found["rule"], len(receive.verify(".")))
+"""
+R = """
+source("receive.R")
+estimator <- function(table) c(
+  slope = unname(coef(lm(log(x) ~ z, table))[2]), north = mean(table$x[table$group == 'north, "n"']),
+  gaps = mean(table$gaps, na.rm = TRUE), code = mean(table$code == "003"), flag = mean(table$flag)
+)
+found <- suppressMessages(receive_intervals(".", estimator))
+one <- suppressMessages(receive_intervals(
+  ".", function(t) list(estimate = c(mean = mean(t$x)), variance = var(t$x) / nrow(t)), level = 0.8
+))
+for (each in list(found, one)) cat(sprintf("%.17g %.17g %.17g %.17g %.17g\n",
+  each$estimate, each$std_error, each$df, each$lower, each$upper), sep = "")
+cat(found$rule[1], length(suppressMessages(receive_verify("."))), "\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A strict release of a table with text, codes, gaps and flags, with files for its receivers."""
+    place = tmp_path_factory.mktemp("received")
+    table = hr.datasets.lognormal(n=120, seed=3)
+    table["group"] = np.where(np.arange(120) % 3 == 0, 'north, "n"', "süd")
+    table["code"] = [f"{row % 7:03d}" for row in range(120)]
+    table["gaps"] = [None if row % 11 == 0 else row / 7 for row in range(120)]
+    table["flag"] = np.arange(120) % 4 == 0
+    table.to_csv(place / "table.csv", index=False)
+    plan = hr.Plan(
+        formula="x ~ z",
+        data=place / "table.csv",
+        ledger=place / "ledger.sqlite",
+        standard=hr.Strict(limits=(1e-3, 1e4)),
+        epsilon=1.0,
+        copies=3,
+        draws=100,
+        outputs=hr.Outputs(receive=True),
+    )
+    with pytest.warns(hr.HedgerowWarning):
+        return hr.make_release(plan, place / "release").folder
+
+
+def run(*command: str, folder: Path) -> tuple[np.ndarray, str]:
+    done = subprocess.run(command, cwd=folder / "public", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *rows, last = done.stdout.strip().splitlines()
+    return np.array([[float(word) for word in row.split()] for row in rows]), last.strip()
+
+
+def test_python_needs_the_folder_and_numpy_alone(folder):
+    assert hr.verify_release(folder).problems == ()
+    numbers, last = run(sys.executable, "-I", "-c", PYTHON, folder=folder)
+    assert last == "noisy 0"
+    assert numbers.shape == (6, 5)
+    found = hr.combine(folder, "mean of x", level=0.8)
+    np.testing.assert_allclose(numbers[5, 0], found["estimate"])
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R (r-base-core)")
+def test_r_gives_the_same_numbers(folder):
+    numbers, last = run(sys.executable, "-I", "-c", PYTHON, folder=folder)
+    again, same = run("Rscript", "--vanilla", "-e", R, folder=folder)
+    np.testing.assert_allclose(again, numbers, rtol=1e-10)
+    assert same == last
+
+
+def test_what_was_changed_is_found(folder, tmp_path):
+    public = shutil.copytree(folder / "public", tmp_path / "public")
+    assert receive.verify(public) == [] == list(hr.verify_release(public).problems)
+    with (public / "receive.R").open("a") as file:
+        file.write("# more\n")
+    (public / "synthetic-copy-2.csv").unlink()
+    (public / "note.txt").touch()
+    copy = public / "synthetic-copy-1.csv"
+    copy.write_bytes(copy.read_bytes().replace(b"1", b"2", 1))
+    expected = {
+        "receive.R was changed",
+        "copy-2.csv is missing",
+        "note.txt was added",
+        "copy-1.csv was changed",
+    }
+    problems = receive.verify(public)
+    assert len(problems) == len(expected)
+    assert all(any(words in problem for problem in problems) for words in expected)
+    assert any("receive.R was changed" in problem for problem in hr.verify_release(public).problems)
+
+
+def test_the_certificate_names_the_rule_and_cannot_name_another(folder, tmp_path):
+    document = json.loads((folder / "public/certificate.json").read_bytes())
+    assert document["combining"] == receive.rule_for(document).why
+    assert document["combining"] in (folder / "public/certificate.md").read_text()
+    public = shutil.copytree(folder / "public", tmp_path / "public")
+    other = Certificate.loads(json.dumps(document | {"combining": "Any rule will do."}).encode())
+    (public / "certificate.json").write_text(other.json())
+    (public / "certificate.md").write_text(other.markdown())
+    assert any("rule that combines copies" in problem for problem in hr.verify_release(public).problems)
+    without = Certificate.loads(json.dumps(document | {"receive": None}).encode())
+    (public / "certificate.json").write_text(without.json())
+    assert any("files for receivers" in problem for problem in hr.verify_release(public).problems)
+
+
+def test_certificates_from_before_are_written_as_they_were(folder):
+    document = json.loads((folder / "public/certificate.json").read_bytes())
+    old = {name: value for name, value in document.items() if name not in ("combining", "receive")}
+    content = json.dumps(old, indent=1, ensure_ascii=False) + "\n"
+    assert Certificate.loads(content.encode()).json() == content
+    assert "Combining" not in Certificate.loads(content.encode()).markdown()
+    assert receive.rule_for(old).name == "noisy"
+
+
+DIALECTS = [
+    (b"x;y\n1,5;a\n;b\n", [1.5, np.nan]),
+    ("x\ty\n1.5\tü\nNA\tb\n".encode("utf-16"), [1.5, np.nan]),
+    (b"\xef\xbb\xbfx,y\n01,a\n2,b\n", ["01", "2"]),
+    ("x,y\n1.5,ü\n2,b\n".encode("cp1252"), [1.5, 2]),
+    (b'\'x,y\nTRUE,"a\n"\nFALSE,"b "\n', [1, 0]),
+]
+READ = """
+told <- commandArgs(TRUE)
+source(told[1])
+for (folder in told[-1]) {
+  table <- receive_read(folder)$tables[[1]]
+  cat(ifelse(is.numeric(table$x) & is.na(table$x), "nan", table$x), table$y, sep = "|")
+  cat("\\n---\\n")
+}
+"""
+
+
+def test_csv_in_any_dialect_is_read_alike_in_both_languages(tmp_path):
+    folders, tables = [], []
+    for number, (content, expected) in enumerate(DIALECTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "copy-1.csv").write_bytes(content)
+        copies = [{"file": "copy-1.csv", "format": "csv"}]
+        certificate = {"copies": copies, "protected": "x", "unchanged": ["y"]}
+        (folder / "certificate.json").write_text(json.dumps(certificate))
+        table = receive.read(folder).tables[0]
+        pd.testing.assert_series_equal(pd.Series(table["x"]), pd.Series(expected), check_dtype=False)
+        folders.append(folder)
+        tables.append(table)
+    if not shutil.which("Rscript"):
+        pytest.skip("needs R (r-base-core)")
+    source = Path(receive.__file__).with_name("receive.R")
+    command = ["Rscript", "--vanilla", "-e", READ, source, *folders]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *shown, last = done.stdout.split("\n---\n")
+    assert last == ""
+    for table, one in zip(tables, shown, strict=True):
+        words = [f"{value:g}" if isinstance(value, float) else value for value in table["x"].tolist()]
+        assert one.split("|") == [*words, *table["y"]]
+
+
+def test_a_folder_without_a_certificate_is_refused(tmp_path):
+    with pytest.raises(receive.ReceiveError, match=r"no certificate\.json"):
+        receive.read(tmp_path)
+    with pytest.raises(hr.HedgerowError, match=r"no certificate\.json"):
+        hr.combine(tmp_path, "mean of x")
