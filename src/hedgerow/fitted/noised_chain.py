@@ -11,6 +11,7 @@ from hedgerow.errors import SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.noised import Noised
+from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.columns import describe_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
 from hedgerow.mechanism.noisy.chain.encode import settle_types
@@ -95,6 +96,9 @@ class NoisedChain(Noised):
             )
             copies.append(join_columns(write_links(self.settings, self.design, made)))
         return copies
+
+    def replay(self, tables: list[Any]) -> Replay | str:
+        return _NOT_YET.format("intervals of an estimator")
 
     def intervals(self, level: float) -> dict[str, Any]:
         return summarize_columns(self.released, [one.parameters for one in self.drawn], level)
