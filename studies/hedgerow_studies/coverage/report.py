@@ -1,10 +1,13 @@
 """All samples of the study, checkpointed, and what they say: `hedgerow study coverage --out folder`.
 
-`rows.jsonl` has one line per sample; a run goes on where it stopped. `coverage.md` has the tables of
-docs/coverage.md, `coverage.json` the counts they are made from.
+`rows.jsonl` has one line per sample; a run goes on where it stopped. `coverage.json` counts the samples that
+cover, `coverage.md` and `coverage.png` are made of it, and `fill_page` puts both into a page:
+
+    python -m hedgerow_studies.coverage.report study docs/coverage.md
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,8 @@ SETTINGS = (
     Setting("adp", 20_000, 5.7, 5, 50, 40),
     Setting("truncated", 20_000, 5.7, 5, 20, 40),
 )
+BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999")
 QUICK = (Setting("strict", 200, 1.0, 3, 2, 20), Setting("unweighted", 200, None, 3, 2))
 
 
@@ -66,7 +71,17 @@ def write_report(
     (out / COUNTS).write_text(json.dumps(counts, indent=1, ensure_ascii=False) + "\n")
     page = "\n".join(tabulate(counts)) + "\n"
     (out / PAGE).write_text(page)
+    if counts:
+        draw(counts, out / PICTURE)
     return page
+
+
+def fill_page(out: Path, page: Path) -> None:
+    """Puts the tables between the page's marks, and the picture among the figures beside it."""
+    text = page.read_text()
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    page.write_text(f"{before}\n{(out / PAGE).read_text()}\n{after}")
+    (page.parent / "figures" / PICTURE).write_bytes((out / PICTURE).read_bytes())
 
 
 def read_rows(file: Path, seed: int) -> list[dict[str, Any]]:
@@ -96,20 +111,51 @@ def count_rows(setting: Setting, rows: list[dict[str, Any]]) -> Iterator[dict[st
 
 
 def tabulate(counts: list[dict[str, Any]]) -> Iterator[str]:
-    """Coverage in Markdown, one table per setting; what lies two standard errors below 0.95 is bold."""
+    """Coverage and median width in Markdown, one table per setting; bold: two standard errors below 0.95."""
     for setting in dict.fromkeys(count["setting"] for count in counts):
         here = [count for count in counts if count["setting"] == setting]
         met, samples = here[0]["met"], here[0]["samples"]
-        unmet = "" if met == samples else f", of which {samples - met} met no target"
+        unmet = "" if met == samples else f", {samples - met} of which met no target"
         error = np.sqrt(0.95 * 0.05 / met)
         yield f"\n**{setting}**: {samples} samples{unmet}; standard error {error:.3f} at 0.95\n"
-        yield f"| | {' | '.join(TERMS)} |"
+        yield f"| covered (median width) | {' | '.join(TERMS)} |"
         yield "| --- " * (len(TERMS) + 1) + "|"
         for count in here:
-            shares = {term: number / met for term, number in count["covered"].items()}
-            cells = ["" if term not in shares else f"{shares[term]:.3f}" for term in TERMS]
-            cells = [f"**{cell}**" if cell and float(cell) < 0.95 - 2 * error else cell for cell in cells]
+            cells = []
+            for term in TERMS:
+                share = count["covered"].get(term, 0) / met
+                mark = "**" if share < 0.95 - 2 * error else ""
+                there = term in count["covered"]
+                cells.append(f"{mark}{share:.3f}{mark} ({count['width'][term]:.3g})" if there else "")
             yield f"| {count['method']} | {' | '.join(cells)} |"
-            if "width" in count:
-                widths = [f"{count['width'][term]:.3g}" if term in shares else "" for term in TERMS]
-                yield f"| median width | {' | '.join(widths)} |"
+
+
+def draw(counts: list[dict[str, Any]], file: Path) -> None:
+    """Coverage by term, a panel per setting, with two binomial standard errors either way."""
+    from matplotlib.figure import Figure
+
+    settings = list(dict.fromkeys(count["setting"] for count in counts))
+    rows = -(-len(settings) // 3)
+    figure = Figure(figsize=(12, 2.6 * rows), layout="constrained")
+    for place, setting in enumerate(settings):
+        axes = figure.add_subplot(rows, min(3, len(settings)), place + 1)
+        here = [count for count in counts if count["setting"] == setting]
+        axes.axhspan(0.92, 0.97, color="#eeeeee")
+        axes.axhline(0.95, color="#999999", linewidth=0.8)
+        for number, count in enumerate(here):
+            known = [k for k, term in enumerate(TERMS[:-1]) if term in count["covered"]]
+            share = np.array([count["covered"][TERMS[k]] for k in known]) / count["met"]
+            error = 2 * np.sqrt(share * (1 - share) / count["met"])
+            at = np.array(known) + 0.15 * (number - (len(here) - 1) / 2)
+            colour = _COLOURS[number % len(_COLOURS)]
+            told = {"fmt": "o", "markersize": 3, "color": colour, "label": count["method"]}
+            axes.errorbar(at, share, error, **told)
+        axes.set_ylim(0.4, 1.02)
+        axes.set_title(f"{setting}: {here[0]['met']} samples", fontsize=9)
+        axes.set_xticks(range(len(TERMS) - 1), TERMS[:-1], rotation=20, fontsize=7, ha="right")
+        axes.legend(fontsize=6, loc="lower left", frameon=False)
+    figure.savefig(file, dpi=110)
+
+
+if __name__ == "__main__":
+    fill_page(Path(sys.argv[1]), Path(sys.argv[2]))
