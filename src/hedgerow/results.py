@@ -35,8 +35,9 @@ from hedgerow.evidence.utility.stack import (
 )
 from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
-from hedgerow.inference.intervals import TABLES, intervals
+from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
 from hedgerow.inference.intervals import check as check_intervals
+from hedgerow.inference.intervals import intervals
 from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import price_columns
@@ -80,8 +81,13 @@ class Results:
         """How the copies compare with the confidential outcome: tidy, and confidential."""
         return self.like(self.utility_columns())
 
-    def intervals(self, *, level: float = 0.95, tables: int = TABLES) -> Any:
+    def intervals(
+        self, estimator: Estimator | None = None, *, level: float = 0.95, tables: int = TABLES
+    ) -> Any:
         """Interval estimates of the coefficients and σ: one row per parameter, in a table of the fitted kind.
+
+        With an `estimator`, a function of a table that returns a number, an array or a mapping of numbers,
+        those of what it returns: as `hr.intervals(synth.sample(), estimator)`.
 
         Under `Strict(limits=…)` quantiles of the posterior given the released statistics, which knows their
         noise. Else a parametric bootstrap through the same procedure, with `tables` simulated tables, for
@@ -93,9 +99,11 @@ class Results:
         A function of released draws and public things: post-processing, covered by the ε of `sample`,
         provided that giving it out was decided on before looking.
         """
+        if estimator is not None:
+            return conclude_from(self._done().release.replay, estimator, level=level, tables=tables)
         if isinstance(noised := self._fitted, Noised):
             return self.like(noised.intervals(level))
-        check_intervals(self.settings.model, debias=self.settings.debias, level=level, tables=tables)
+        check_intervals(self.settings, level=level, tables=tables)
         done = self._need()
         key = done.key.child("release").child("intervals")
         view = public_view(done.settings, done.start, done.released[0].parameters, key)

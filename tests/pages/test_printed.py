@@ -31,6 +31,7 @@ EXAMPLES = {
     "../README.md": (None, ""),
     "bias.md": (None, ""),
     "blowfish.md": (None, "import hedgerow as hr\n"),
+    "coverage.md": (None, ""),
     "programs.md": (3, ""),  # the rest is for PyMC, brms and matrices from elsewhere
     "release.md": (None, KEY + PAYROLL),
     "standards.md": (None, ""),

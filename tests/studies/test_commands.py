@@ -7,7 +7,7 @@ import pytest
 from hedgerow.cli import main
 
 
-@pytest.mark.parametrize("command", [["reproduce"], ["study", "weights"]])
+@pytest.mark.parametrize("command", [["reproduce"], ["study", "weights"], ["study", "coverage"]])
 def test_without_the_studies_a_command_says_how_to_get_them(monkeypatch, capsys, tmp_path, command):
     for name in [name for name in sys.modules if name.partition(".")[0] == "hedgerow_studies"]:
         monkeypatch.delitem(sys.modules, name)

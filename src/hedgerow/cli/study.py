@@ -68,9 +68,28 @@ def weights(
     Example: hedgerow study weights --out study --quick
     """
     study = _import_study("weights.report")
+    typer.echo(study.write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=_tell))
 
-    def tell(done: int, total: int) -> None:
-        sys.stderr.write(f"\r{done} of {total}" + ("\n" if done == total else ""))
-        sys.stderr.flush()
 
-    typer.echo(study.write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=tell))
+@app.command()
+def coverage(
+    out: Out,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small samples of two settings.")] = False,
+    only: Annotated[str, typer.Option(help="Settings whose name has this, such as 'strict, n = 200,'.")] = "",
+    samples: Annotated[int | None, typer.Option(help="At most so many of each setting.")] = None,
+    seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
+    jobs: Jobs = None,
+    report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
+) -> None:
+    """How often intervals cover the truth, by standard, size and method (docs/coverage.md).
+
+    Example: hedgerow study coverage --out study --only 'strict, n = 2000' --samples 50
+    """
+    study = _import_study("coverage.report")
+    told = {"quick": quick, "only": only, "samples": samples, "seed": seed, "jobs": jobs}
+    typer.echo(study.write_report(out, **told, compute=not report, progress=_tell))
+
+
+def _tell(done: int, total: int) -> None:
+    sys.stderr.write(f"\r{done} of {total}" + ("\n" if done == total else ""))
+    sys.stderr.flush()

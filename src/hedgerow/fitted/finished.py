@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Confidential, PerLink, PerRecord, RecordMask, columns_of, join_columns
-from hedgerow.mechanism.cells import codes_of, read_copy, write_column, write_derived
+from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+from hedgerow.inference.bootstrap import Replay
+from hedgerow.mechanism.cells import codes_of, read_copy
+from hedgerow.mechanism.copies import write_copy
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
@@ -24,6 +26,9 @@ from hedgerow.threads import WORTH_SHARING, share_out
 _OVERRODE = "the sampler failed its health checks ({}) and the owner overrode them"
 DELTA_TOO_LARGE = (
     "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
+)
+NOT_IN_COPIES = (
+    "intervals: the public rule reads {}, which the copies do not have. Release it, or ask for none."
 )
 
 
@@ -123,6 +128,10 @@ class Finished(Confidential):
         """The synthetic columns, copy by copy, before they take the type of the confidential ones."""
 
     @abstractmethod
+    def replay(self, tables: list[Any]) -> Replay | str:
+        """How intervals are had from these copies: public things alone; or in words why there are none."""
+
+    @abstractmethod
     def doubts(self) -> list[str]:
         """What the owner should be warned about: in words without figures."""
 
@@ -155,22 +164,11 @@ class Finished(Confidential):
             simulated=isinstance(self.settings.model, Chain)
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
-        return Release(tables, guarantee, self._count_broken(tables))
+        return Release(tables, guarantee, self._count_broken(tables), self.replay(tables))
 
     def _write_copy(self, copy: PerLink) -> Any:
-        """A typed copy: the protected columns one after the other, then those that follow from others."""
-        settings, made = self.settings, self.table
-        typed: Any = None
-        parts: list[PerRecord] = []
-        for link, each, values in zip(self.design.links, settings.links, columns_of(copy), strict=True):
-            parts.append(values)
-            if each.role == "kind":
-                continue
-            made = made if typed is None else Table.of(typed)
-            typed = write_column(settings, each.column, made, link.levels, parts)
-            parts = []
-        typed = write_derived(settings, typed)
-        return self.table.drop(self.left_out, typed)
+        """A typed copy, without the columns that are left out."""
+        return self.table.drop(self.left_out, write_copy(self.settings, self.table, self.design, copy))
 
     def _count_broken(self, tables: Sequence[Any]) -> Any:
         """How many rows of each copy break each check; None without checks."""

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array, PerLink, RecordMask
-from hedgerow.errors import SettingError, is_count
+from hedgerow.errors import SettingError, is_count, list_some
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
-from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
+from hedgerow.fitted.finished import DELTA_TOO_LARGE, NOT_IN_COPIES, Finished
+from hedgerow.inference.bootstrap import Replay
+from hedgerow.inference.bootstrap_noisy import NoisyReplay
 from hedgerow.inference.statistics import summarize
-from hedgerow.mechanism.copies import uniforms
 from hedgerow.mechanism.fit import to_inference_data
-from hedgerow.mechanism.noisy.copies import draw_zeros
-from hedgerow.mechanism.noisy.copies import predict as predict_copy
-from hedgerow.mechanism.noisy.margin import fit_tilt
+from hedgerow.mechanism.noisy.copies import predict_values
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
@@ -35,7 +34,6 @@ from hedgerow.mechanism.noisy.run import (
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.strict.limits import amounts_of, spike_of
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -180,27 +178,19 @@ class NoisedColumn(Noised):
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerLink]:
-        model, key = amounts_of(self.settings.model), self.key.child("release").child("predict")
-        copies, spike = [], spike_of(self.settings.model)
-        classes, blank = classes_within(self.settings, self.table), self.design.blank()
-        for copy, place in enumerate(self.places):
-            beta, sigma = self.parameters["beta"][place], float(self.parameters["sigma"][place])
-            if classes is not None and model is not None:
-                draw = {"beta": beta, "sigma": np.asarray(sigma)}
-                numbers = uniforms(self.settings.sampling, model, blank, draw, key=key.child(copy))
-                copies.append(model.predict_inside(blank, draw, classes, numbers))
-                continue
-            tilt = None if self.released.counts is None else fit_tilt(self.released, beta, sigma)
-            response = predict_copy(
-                self.released.recipe, beta, sigma, tilt, sampling=self.settings.sampling, key=key.child(copy)
-            )
-            values = response if model is None else model.outcome(response)
-            if spike is not None:
-                chances, own = self.parameters["spike_beta"][place], key.child(copy).child("spike")
-                zeros = draw_zeros(self.released.recipe, chances, sampling=self.settings.sampling, key=own)
-                values = np.where(zeros, spike, values)
-            copies.append(values)
-        return copies
+        key, blank = self.key.child("release").child("predict"), self.design.blank()
+        classes = classes_within(self.settings, self.table)
+        draws = [{name: one[place] for name, one in self.parameters.items()} for place in self.places]
+        return [
+            predict_values(self.settings, blank, self.released, draw, classes=classes, key=key.child(copy))
+            for copy, draw in enumerate(draws)
+        ]
+
+    def replay(self, tables: list[Any]) -> Replay | str:
+        hidden = [name for name in self.settings.standard.range.columns if name in self.left_out]
+        if hidden:
+            return NOT_IN_COPIES.format(list_some(hidden, quoted=True))
+        return NoisyReplay(self.settings, self.design.blank(), self.released, copies=tuple(tables))
 
     def intervals(self, level: float) -> dict[str, Any]:
         """Quantiles of the posterior, which knows the noise, as columns: one row per parameter."""

@@ -12,6 +12,7 @@ from hedgerow.errors import SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.noised import Noised
+from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.columns import describe_columns, summarize_columns
 from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
 from hedgerow.mechanism.noisy.chain.cells import Shape, settle_types, shape_columns
@@ -104,6 +105,9 @@ class NoisedChain(Noised):
             )  # fmt: skip
             copies.append(join_columns(write_links(shapes, self.tasks, made, self.table.rows)))
         return copies
+
+    def replay(self, tables: list[Any]) -> Replay | str:
+        return _NOT_YET.format("intervals of an estimator")
 
     def intervals(self, level: float) -> dict[str, Any]:
         return summarize_columns(self.released, [one.parameters for one in self.drawn], level)

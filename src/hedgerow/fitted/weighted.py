@@ -9,9 +9,12 @@ import numpy as np
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import list_some
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
-from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
+from hedgerow.fitted.finished import DELTA_TOO_LARGE, NOT_IN_COPIES, Finished
+from hedgerow.inference.bootstrap import Replay
+from hedgerow.inference.bootstrap_draws import DrawsReplay
+from hedgerow.inference.intervals import why_not
 from hedgerow.mechanism.copies import predict_copies, released_draws
-from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import part_of
@@ -19,6 +22,7 @@ from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
+from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -119,6 +123,14 @@ class Fitted(Finished):
 
     def predict(self) -> list[PerLink]:
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
+
+    def replay(self, tables: list[Any]) -> Replay | str:
+        if reason := why_not(self.settings):
+            return reason
+        view = public_view(self.settings, self.start, self.released[0].parameters, Key.from_seed(0))
+        if hidden := [name for name in view.table.columns if name in self.left_out]:
+            return NOT_IN_COPIES.format(list_some(hidden, quoted=True))
+        return DrawsReplay(view, self.released, copies=tuple(tables))
 
     @property
     def untrusted(self) -> Mask:

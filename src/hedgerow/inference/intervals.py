@@ -1,4 +1,4 @@
-"""Interval estimates from released draws, by a parametric bootstrap (docs/maths.md, "Intervals").
+"""Interval estimates from corrected draws, by a parametric bootstrap (docs/maths.md, "Intervals").
 
 Tables simulated at the corrected draws go through the whole recipe, draws are taken of each one's weighted
 posterior, and corrected. How far these land from where they were simulated is how far the released ones may
@@ -12,19 +12,19 @@ from typing import TypeVar
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.errors import CalibrationError, SettingError, is_count, is_real
+from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.inference.bootstrap import TABLES
+from hedgerow.inference.bootstrap import check as check_sizes
 from hedgerow.mechanism.debias import Corrected, Public, attempt, replay
-from hedgerow.models.base import Model
 from hedgerow.models.correctable import require_stand_in
 from hedgerow.models.exact import Regression
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed
 from hedgerow.tables.design import check_sigma
 
 T = TypeVar("T")
 
-TABLES = 100
 _GROUPS = 20  # sets of draws from one simulated table: cheap beside the table, and they smooth the ends
-_FEWEST = 20  # simulated tables below which the ends are noise
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,31 @@ class Intervals:
     corrected: bool  # whether the search for θ_c settled for every copy
 
 
-def check(model: Model, *, debias: bool, level: float, tables: int) -> None:
+def why_not(settings: Settings) -> str:
+    """Why a weighted release has no intervals, in words; empty where it has."""
+    if not settings.standard.weighted:
+        return (
+            f"intervals: {settings.standard.label} copies come from a plain posterior, for which hr.combine "
+            "has a rule; there is nothing to replay."
+        )
+    if not settings.debias:
+        return (
+            "intervals: they rest on corrected draws, and combining rules on uncorrected ones are too narrow "
+            "and in the wrong place. Plan the release with debias=True."
+        )
+    if not isinstance(settings.model, Regression | Boxed):
+        return (
+            f"intervals: the {settings.model.name} model is replayed only approximately. Use the normal, "
+            "lognormal or asinh family, with Strict or without."
+        )
+    return ""
+
+
+def check(settings: Settings, *, level: float, tables: int) -> None:
     """Refuse what has no intervals."""
-    if not debias:
-        raise SettingError("intervals: they rest on corrected draws. Plan the release with debias=True.")
-    if not isinstance(model, Regression | Boxed):
-        raise SettingError(
-            f"intervals: the {model.name} model is replayed only approximately. Use the normal, lognormal or "
-            "asinh family, with Strict or without."
-        )
-    if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must be a number between 0 and 1, got {level!r}; 0.95 is usual.")
-    if not is_count(tables) or tables < _FEWEST:
-        raise SettingError(
-            f"tables must be a whole number from {_FEWEST} up, got {tables!r}; {TABLES} is usual."
-        )
+    if reason := why_not(settings):
+        raise SettingError(reason)
+    check_sizes(level, tables)
 
 
 def intervals(
@@ -60,15 +70,34 @@ def intervals(
 ) -> Intervals:
     """Basic bootstrap intervals about the mean of the copies' draws. A function of its arguments alone.
 
-    A simulated table's draws are not corrected by a search of their own but by the straight line that the
-    correction is close to near θ_c: the mean gap of the weighted estimates there, and how it moves with the
-    parameters. What the tables of a search leave to chance is put back by resampling. Copies that went out
-    uncorrected are matched by uncorrected draws, so that their bias moves the interval.
+    Copies that went out uncorrected are matched by uncorrected draws, so that their bias moves the interval.
+    """
+    model, design = require_stand_in(public.settings.model), public.design
+    here, again = find_errors(public, copies, tables=tables, sets=_GROUPS)
+    again = again.reshape(-1, *again.shape[2:])
+    low, high = np.quantile(again.mean(axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    ends = [model.natural(design, model.within(design, here - end)) for end in (high, low)]
+    estimate, lower, upper = (
+        np.append(one["beta"], one["sigma"]) for one in (model.natural(design, here), *ends)
+    )
+    settled = all(copy.converged for copy in copies)
+    return Intervals((*design.columns, "sigma"), estimate, lower, upper, settled)
+
+
+def find_errors(
+    public: Public, copies: tuple[Corrected, ...], *, tables: int, sets: int
+) -> tuple[Array, Array]:
+    """Where the copies' draws are on average, and how far replayed ones lie from there: as `free` writes it.
+
+    The second has one entry per simulated table, set, copy and parameter. A simulated table's draws are not
+    corrected by a search of their own but by the straight line that the correction is close to near θ_c: the
+    mean gap of the weighted estimates there, and how it moves with the parameters. What the tables of a
+    search leave to chance is put back by resampling.
     """
     model, design = require_stand_in(public.settings.model), public.design
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
-    truth, draws = model.natural(design, here), _GROUPS * len(copies)
+    truth, draws = model.natural(design, here), sets * len(copies)
     found = _needed(attempt(partial(replay, public, truth, scales={}, draws=draws), tables))
     bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
     drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))
@@ -77,12 +106,7 @@ def intervals(
     settled = np.array([copy.converged for copy in copies])
     # Not kept in a box, which would cut off how far they can be from the truth; the ends are.
     again = np.where(settled[:, None], gap @ np.linalg.pinv(slope), drawn - here)
-    low, high = np.quantile(again.mean(axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    ends = [model.natural(design, model.within(design, here - end)) for end in (high, low)]
-    estimate, lower, upper = (
-        np.append(one["beta"], one["sigma"]) for one in (model.natural(design, here), *ends)
-    )
-    return Intervals((*design.columns, "sigma"), estimate, lower, upper, bool(settled.all()))
+    return here, again.reshape(tables, sets, len(copies), -1)
 
 
 def _slope(public: Public, here: Array, steps: Array) -> Array:

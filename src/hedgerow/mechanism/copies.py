@@ -9,12 +9,13 @@ standard errors computed from one copy do not expect (docs/bias.md).
 
 from collections.abc import Sequence
 from math import isqrt
+from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerLink, PerRecord, join_columns
+from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, stand_in, take_apart, write_column
+from hedgerow.mechanism.cells import codes_of, stand_in, take_apart, write_column, write_derived
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
@@ -137,6 +138,18 @@ def predict_once(
     """One value for each unit, from its first row, in all of its rows."""
     once = design.take(units.first)
     return units.spread(model.predict(once, parameters, uniforms(sampling, model, once, parameters, key=key)))
+
+
+def write_copy(settings: Settings, table: Table, design: Design, copy: PerLink) -> Any:
+    """A typed copy: the protected columns one after the other, then those that follow from others."""
+    typed, parts = table.native, list[PerRecord]()
+    for link, each, values in zip(design.links, settings.links, columns_of(copy), strict=True):
+        parts.append(values)
+        if each.role == "kind":
+            continue
+        typed = write_column(settings, each.column, Table.of(typed), link.levels, parts)
+        parts = []
+    return write_derived(settings, typed)
 
 
 def check_inside(settings: Settings) -> None:

@@ -249,6 +249,7 @@ class Release:
     tables: list[Any]
     guarantee: Guarantee
     checks: Any = None  # how many rows of each copy break each check, as a dataframe; None without checks
+    replay: Any = None  # what `intervals` replays: public things alone; or in words why it cannot
 
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon

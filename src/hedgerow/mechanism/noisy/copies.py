@@ -19,14 +19,47 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from hedgerow.arrays import Array, PerRecord, RecordMask
-from hedgerow.mechanism.copies import stratify
-from hedgerow.mechanism.noisy.margin import Tilt, bin_chances
-from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.copies import stratify, uniforms
+from hedgerow.mechanism.noisy.margin import Tilt, bin_chances, fit_tilt
+from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.models.base import Parameters
+from hedgerow.models.scored import Interval
 from hedgerow.numerics.normal_mass import interval_quantile
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.privacy.strict.limits import amounts_of, spike_of
 from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
 
 _ROWS = 4096  # times bins: what fits the cache
+
+
+def predict_values(
+    settings: Settings,
+    design: Design,
+    released: Released,
+    draw: Parameters,
+    *,
+    classes: Interval | None = None,
+    key: Key,
+) -> PerRecord:
+    """One copy's outcomes from one draw, by the settings' sampling: inside `classes` where these are given.
+
+    `design` has no outcome.
+    """
+    model, spike, recipe = amounts_of(settings.model), spike_of(settings.model), released.recipe
+    beta, sigma = draw["beta"], float(draw["sigma"])
+    if classes is not None and model is not None:
+        line = {"beta": beta, "sigma": np.asarray(sigma)}
+        return model.predict_inside(
+            design, line, classes, uniforms(settings.sampling, model, design, line, key=key)
+        )
+    tilt = None if released.counts is None else fit_tilt(released, beta, sigma)
+    response = predict(recipe, beta, sigma, tilt, sampling=settings.sampling, key=key)
+    values = response if model is None else model.outcome(response)
+    if spike is None:
+        return values
+    zeros = draw_zeros(recipe, draw["spike_beta"], sampling=settings.sampling, key=key.child("spike"))
+    return np.where(zeros, spike, values)
 
 
 def predict(

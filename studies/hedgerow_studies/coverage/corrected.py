@@ -1,4 +1,4 @@
-"""How often intervals cover the truth: `python -m hedgerow_studies.coverage`. Nothing here is confidential.
+"""How often intervals from corrected draws cover: `python -m hedgerow_studies.coverage.corrected`.
 
 The paper's simulation. From one fit and its five draws: what an analyst computes from one copy, what the
 combining rule for partially synthetic data makes of five, with and without correction, and the bootstrap of
@@ -127,7 +127,9 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Measure what the file does not hold yet, and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.coverage", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m hedgerow_studies.coverage.corrected", description=__doc__
+    )
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--tables", type=int, default=40, help="simulated tables for a bootstrap")
     parser.add_argument("--seed", type=int, default=SEED)
