@@ -485,10 +485,27 @@ def _total_delta(bound: str, figures: Figures) -> float:
     return figures.delta if SENTENCES[bound].together else figures.copies * figures.delta
 
 
-def _raise_odds(loss: float) -> float:
-    """What 10 % may become when odds grow by a factor of e^loss."""
-    return 1 / (1 + (1 - PRIOR) / PRIOR * math.exp(-loss))
+def _raise_odds(loss: float, prior: float = PRIOR) -> float:
+    """What a probability, 10 % if nothing is said, may become when odds grow by a factor of e^loss."""
+    return 1 / (1 + (1 - prior) / prior * math.exp(-loss))
 
 
 def _percent(share: float) -> str:
     return f"{format_rounded_up(100 * share, 3)} %"
+
+
+def tabulate_odds(bound: str, figures: Figures) -> list[dict[str, str]]:
+    """What the plain paragraph says of 10 % (of a test: 5 %), for other shares too: before, and at most."""
+    if bound in ("renyi", "gaussian"):
+        delta = _total_delta(bound, figures)
+        factor = math.exp(min(figures.epsilon, 100.0))
+        before, after = "a test says wrongly that it was the first table, in", "and rightly in at most"
+        pairs = [(share, min(1.0, factor * share + delta)) for share in (0.01, FALSE_ALARMS, 0.1)]
+    else:
+        about, power = "this very table, not the one it is compared with", 1
+        if bound not in ("lipschitz", "oscillation", "exact"):
+            about = f"a statement about {figures.outcome.removesuffix(',')}"
+            power = _KNOWS.get(figures.neighbour, ("", 1))[1] if bound == "statistics" else 2
+        before, after = f"somebody gave {about},", "and may come to at most"
+        pairs = [(prior, _raise_odds(power * figures.epsilon, prior)) for prior in (0.01, PRIOR, 0.5)]
+    return [{before: f"{100 * one:g} %", after: _percent(other)} for one, other in pairs]
