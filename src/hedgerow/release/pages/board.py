@@ -1,6 +1,6 @@
 """Two sheets for a disclosure review board: what is asked, what is promised, who answers, what was tested.
 
-    >>> sheets = write_board(certificate, Findings.read(Path("release/confidential")))
+    >>> sheets = write_board_of(Path("release"))
 
 What is promised and what it leaves open are the certificate's own sentences; who answers for each is said
 here. What was found on the confidential data is marked as such, and makes the sheets confidential. Long lists
@@ -19,8 +19,9 @@ from hedgerow.numerics.rounding import format_count, format_figure, format_round
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
-from hedgerow.release.folder import CERTIFICATE_TEXT
+from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL
 from hedgerow.release.pages.public import list_names
+from hedgerow.release.verify import verify_release
 from hedgerow.release.verify.consistency import make_figures
 from hedgerow.release.verify.files import read_file
 from hedgerow.report.html import (
@@ -62,12 +63,14 @@ class Findings:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Those in the confidential part of a release; a test that was not run has none."""
-        summary = _read_json(folder / "summary.json")
+        summary, audit, attack = (
+            _read_json(folder / f"{name}.json") for name in ("summary", "audit", "attack")
+        )
         if summary is None:
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        return cls(summary, _read_json(folder / "audit.json"), _read_json(folder / "attack.json"))
+        return cls(summary, audit, attack)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -76,6 +79,20 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ReleaseError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def write_board_of(folder: Path) -> Html:
+    """The sheets of a release on disk, which must match its certificate."""
+    verified = verify_release(folder)
+    if verified.problems:
+        raise ReleaseError(f"{folder.name} does not match its certificate. {' '.join(verified.problems)}")
+    try:
+        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL))
+    except (KeyError, TypeError, ValueError):
+        raise ReleaseError(
+            f"{CONFIDENTIAL}: summary.json, audit.json or attack.json is not what hedgerow writes. Restore "
+            "it, or remove what was added."
+        ) from None
 
 
 def write_board(certificate: Certificate, found: Findings) -> Html:

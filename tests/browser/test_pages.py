@@ -1,0 +1,99 @@
+"""The pages of a release in a real browser: offline, silent, readable, and nobody's markup but ours."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hedgerow.release.pages.board import Findings, write_board
+from hedgerow.release.pages.printing import print_page
+from hedgerow.release.verify import verify_release
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SECTIONS = {
+    "public": {
+        "What this is", "What may be claimed", "What is kept, and what is not", "How to analyse it",
+        "Columns", "How to verify it",
+    },
+    "board": {
+        "What is asked", "What is promised", "What it rests on, and who answers for it",
+        "What was tested, and found", "What stays open", "Decision",
+    },
+}  # fmt: skip
+AT = pytest.mark.parametrize("which", SECTIONS)
+AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.2, "largest_recomputed": 2.25, "breaches": [3]}
+ATTACK = {"claimed": 2.0, "lower": 0.4, "confidence": 0.95, "breach": False}
+
+
+@pytest.fixture(scope="session")
+def pages(release, tmp_path_factory) -> dict[str, Path]:
+    board = tmp_path_factory.mktemp("board") / "board.html"
+    found = Findings.read(release / "confidential")
+    board.write_text(write_board(verify_release(release).certificate, Findings(found.summary, AUDIT, ATTACK)))
+    return {"public": release / "public" / "index.html", "board": board}
+
+
+@AT
+def test_it_asks_for_nothing_and_says_nothing(open_page, pages, which):
+    opened = open_page(pages[which])
+    assert opened.requested == [opened.url]
+    assert opened.said == []
+
+
+@AT
+def test_every_section_is_there(open_page, pages, which):
+    page = open_page(pages[which]).page
+    shown = page.locator("h2").all()
+    assert {each.inner_text() for each in shown} == SECTIONS[which]
+    assert all(each.is_visible() for each in shown)
+    targets = page.locator("nav a").evaluate_all("links => links.map(link => link.hash.slice(1))")
+    assert all(page.locator(f"#{target}").count() == 1 for target in targets)
+
+
+@AT
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_it_fits_the_screen(open_page, pages, which, width):
+    page = open_page(pages[which], width=width).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@AT
+def test_it_is_dark_where_that_is_preferred(open_page, pages, which):
+    shades = []
+    for scheme in ("light", "dark"):
+        page = open_page(pages[which], scheme=scheme).page
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        shades.append(sum(map(int, re.findall(r"\d+", colour)[:3])) / 3)
+    assert shades[0] > 200
+    assert shades[1] < 60
+
+
+@AT
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_page, axe, pages, which, scheme):
+    found = axe.run(open_page(pages[which], width=390, scheme=scheme).page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+@AT
+def test_names_are_text(open_page, pages, which):
+    page = open_page(pages[which]).page
+    assert page.locator("img, script, iframe, object, link").count() == 0
+    shown = page.locator("main").inner_text()
+    assert HOSTILE in shown
+    assert "<script>alert(1)</script>" in shown
+    assert "\u202e" not in shown
+    assert "(10,000 characters)" in shown
+
+
+def test_nobody_misses_that_it_is_synthetic(open_page, pages):
+    stamp = open_page(pages["public"], width=390).page.locator(".stamp")
+    box = stamp.bounding_box()
+    assert stamp.inner_text() == "SYNTHETIC"
+    assert box["y"] < 300
+    assert box["width"] > 0.8 * 350
+
+
+def test_the_board_has_two_sheets(browser, pages):
+    pdf = print_page(pages["board"].read_text())
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
