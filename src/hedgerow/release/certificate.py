@@ -276,13 +276,9 @@ class Certificate(_Strict):
             lines.append(f"- {_escape(item.what)}. *Why:* {_escape_headings(because)}")
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
-        others: dict[str, str | None] = {
-            "plan.yaml": self.plan,
-            "statistics.json": self.statistics,
-            "index.html": self.page,
-        }
-        others.update({name: sha256 for name, sha256 in (self.receive or {}).items()})
-        lines += [f"| {name} | | {sha256} |" for name, sha256 in others.items() if sha256 is not None]
+        others = [("plan.yaml", self.plan), ("statistics.json", self.statistics), ("index.html", self.page)]
+        others += (self.receive or {}).items()
+        lines += [f"| {name} | | {sha256} |" for name, sha256 in others if sha256 is not None]
         changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())

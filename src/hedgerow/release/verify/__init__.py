@@ -119,7 +119,7 @@ def _compare(
     copies = {copy.file: copy for copy in certificate.copies}
     expected = {*copies, PLAN, CERTIFICATE, CERTIFICATE_TEXT}
     others: dict[str, str | None] = {STATISTICS: certificate.statistics, PAGE: certificate.page}
-    others.update({name: digest for name, digest in (certificate.receive or {}).items()})
+    others |= {str(name): digest for name, digest in (certificate.receive or {}).items()}
     expected |= {name for name, sha256 in others.items() if sha256 is not None}
     missing = sorted(expected - there)
     problems = [f"missing: {list_some(missing)}."] if missing else []
