@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "plot": "report.plots",
+    "survey": "inference.survey",
     "utility": "evidence.utility",
 }  # a stub cannot name a module inside a room
 _from_stub, _, _names = attach_stub(__name__, __file__)

@@ -1,6 +1,7 @@
 """Every public name of hedgerow, and where it lives: read by type checkers, and when a name is first used."""
 
 import hedgerow.evidence.utility
+import hedgerow.inference.survey
 import hedgerow.report.plots
 
 from . import datasets as datasets
@@ -60,4 +61,5 @@ from .tables.values import Declared as Declared
 
 __version__: str
 plot = hedgerow.report.plots
+survey = hedgerow.inference.survey
 utility = hedgerow.evidence.utility

@@ -125,7 +125,7 @@ def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weigh
         for number, fit in enumerate(fits[1:], 1):
             ends = fit.ends()
             for k, name in enumerate(names):
-                row = {"analysis": str(analysis), "term": name, "copy": str(number)}
+                row: dict[str, Any] = {"analysis": str(analysis), "term": name, "copy": str(number)}
                 row |= {"original": float(fits[0].estimate[k])}
                 row |= {"original_low": float(low[k]), "original_high": float(high[k])}
                 row |= {"synthetic": float(fit.estimate[k]), "synthetic_low": float(ends[0][k])}

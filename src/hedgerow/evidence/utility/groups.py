@@ -70,7 +70,7 @@ def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
             for number in stack.copies:
                 made = _describe(values[0], own[0], values[number], own[number])
                 for statistic, value in made.items():
-                    row = {"column": name, "by": by, "group": label, "statistic": statistic}
+                    row: dict[str, Any] = {"column": name, "by": by, "group": label, "statistic": statistic}
                     row |= {"copy": str(number), "records": int(parts[0].sum())}
                     row |= {"original": truth[statistic], "synthetic": value}
                     found.append(row | {"error": value - truth[statistic]})

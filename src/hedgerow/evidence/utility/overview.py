@@ -42,8 +42,8 @@ def write_overview(
     weights = None if weight is None else read_weights(stack, weight)
     found["two_way"] = _sum_up(two_way_of_copies(stack, weights, [weight] if weight else ()), TWO_WAY)
     found["groups"] = []
-    for by in few_groups(stack)[:_MOST_BY]:
-        rows = [row for row in groups_of_copies(stack, by, weight) if row["statistic"] in _SHOWN]
+    for name in few_groups(stack)[:_MOST_BY]:
+        rows = [row for row in groups_of_copies(stack, name, weight) if row["statistic"] in _SHOWN]
         found["groups"] += _sum_up(rows, ("synthetic", "error"))
     written = {name: [_plain(row) for row in rows] for name, rows in found.items()}
     return {"design_weight": weight, "rows": stack.sizes[0], **written, "left_out": left_out}

@@ -133,7 +133,7 @@ def two_way_of_copies(stack: Stack, weights: PerRecord | None, without: Collecti
             # A kept column's classes have as many rows in the copy: each is one condition.
             fixed = len(np.unique(np.flatnonzero(there) % width)) if b in stack.kept else 1
             df = max(int(there.sum()) - fixed, 1)
-            row = {"first": a, "second": b, "copy": str(number)}
+            row: dict[str, Any] = {"first": a, "second": b, "copy": str(number)}
             row |= {"TVD": float(np.abs(real_share - share).sum() / 2), "VW": statistic}
             found.append(row | {"df": float(df), "S_VW": statistic / df})
     return found

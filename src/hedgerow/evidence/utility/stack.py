@@ -128,7 +128,7 @@ def _stack(tables: Sequence[Table], name: str, as_classes: bool, codes: Sequence
 
 
 def _read(table: Table, name: str) -> Any:
-    cells = table.cells(name)
+    cells: Any = table.cells(name)
     return cells / DAY if table.is_temporal(name) and cells.dtype.kind == "f" else cells
 
 
