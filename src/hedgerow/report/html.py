@@ -107,7 +107,7 @@ def page(title: str, *body: object, mark: str = "", about: str = "") -> Html:
         element("title", title),
         Html(f"<style>{style}</style>"),
     )
-    banner = element("p", mark, class_="mark", role="note") if mark else None
+    banner = element("header", paragraph(mark, class_="mark")) if mark else None
     content = element("body", banner, element("main", element("h1", title), *body, class_="wrap"))
     return Html(f'<!doctype html>\n<html lang="en">{head}{content}</html>\n')
 
