@@ -83,7 +83,9 @@ def test_hostile_text_is_text_wherever_it_is_put(value):
 
 
 def _plain_body():
-    chart = charts.dots("a", [charts.Row("b", {"c": 1.0})], x=charts.Axis(), tones={"c": 1}, describe="d")
+    chart = charts.dots(
+        "a", [charts.Row("b", {"c": 1.0}, "e")], x=charts.Axis(), tones={"c": 1}, describe="d"
+    )
     line = charts.plot("a", [charts.Line([(0, 1), (1, 2)], "a")], x=charts.Axis(), y=charts.Axis())
     dot = charts.plot("a", [charts.Dots([(0, 1)], "a")], x=charts.Axis(), y=charts.Axis())
     return (
@@ -172,7 +174,7 @@ def test_a_chart_has_its_numbers():
 @pytest.mark.parametrize(
     ("axis", "values", "words"),
     [
-        (charts.Axis(), [0.0, 10.0], ["0", "2.5", "5", "7.5", "10"]),
+        (charts.Axis(), [0.0, 10.0], ["0", "2", "4", "6", "8", "10"]),
         (charts.Axis(kind="log"), [1.0, 1e6], ["1", "10", "100", "1,000", "10,000", "100,000", "1M"]),
         (charts.Axis(kind="log"), [1.0, 1.5], ["1", "1.2", "1.4"]),
         (charts.Axis(kind="knots", knots=[-100.0, -1.0, 0.0, 1.0, 100.0]), [], ["-100", "0", "100"]),

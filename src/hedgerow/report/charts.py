@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.report.html import Html, element, text
+from hedgerow.report.html import Html, element, join, text
 
 Point = tuple[float, float]
 WIDTH = 440
@@ -226,9 +226,9 @@ def dots(
         _draw(frame, Rule(rule.value, rule.label, rule.tone, upright=True))
     for place, row in enumerate(rows):
         base = top + 4 + place * step
-        frame.say(_cut(row.label, _LABEL - len(row.note)), frame.left, base + 12, "label")
-        if row.note:
-            frame.say(row.note, frame.right, base + 12, "tick end")
+        note = element("tspan", f"  {row.note}", class_="tick") if row.note else None
+        label = text(_cut(row.label, _LABEL - len(row.note)))
+        frame.say(join([label, note]), frame.left, base + 12, "label")
         for line, (series, tone) in enumerate(tones.items()):
             value, y = row.values.get(series), base + 22 + (15 * line if bars else 0)
             if value is not None:

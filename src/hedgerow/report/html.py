@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hedgerow.report.charts import Chart
 
 LONGEST = 48  # signs of a name that are shown
+_SHORT_CELL = 28  # signs of a cell that are not broken
 _LONG_CELL = 200  # signs of a cell from which it is cut like a name
 _TITLE = 300  # signs of it that are shown when pointed at
 # Invisible, beyond what `show_controls` writes out: soft hyphens, marks of direction, joints of no width.
@@ -106,7 +107,7 @@ def page(title: str, *body: object, mark: str = "", about: str = "") -> Html:
         element("title", title),
         Html(f"<style>{style}</style>"),
     )
-    banner = element("p", mark, class_="mark", role="note") if mark else None
+    banner = element("header", paragraph(mark, class_="mark")) if mark else None
     content = element("body", banner, element("main", element("h1", title), *body, class_="wrap"))
     return Html(f'<!doctype html>\n<html lang="en">{head}{content}</html>\n')
 
@@ -186,7 +187,7 @@ def table(
                     "td" if place else "th",
                     _cell(row.get(key), digits),
                     scope=None if place else "row",
-                    class_="n" if key in figures else None,
+                    class_="n" if key in figures else _kind(row.get(key)),
                 )
                 for place, key in enumerate(columns)
             ),
@@ -202,6 +203,12 @@ def table(
     # Whoever has only a keyboard can scroll what is wider than the page.
     named = label or (re.sub("<[^>]*>", "", caption) if isinstance(caption, Html) else caption) or "Table"
     return element("div", made, class_="scroll", tabindex="0", role="region", aria_label=named)
+
+
+def _kind(value: object) -> str | None:
+    """Short text stays in one line where a table is narrow."""
+    short = isinstance(value, str) and not isinstance(value, Html) and len(value) <= _SHORT_CELL
+    return "s" if short else None
 
 
 def _cell(value: object, digits: int) -> object:

@@ -47,6 +47,7 @@ _SECTIONS = {
 }
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
 _NOT_RUN = "Not run."
+_SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
 Document = Mapping[str, Any]
 
@@ -99,10 +100,13 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         total = format_rounded_up(claim["epsilon"][1], 6)
         said = (
             f"{copies.capitalize()} of {claim['records']:,} records at ε = {total} in total, "
-            f"under {claim['standard']} with the bound '{claim['bound']}'"
+            f"under '{claim['standard']}' with the bound '{claim['bound']}'"
         )
         if price is not None and price["total"] is not None:
             said += f"; the fit at hand costs {format_figure(price['total'])}"
+        if document.get("gauge"):
+            worth, of = document["gauge"]["records"], document["gauge"]["of"]
+            said += f" and carries {worth:,.3g} of {of:,} records' worth of information"
         said += "."
         delta = "" if claim["delta"] is None else f", at δ = {format_rounded_up(claim['delta'][1], 2)}"
         epsilon = (
@@ -116,7 +120,7 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         how = f"Whoever knows everything else and gave {before} may come to at most {after}."
         if claim["bound"] in ("renyi", "gaussian"):
             how = f"A test that wrongly says so in {before} of the cases rightly does in at most {after}."
-        cells.append((after, f"at most, from {before}", how))
+        cells.append((after, f"at most, from {before}", how.replace(" %", "\N{NO-BREAK SPACE}%")))
     worst = _worst_column(document["columns"])
     if worst is not None:
         gap, column = worst
@@ -195,7 +199,7 @@ def _learn(document: Document) -> list[Html | None]:
     ]
     if claim["odds"]:
         body += [
-            table(claim["odds"], caption="Odds"),
+            *_tabulate_odds(claim["odds"]),
             reading("What an adversary who knows everything else may come to believe, and not more."),
         ]
     if price is not None:
@@ -235,6 +239,13 @@ def _learn(document: Document) -> list[Html | None]:
     return body
 
 
+def _tabulate_odds(odds: Sequence[Mapping[str, str]]) -> list[Html]:
+    before, after = odds[0]
+    rows = [{"before": row[before], "afterwards, at most": row[after]} for row in odds]
+    said = f"{_begin(before.rstrip(','))} (before), {after} (afterwards):"
+    return [element("h3", "Odds"), paragraph(said), table(rows, label="Odds")]
+
+
 def _risk(document: Document) -> list[Html | None]:
     records, claim = document.get("records"), document["claim"]
     if records is None:
@@ -245,7 +256,7 @@ def _risk(document: Document) -> list[Html | None]:
         {
             "record": row["record"],
             "price": row["price"],
-            "share of largest": None if row["share"] is None else f"{row['share']:.1%}",
+            "% of largest": None if row["share"] is None else 100 * row["share"],
             "risk": row["risk"],
             "α": row["alpha"],
             "α*": row["power"],
@@ -287,9 +298,8 @@ def _risk(document: Document) -> list[Html | None]:
             f"before ε is raised.{unit}"
         ),
         paragraph(
-            f"{format_count(records['flagged'], 'record')} of {records['price']['count']:,} "
-            f"{'is' if records['flagged'] == 1 else 'are'} flagged as deciding too much of their own fit "
-            "for draws to bound their loss."
+            f"{_count(records['flagged'], records['price']['count'])} flagged as deciding too much of "
+            "their own fit for draws to bound their loss."
         ),
         figures(*made),
         *(
@@ -396,9 +406,15 @@ def _not_run(what: str, document: Document) -> Html:
     return paragraph(_NOT_RUN, " In the release folder: ", element("code", run), ", then ", then, ".")
 
 
+def _count(some: int, of: int) -> str:
+    return (
+        f"{some:,} of {of:,} records {'is' if some == 1 else 'are'}" if some else f"None of {of:,} records is"
+    )
+
+
 def _begin(words: str) -> str:
-    """Words as the beginning of a sentence."""
-    return words[:1].upper() + words[1:].rstrip(".")
+    """Words as the beginning of a sentence; a symbol stays as it is."""
+    return (words[:1].upper() if words[:1].isascii() else words[:1]) + words[1:].rstrip(".")
 
 
 def _structure(document: Document) -> list[Html | None]:
@@ -433,15 +449,14 @@ def _structure(document: Document) -> list[Html | None]:
 
 
 def _keep(document: Document, utility: Document | None) -> list[Html | None]:
+    single = document["claim"]["copies"] == 1
     columns = [column for column in document["columns"] if "statistics" in column]
     rows = [
         {
             **({"column": name(column["column"])} if len(columns) > 1 else {}),
             "statistic": pictures.name_statistic(row["statistic"]),
             "original": row["original"],
-            "copies, mean": row["copies"][1],
-            "lowest": row["copies"][0],
-            "highest": row["copies"][2],
+            **({"copy": row["copies"][1]} if single else dict(zip(_SPREAD, row["copies"], strict=True))),
         }
         for column in columns
         for row in column["statistics"]

@@ -13,6 +13,7 @@ from hedgerow.report.html import Html, figure, name
 
 Figures = Mapping[str, Any]
 TONES = {"original": 0, "copies": 1}
+_MEAN = ("copies, mean", "copy")
 _WORDS = {
     "price": "own price",
     "withheld": "x withheld",
@@ -164,9 +165,10 @@ def show_ecdf(column: Figures) -> Html:
     ends = edges if column["few"] else column["edges"]
     own, made = column["ecdf"]["original"], column["ecdf"]["copies"]
     spread = list(zip(ends, made["lowest"], made["highest"], strict=True))
+    single = made["lowest"] == made["highest"]
     marks: list[Any] = [
-        Band(spread, "copies, lowest to highest", 1),
-        Line(list(zip(ends, made["mean"], strict=True)), "copies, mean", 1, steps=column["few"]),
+        *([] if single else [Band(spread, "copies, lowest to highest", 1)]),
+        Line(list(zip(ends, made["mean"], strict=True)), _MEAN[single], 1, steps=column["few"]),
         Line(list(zip(ends, own, strict=True)), "original", 0, dashed=True, steps=column["few"]),
     ]
     rows = [
@@ -193,11 +195,12 @@ def show_quantiles(column: Figures) -> Html:
     points = list(zip(own, made["mean"], strict=True))
     spread = list(zip(own, made["lowest"], made["highest"], strict=True))
     ends = [min(own[0], made["lowest"][0]), max(own[-1], made["highest"][-1])]
+    single = made["lowest"] == made["highest"]
     kind: Literal["linear", "log"] = "log" if axis.kind == "knots" and ends[0] > 0 else "linear"
     marks: list[Any] = [
         Line([(ends[0], ends[0]), (ends[1], ends[1])], "the same", 0, dashed=True),
-        *([Band(spread, "copies, lowest to highest", 1)] if len(set(own)) > 1 else []),
-        Dots(points, "copies, mean", 1),
+        *([] if single or len(set(own)) == 1 else [Band(spread, "copies, lowest to highest", 1)]),
+        Dots(points, _MEAN[single], 1),
     ]
     rows = [
         {"share": share, "original": a, "copies": b, "lowest": low, "highest": high}

@@ -70,7 +70,8 @@ figure{margin:0;min-width:0}
 figcaption{font-weight:600;margin-bottom:.3rem}
 svg{display:block;width:100%;max-width:34rem;height:auto;
  font:12px/1 -apple-system,BlinkMacSystemFont,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif}
-svg text{fill:var(--ink);unicode-bidi:isolate}
+svg text{fill:var(--ink);unicode-bidi:isolate;
+ paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 svg .axis{stroke:var(--quiet);stroke-width:1;fill:none}
 svg .grid{stroke:var(--line);stroke-width:1;fill:none}
 svg .tick{fill:var(--quiet);font-size:11px}
@@ -83,17 +84,18 @@ svg .band{fill:currentColor;fill-opacity:.32;stroke:none}
 svg .area{fill:currentColor;fill-opacity:.28;stroke:currentColor;stroke-width:1}
 svg .bar,svg .dot{fill:currentColor;stroke:none}
 svg .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.8}
-svg .said{fill:currentColor;font-size:11px}svg .inside{fill:var(--paper);font-size:11px}
+svg .said{fill:currentColor;font-size:11px}svg .inside{fill:var(--paper);font-size:11px;stroke:none}
 details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--brand);font-size:.9rem;width:fit-content}
 .scroll{overflow-x:auto;max-width:100%;margin:.5rem 0}
-table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;font-size:.88rem;overflow-wrap:break-word;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:.2rem 0 .4rem}
 th,td{padding:.28rem .9rem .28rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);
  min-width:3.2rem;max-width:30rem}
 thead th{border-bottom:2px solid var(--line);vertical-align:bottom}
 th[scope=row]{font-weight:500}
-.n{text-align:right;white-space:nowrap}
+.n{text-align:right}.n,.s{white-space:nowrap}
+thead .n{white-space:normal}
 dl.facts{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.25rem 1.2rem;max-width:56rem}
 dl.facts dt{color:var(--quiet)}dl.facts dd{margin:0}
 p.mark{max-width:none}
