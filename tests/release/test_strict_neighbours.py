@@ -53,12 +53,14 @@ CELLS = {
 def public(folder):
     """All that goes out, without what differs between any two releases: draws, digests, name and date."""
     certificate = json.loads((folder / "public/certificate.json").read_text())
-    for key in ("release", "date"):
-        del certificate[key]
+    page = (folder / "public/index.html").read_text()
     for copy in certificate["copies"]:
-        del copy["sha256"], copy["bytes"]
+        page = page.replace(copy.pop("sha256"), "").replace(f"{copy.pop('bytes'):,}", "")
+    page = page.replace(certificate["release"], "").replace(certificate["date"], "")
+    for key in ("release", "date", "page"):
+        del certificate[key]
     names = sorted(path.name for path in (folder / "public").iterdir())
-    return names, certificate, (folder / "public/plan.yaml").read_text()
+    return names, certificate, page, (folder / "public/plan.yaml").read_text()
 
 
 QUICK = ("missing", "a word")
