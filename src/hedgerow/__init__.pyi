@@ -49,6 +49,7 @@ from .progress import watch as watch
 from .release.certificate import Certificate as Certificate
 from .release.make import Made as Made, make_release as make_release
 from .release.plan import About as About, Outputs as Outputs, Plan as Plan, Read as Read
+from .release.report import write_report as write_report
 from .release.sign import sign_release as sign_release
 from .release.verify import Verified as Verified, verify_release as verify_release
 from .synthesizer import Synthesizer as Synthesizer

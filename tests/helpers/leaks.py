@@ -47,7 +47,28 @@ def confidential_values(release: Path, x: np.ndarray) -> dict[str, list[float]]:
     if (inside / "shapes.parquet").exists():
         shapes = pq.read_table(inside / "shapes.parquet")
         found["shapes"] = shapes["lower"].to_pylist() + shapes["original"].to_pylist()
+    found["report"] = report_figures(json.loads((inside / "report.json").read_text()))
     draws = pq.read_table(inside / "draws.parquet")
     found["draws"] = [value for column in draws.columns for value in column.to_pylist()]
     found["range ends"] = [float(end) for factor in (0.2, 0.4, 1.8, 2.4) for end in factor * x]
+    return found
+
+
+def report_figures(report: dict) -> list[float]:
+    """The figures of an owner's report that were computed from the data."""
+    public = ("claim", "release", "health", "target", "shares")
+    found: list[float] = []
+
+    def collect(value):
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                if name not in public:
+                    collect(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner)
+        elif isinstance(value, float):
+            found.append(value)
+
+    collect(report)
     return found

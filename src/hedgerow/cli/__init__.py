@@ -1,9 +1,9 @@
 """The command `hedgerow`: argument parsing only.
 
-One module per group of commands: `release` (synthesize, sign, verify, certificate, inspect), `trial` (cost,
-calibrate, compare, audit, attack, contraction), `plan` (init, box, schema, datasets), `ledger`, `study`
-(reproduce, study). `options` has the flags that several share, `screen` what is shown. What a command needs
-is imported when it runs, so that --help is quick.
+One module per group of commands: `release` (synthesize, sign, verify, certificate, inspect), `report`,
+`trial` (cost, calibrate, compare, audit, attack, contraction), `plan` (init, box, schema, datasets),
+`ledger`, `study` (reproduce, study). `options` has the flags that several share, `screen` what is shown. What
+a command needs is imported when it runs, so that --help is quick.
 
 Exit codes: 0 done; 1 an error nobody foresaw; 2 usage: a flag, a plan or a formula; 3 data, a file, a ledger
 or a release that cannot be used as it is; 4 not converged: the target cannot be met, or only by discarding
@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.cli import ledger, plan, release, study, trial
+from hedgerow.cli import ledger, plan, release, report, study, trial
 from hedgerow.cli.screen import open_streams, show_error, show_interrupted
 from hedgerow.errors import (
     BudgetError,
@@ -45,6 +45,7 @@ app = typer.Typer(
 )  # fmt: skip
 for command in (
     *(release.synthesize, release.sign, release.verify, release.certificate, release.inspect),
+    report.report,
     *(trial.cost, trial.calibrate, trial.compare, trial.audit, trial.attack, trial.contraction),
     *(plan.box, study.reproduce, plan.init, plan.schema, plan.datasets),
 ):

@@ -353,13 +353,6 @@ def datasets(
 
 def write_new(out: Path, content: bytes) -> None:
     """Writes a confidential file that does not exist yet: for its owner alone, and not into a release."""
-    from hedgerow.release.folder import check_outside_releases
+    from hedgerow.release.folder import write_private
 
-    check_outside_releases(out)
-    try:
-        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-    except FileExistsError:
-        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
-    except OSError as error:
-        raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None
+    write_private(out, content)

@@ -56,6 +56,7 @@ def synthesize(
     rows = "" if (plan.rows or 1) == 1 else f", for {plan.rows} rows of one person or firm"
     screen.say(f"Recorded in {made.ledger}: {spend} under '{made.relation}'{rows}.")
     screen.say(f"Check it: hedgerow verify {out}")
+    screen.say(f"For you, confidential: {out}/confidential/report.html")
     screen.say(f"SHA-256 of its certificate, to tell by another channel: {certificate.digest}")
     screen.result(
         {

@@ -75,6 +75,18 @@ def check_outside_releases(place: Path) -> None:
             )
 
 
+def write_private(out: Path, content: bytes) -> None:
+    """Writes a confidential file that does not exist yet: for its owner alone, and not into a release."""
+    check_outside_releases(out)
+    try:
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise FileError(f"{out.name}: exists already. Choose another name, or remove it first.") from None
+    except OSError as error:
+        raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None
+
+
 def drafts(out: Path) -> list[Path]:
     """What earlier releases to this place left behind when they died."""
     return sorted(out.parent.glob(f".{glob.escape(out.name)}.hedgerow-*.partial"))

@@ -62,6 +62,7 @@ from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.pages.public import Layout, write_page
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format
@@ -149,15 +150,16 @@ def make_release(
         with Draft(out, release) as draft:
             try:
                 entry = ledger.reserve(**account, release=release, place=draft.place)
-                looks = len(ledger.looks(dataset=entry.dataset, fingerprint=fingerprint))
+                looked = ledger.looks(dataset=entry.dataset, fingerprint=fingerprint)
                 draft.begin()
                 earlier = _count_released(ledger, account) if plan.about.earlier else None
                 certificate = _write_public(
-                    draft, prepared, synth, release, tell, looks=looks, earlier=earlier
+                    draft, prepared, synth, release, tell, looks=len(looked), earlier=earlier
                 )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
-                write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
+                write_confidential(draft, prepared, synth, certificate, facts)
+                write_pages(draft, prepared, synth, certificate, looks=looked, notes=notes)
                 draft.seal()
                 ledger.begin_publishing(release, certificate=certificate.digest)
                 draft.publish()

@@ -1,4 +1,6 @@
 """What an owner looks at: `plots`, pictures of a fit; `sketch`, one for a terminal. Confidential.
 
-`style`, `html` and `charts` are what pages are made of: a stylesheet, elements, pictures with their numbers.
+The report: `figures` collects what it says of a fit, in a size that does not grow with the records
+(`summaries`); `owner` makes the page of that, with `pictures`. `html`, `charts` and `style` are what pages
+are made of: elements, pictures with their numbers, one stylesheet. They hold nothing confidential.
 """

@@ -23,7 +23,7 @@ Point = tuple[float, float]
 WIDTH = 440
 _LEFT, _RIGHT, _BOTTOM = 50, 14, 40
 _SIGN = 6.3  # the width of a sign of 12 pixels, about
-_APART = 0.09  # of the axis: between ticks that are not equally far from each other
+_APART = 0.09, 0.13  # of the axis up and across: between ticks that are not equally far from each other
 _LABEL = 56  # signs that fit above a row
 
 
@@ -58,7 +58,7 @@ class Axis:
         if self.kind == "knots":
             spot = min(max(bisect_right(self.knots, value) - 1, 0), len(self.knots) - 2)
             first, second = self.knots[spot], self.knots[spot + 1]
-            return spot + min(max((value - first) / (second - first), 0.0), 1.0)
+            return spot + min(max((value - first) / ((second - first) or 1.0), 0.0), 1.0)
         return value
 
 
@@ -357,7 +357,7 @@ def _draw_axes(frame: _Frame) -> None:
 def _draw_ticks(frame: _Frame, *, grid: bool = True) -> None:
     """The horizontal axis, below the picture; words that would touch are left out."""
     end = -math.inf
-    for value, word in _ticks(frame.x, frame.x_ends):
+    for value, word in _ticks(frame.x, frame.x_ends, _APART[1]):
         x, half = frame.across(value), _SIGN * len(word) / 2
         if grid:
             frame.add("path", d=_path([(x, frame.top), (x, frame.bottom)]), class_="grid")
@@ -424,13 +424,13 @@ def _ends(axis: Axis, values: Sequence[float]) -> Point:
     return low - below, high + (0.0 if axis.high is not None else room)
 
 
-def _ticks(axis: Axis, ends: Point) -> list[tuple[float, str]]:
+def _ticks(axis: Axis, ends: Point, apart: float = _APART[0]) -> list[tuple[float, str]]:
     """Round values within the ends, with their words."""
     if axis.ticks is not None:
         return list(axis.ticks.items())
     low, high = ends
     if axis.kind == "linear":
-        step = _round_step((high - low) / 5)
+        step = _round_step((high - low) / 6)
         first = math.ceil(low / step - 1e-9)
         places = [step * k for k in range(first, math.floor(high / step + 1e-9) + 1)]
         return [(value, _word(value)) for value in places]
@@ -444,7 +444,7 @@ def _ticks(axis: Axis, ends: Point) -> list[tuple[float, str]]:
     thin, taken = [], list[float]()
     for value in wanted:
         spot = (axis.place(value) - low) / (high - low)
-        if ends[0] <= value <= ends[1] and all(abs(spot - other) > _APART for other in taken):
+        if ends[0] <= value <= ends[1] and all(abs(spot - other) > apart for other in taken):
             thin.append(value)
             taken.append(spot)
     if len(thin) < 2:  # less than a factor of two apart

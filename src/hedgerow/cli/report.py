@@ -1,0 +1,32 @@
+"""report: the page on which an owner decides."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.cli.options import with_screen
+from hedgerow.cli.screen import CONFIDENTIAL, Screen
+
+
+@with_screen
+def report(
+    folder: Annotated[Path, typer.Argument(help="A release folder, the whole of it.", show_default=False)],
+    screen: Screen,
+    out: Annotated[
+        Path | None, typer.Option(help="Another file to write it to (FOLDER/confidential/report.html).")
+    ] = None,
+) -> None:
+    """Write the owner's report of a release again, with what was run since. Confidential.
+
+    For instance:
+
+      hedgerow audit payroll.csv --plan plan.yaml --json > release/confidential/audit.json
+
+      hedgerow report release
+    """
+    from hedgerow.release.report import rewrite
+
+    place = rewrite(folder, out)
+    screen.say(f"The report is in {place}. {CONFIDENTIAL}")
+    screen.result({"confidential": True, "report": str(place)})

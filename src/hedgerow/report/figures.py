@@ -1,0 +1,300 @@
+"""What the owner's report says of a fit, in plain numbers and words that JSON holds. Confidential.
+
+    >>> import hedgerow as hr
+    >>> synth = hr.Synthesizer("x ~ z", epsilon=6.0, seed=1).fit(hr.datasets.lognormal(n=100, seed=1))
+    >>> sorted(collect(synth))[:4]
+    ['claim', 'columns', 'draws', 'gauge']
+
+A release writes it as `confidential/report.json`; `owner` makes the page of it and of nothing else. Its size
+does not grow with the number of records (`summaries`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import PerRecord, columns_of
+from hedgerow.evidence.utility import compare_associations
+from hedgerow.fitted import Fitted, Noised
+from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
+from hedgerow.privacy.claims import list_protected, tabulate_odds
+from hedgerow.privacy.strict import Boxed, BoxedChain
+from hedgerow.report.owner import VERSION
+from hedgerow.report.summaries import (
+    compare_amounts,
+    compare_classes,
+    compare_groups,
+    relate,
+    shorten,
+    summarize,
+)
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.tables.table import Table
+
+RISKIEST = 20
+_GROUPS, _LEVELS = 2, 12  # public columns by which copies are compared, and how many values one may have
+_COLUMNS = 40  # protected columns told in full
+_PAIRED, _PAIRS = 20_000, 24  # records whose ranks are compared, pairs that are told
+_SCORED = 50_000_000  # draws × records up to which prices are looked at more closely
+_FEWEST = 500  # draws from which the tail of the price is looked at
+
+
+def collect(synth: Synthesizer) -> dict[str, Any]:
+    """The figures of a fitted synthesizer."""
+    done = synth._done()
+    columns = list(_compare_columns(synth))
+    found: dict[str, Any] = {
+        "report": VERSION,
+        "claim": _state(synth),
+        "columns": columns,
+        "pairs": _compare_pairs(synth),
+        "health": {name: value for name, value in asdict(synth.health_).items() if value not in (None, ())},
+        "warnings": done.doubts(),
+        "moved": done.moved,
+    }
+    if isinstance(done, Noised):
+        found["strict"] = {"clipped": synth.clipped_, "withheld": done.withheld_epsilon()}
+        return found
+    return found | _price(synth, synth._need())
+
+
+def _state(synth: Synthesizer) -> dict[str, Any]:
+    """What may be claimed: public facts."""
+    guarantee, done = synth.sample().guarantee, synth._done()
+    figures, shares = guarantee.figures(), guarantee.shares()
+    bound = guarantee.terms.bound
+    return {
+        "standard": guarantee.standard,
+        "bound": bound.name,
+        "brief": bound.brief,
+        "family": guarantee.family,
+        "protected": list_protected(guarantee.protected),
+        "unchanged": list(guarantee.passed_through),
+        "assumed": guarantee.known,
+        "neighbour": guarantee.neighbour,
+        "copies": guarantee.terms.copies,
+        "records": done.design.records,
+        "epsilon": None if shares is None else list(shares.epsilon),
+        "delta": None if shares is None or shares.delta is None else list(shares.delta),
+        "confidence": guarantee.statement.confidence if bound.over_draws else None,
+        "draws": guarantee.statement.draws,
+        "plain": guarantee.plain(records=done.design.records),
+        "formal": guarantee.claim(),
+        "odds": [] if figures is None else tabulate_odds(bound.name, figures),
+        "processing": list(guarantee.processing()),
+        "caveats": list(guarantee.caveats()),
+        "seeded": guarantee.seeded,
+        "unit": guarantee.terms.unit,
+    }
+
+
+def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
+    """What the fit costs, by bound and by record."""
+    settings, pricing, weighted = done.settings, done.outcome.pricing, done.outcome.weighted
+    bound, copies = settings.bound, settings.copies
+    own, withheld = pricing, pricing.withheld
+    shown = bound if bound.local else LIPSCHITZ
+    by_bound = {
+        each.name: {
+            "own": _finite(each.epsilon(own)) if each.has(own) else None,
+            "withheld": _finite(each.epsilon(withheld)) if each.has(withheld) else None,
+        }
+        for each in LOCAL
+        if each.has(own) or each.has(withheld)
+    }
+    price = bound.by_record(pricing)
+    riskiest = np.argsort(-price, kind="stable")[:RISKIEST]
+    flagged = done.untrusted
+    by_record = {"price": summarize(price)}
+    if shown.has(withheld):
+        by_record["withheld"] = summarize(shown.by_record(withheld))
+    found: dict[str, Any] = {
+        "price": {
+            "target": settings.target,
+            "one": _finite(done.epsilon),
+            "total": _finite(done.total_epsilon),
+            "certified": _finite(done.outcome.certified),
+            "by_bound": by_bound,
+            "scale": done.scale,
+            "copies": copies,
+        },
+        "records": {
+            **by_record,
+            "alpha": summarize(weighted.alpha),
+            "power": summarize(done.outcome.fit.power),
+            "risk": summarize(synth.risk_),
+            "known": summarize(weighted.known) if settings.standard.uses_known else None,
+            "alpha_by_risk": relate(synth.risk_, weighted.alpha, riskiest),
+            "riskiest": _list_riskiest(synth, done, riskiest, price, flagged),
+            "flagged": int(flagged.sum()),
+        },
+        "draws": _move_with_draws(synth, done),
+        "gauge": _gauge(done) if bound.local else None,
+    }
+    cells = settings.draws * done.design.records * len(done.design.links)
+    if settings.several and settings.unit is None and cells <= _SCORED:
+        found["price"]["by_column"] = [
+            {"column": row["column"], "alone": _finite(row["alone"]), "share": float(row["share"])}
+            for row in rows_of(synth.price_by_column())
+        ]
+    if isinstance(settings.model, Boxed | BoxedChain):
+        found["box"] = {"edge_mass": done.edge_mass}
+        if isinstance(settings.model, Boxed):
+            found["box"]["acceptance"] = synth.acceptance_
+    return found
+
+
+def _list_riskiest(
+    synth: Synthesizer, done: Fitted, rows: NDArray[np.intp], price: PerRecord, flagged: Any
+) -> list[dict[str, Any]]:
+    weighted, known, largest = done.outcome.weighted, done.settings.standard.uses_known, float(price[rows[0]])
+    interval = weighted.interval
+    lower, upper = columns_of(interval.lower), columns_of(interval.upper)
+    names = [link.outcome for link in done.design.links]
+    found = []
+    for row in rows.tolist():
+        ends = [
+            f"{names[place] + ': ' if len(lower) > 1 else ''}{a[row]:.6g} to {b[row]:.6g}"
+            for place, (a, b) in enumerate(zip(lower, upper, strict=True))
+            if np.isfinite(a[row]) or np.isfinite(b[row])
+        ]
+        told: dict[str, Any] = {"record": row, "price": _finite(price[row])}
+        told["share"] = shorten([price[row] / largest])[0] if np.isfinite(largest) and largest > 0 else None
+        told |= {"risk": _finite(synth.risk_[row]), "alpha": _finite(weighted.alpha[row])}
+        told |= {"power": _finite(done.outcome.fit.power[row])}
+        told |= {"known": _finite(weighted.known[row])} if known else {}
+        found.append(told | {"range": "; ".join(ends), "flagged": bool(flagged[row])})
+    return found
+
+
+def _move_with_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
+    """Each bound as draws were added; where it is cheap, what the tail of the Lipschitz price foretells."""
+    if not done.settings.bound.over_draws:
+        return None
+    table = Table.of(synth.by_draws_)
+    seen = {name: shorten(table.frame[name].to_numpy()) for name in table.columns}
+    fit = done.outcome.fit
+    if done.settings.unit is not None or fit.draws < _FEWEST or fit.draws * done.design.records > _SCORED:
+        return {"seen": seen}
+    tail = synth.outlook()
+    columns = {name: shorten(values) for name, values in tail.columns().items()}
+    return {"seen": seen, "expected": columns, "settled": tail.settled, "advice": tail.advice()}
+
+
+def _gauge(done: Fitted) -> dict[str, Any]:
+    gauge = done.gauge
+    return {"records": gauge.records, "of": gauge.of, "facts": gauge.facts(), "discards": gauge.discards}
+
+
+def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
+    """Each thing that is modelled beside its copies, and by public groups."""
+    done = synth._done()
+    originals, cells, copies = synth.originals, synth.copies_by_column(), synth.copied_outcomes()
+    groups = list(_find_groups(synth))
+    for place, link in enumerate(done.design.links[:_COLUMNS]):
+        original, own = originals[link.outcome], cells[link.outcome]
+        if not len(original) or not all(len(copy) for copy in own):
+            continue
+        told: dict[str, Any] = {"column": link.outcome, "records": len(original)}
+        levels = link.levels
+        if levels is not None:
+            told |= compare_classes(original, own, levels)
+        else:
+            told |= compare_amounts(original, own)
+        whole = link.values if link.present is None else np.where(link.present, link.values, np.nan)
+        if levels is None or len(levels) == 2:
+            share_of, made = (
+                None if levels is None else str(levels[1]),
+                [columns_of(c)[place] for c in copies],
+            )
+            told["groups"] = [
+                {"by": by, "share_of": share_of, "rows": rows}
+                for by, codes, words in groups
+                if (rows := compare_groups(whole, made, codes, words, share_of is not None))
+            ]
+        yield told
+
+
+def _find_groups(synth: Synthesizer) -> Iterator[tuple[str, NDArray[np.int64], list[str]]]:
+    """Public columns with a few levels: name, the place of each record's level, the levels."""
+    done, found = synth._done(), 0
+    protected = {column.outcome for column in done.settings.columns} | {
+        *done.settings.rules.names,
+        *done.left_out,
+    }
+    for name in done.table.columns:
+        if name in protected or found == _GROUPS:
+            continue
+        series = done.table.frame[name]
+        if series.null_count() or not 2 <= done.table.levels(name) <= _LEVELS:
+            continue
+        codes, _ = done.table.codes(name)
+        cells, firsts = series.to_list(), np.unique(codes, return_index=True)[1]
+        found += 1
+        yield name, codes, [str(cells[place]) for place in firsts]
+
+
+def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
+    """Rank correlations of protected columns with each other and with public numbers, worst kept first."""
+    done = synth._done()
+    links = [
+        (k, link) for k, link in enumerate(done.design.links) if link.levels is None or len(link.levels) == 2
+    ]
+    every = {column.outcome for column in synth.settings.columns} | {
+        *synth.settings.rules.names,
+        *done.left_out,
+    }
+    rows = np.linspace(0, done.design.records - 1, min(done.design.records, _PAIRED)).astype(int)
+    public = {
+        name: done.table.gappy_numbers(name)[rows]
+        for name in done.table.number_columns()
+        if name not in every
+    }
+    protected = {
+        link.outcome: (link.values if link.present is None else np.where(link.present, link.values, np.nan))[
+            rows
+        ]
+        for _, link in links
+    }
+    copies = [
+        {link.outcome: columns_of(copy)[k][rows] for k, link in links} for copy in synth.copied_outcomes()
+    ]
+    columns = compare_associations(protected, copies, public) if protected else {}
+    if not columns:  # one column, and no public numbers
+        return []
+    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    cells = zip(
+        *(columns[name] for name in ("first", "second", "copy", "original", "synthetic")), strict=True
+    )
+    for first, second, copy, truth, value in cells:
+        one = found.setdefault((first, second), {"original": truth, "copies": []})
+        if copy != "pooled":
+            one["copies"].append(value)
+    pairs: list[dict[str, Any]] = [
+        {
+            "first": first,
+            "second": second,
+            "original": _finite(one["original"]),
+            "copies": shorten([min(one["copies"]), float(np.mean(one["copies"])), max(one["copies"])]),
+        }
+        for (first, second), one in found.items()
+        if np.isfinite([one["original"], *one["copies"]]).all()
+    ]
+    pairs.sort(key=lambda pair: -abs(pair["original"] - pair["copies"][1]))
+    return pairs[:_PAIRS]
+
+
+def _finite(value: float) -> float | None:
+    """A number with a few digits; None without end."""
+    return shorten([value])[0]
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    """A dataframe of any kind as rows; none of nothing."""
+    if frame is None:
+        return []
+    table = Table.of(frame)
+    return [dict(zip(table.columns, cells, strict=True)) for cells in table.frame.iter_rows()]

@@ -1,0 +1,534 @@
+"""The owner's report: one page on which to decide, in the order a disclosure board asks. Confidential.
+
+    >>> page = write_page(json.loads(Path("release/confidential/report.json").read_text()))
+
+Is it labelled, what could be learned, does it have the structure, is it documented? The page is a function of
+one document (`figures`), which a release keeps as `confidential/report.json`, and of what was run later: an
+audit, an attack, named analyses.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hedgerow import __version__
+from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
+from hedgerow.report import pictures
+from hedgerow.report.charts import Rule
+from hedgerow.report.html import (
+    Html,
+    bullets,
+    contents,
+    details,
+    element,
+    facts,
+    figures,
+    join,
+    name,
+    names,
+    page,
+    paragraph,
+    reading,
+    section,
+    shorten,
+    table,
+    tiles,
+)
+
+VERSION = 1  # of the document
+MARK = "CONFIDENTIAL: not for publication"
+_SECTIONS = {
+    "labelled": "Is it labelled?",
+    "learned": "What could be learned?",
+    "riskiest": "Which records decide?",
+    "tested": "Does the price hold?",
+    "structure": "Does it have the structure?",
+    "kept": "What is it worth?",
+    "documented": "Is it documented?",
+}
+_FULL, _SHAPES = 6, 20  # columns with every picture, and with one
+_NOT_RUN = "Not run."
+
+Document = Mapping[str, Any]
+
+
+def write_page(
+    document: Document,
+    *,
+    audit: Document | None = None,
+    attack: Document | None = None,
+    utility: Document | None = None,
+) -> Html:
+    """The page of a document; what was run later may be added."""
+    claim, release = document["claim"], document.get("release", {})
+    title = (
+        f"Report on release {release['id']}"
+        if release
+        else f"Report on a fit of {shorten(claim['protected'])}"
+    )
+    parts: dict[str, list[Html | None]] = {
+        "labelled": _label(claim, release),
+        "learned": _learn(document),
+        "riskiest": _risk(document),
+        "tested": _test(document, audit, attack),
+        "structure": _structure(document),
+        "kept": _keep(document, utility),
+        "documented": _document(document),
+    }
+    return page(
+        title,
+        *_decide(document, audit, attack),
+        contents(_SECTIONS.items()),
+        *(section(_SECTIONS[id], *body, id=id) for id, body in parts.items()),
+        element(
+            "footer",
+            f"Written by hedgerow {__version__} for the owner of the data. Everything here is computed "
+            "from the confidential data and covered by no ε: keep it with the data.",
+        ),
+        mark=MARK,
+    )
+
+
+def _decide(document: Document, audit: Document | None, attack: Document | None) -> list[Html | None]:
+    """The decision in three numbers and a sentence."""
+    claim, price = document["claim"], document.get("price")
+    copies = format_count(claim["copies"], "synthetic copy")
+    if claim["epsilon"] is None:
+        said = f"{copies.capitalize()} of {claim['records']:,} records, for which no ε is claimed."
+        epsilon = ("none", "ε", "Nothing may be claimed about what these copies give away.")
+    else:
+        total = format_rounded_up(claim["epsilon"][1], 6)
+        said = (
+            f"{copies.capitalize()} of {claim['records']:,} records at ε = {total} in total, "
+            f"under {claim['standard']} with the bound '{claim['bound']}'"
+        )
+        if price is not None and price["total"] is not None:
+            said += f"; the fit at hand costs {format_figure(price['total'])}"
+        said += "."
+        delta = "" if claim["delta"] is None else f", at δ = {format_rounded_up(claim['delta'][1], 2)}"
+        epsilon = (
+            total,
+            f"ε over all copies{delta}",
+            f"{_begin(claim['brief'])}. Smaller is more private.",
+        )
+    cells = [epsilon]
+    if claim["odds"]:
+        before, after = claim["odds"][len(claim["odds"]) // 2].values()
+        how = f"Whoever knows everything else and gave {before} may come to at most {after}."
+        if claim["bound"] in ("renyi", "gaussian"):
+            how = f"A test that wrongly says so in {before} of the cases rightly does in at most {after}."
+        cells.append((after, f"at most, from {before}", how))
+    worst = _worst_column(document["columns"])
+    if worst is not None:
+        gap, column = worst
+        how = "Largest difference between the distributions of original and copies, of the worst column "
+        cells.append(
+            (f"{gap:.2g}", "distance of copies from the original", join([how, name(column), ". 0 is best."]))
+        )
+    doubts = _list_doubts(document, audit, attack)
+    return [
+        paragraph(said, class_="lead"),
+        tiles(cells),
+        element("div", element("strong", "Before you sign"), bullets(doubts), class_="warn")
+        if doubts
+        else None,
+    ]
+
+
+def _list_doubts(document: Document, audit: Document | None, attack: Document | None) -> list[Any]:
+    """What stands in the way of signing."""
+    records, gauge, found = document.get("records"), document.get("gauge"), list(document["warnings"])
+    if gauge and gauge["discards"]:
+        found.insert(0, "The target is met only by discarding the data: copies are the prior's.")
+    if records and records["flagged"]:
+        count = format_count(records["flagged"], "record")
+        found.append(f"{count} flagged: draws cannot bound the loss about them (Which records decide?).")
+    if audit and audit["breaches"]:
+        found.append(
+            f"The audit found {format_count(len(audit['breaches']), 'record')} above the stated price."
+        )
+    if attack and attack["breach"]:
+        found.append("The attack refutes the claim.")
+    if document["claim"]["seeded"]:
+        found.append("The randomness comes from a seed: whoever knows it can undo the protection.")
+    return list(dict.fromkeys(found))
+
+
+def _find_gap(column: Document) -> float:
+    """How far the copies of a column are from the original; of classes the total variation distance."""
+    if "ecdf_max" in column:
+        return float(column["ecdf_max"][1])
+    return sum(abs(row["original"] - row["copies"][1]) for row in column["levels"]) / 2
+
+
+def _worst_column(columns: Sequence[Document]) -> tuple[float, str] | None:
+    return max(((_find_gap(column), column["column"]) for column in columns), default=None)
+
+
+def _label(claim: Document, release: Document) -> list[Html | None]:
+    rows: list[tuple[object, object]] = [
+        ("protected and synthetic", claim["protected"]),
+        ("as in the original", names(claim["unchanged"]) if claim["unchanged"] else "no column"),
+        ("model", claim["family"]),
+    ]
+    if release:
+        rows += [
+            ("release, made on", f"{release['id']}, {release['date']}"),
+            ("files", names(release["files"])),
+            ("SHA-256 of the certificate", element("code", release["certificate"])),
+            *((label, text) for label, text in release["about"]),
+        ]
+    return [
+        facts(rows),
+        reading(
+            "Every row of a copy is synthetic in the protected columns and real in the others. Files are "
+            "named synthetic-copy, and their certificate and page say so first; whoever passes them on "
+            "should too."
+        ),
+    ]
+
+
+def _learn(document: Document) -> list[Html | None]:
+    claim, price, strict = document["claim"], document.get("price"), document.get("strict")
+    body: list[Html | None] = [
+        paragraph(claim["plain"]),
+        details("The formal sentence", paragraph(claim["formal"])),
+    ]
+    if claim["odds"]:
+        body += [
+            table(claim["odds"], caption="Odds"),
+            reading("What an adversary who knows everything else may come to believe, and not more."),
+        ]
+    if price is not None:
+        made = [pictures.show_bounds(price, claim["bound"])]
+        if price.get("by_column"):
+            made.append(pictures.show_columns_price(price["by_column"]))
+        records, total = document["records"], price["one"]
+        rule = None if total is None else Rule(total, f"price of one copy {format_figure(total)}")
+        made.append(
+            pictures.show_violins(
+                records,
+                ("price", "withheld"),
+                "Price by record",
+                "ε of one copy",
+                "Each violin holds every record; the ring is the median, the thick line the middle half, "
+                "dots the dearest records one by one. The price is the dearest record's.",
+                rule=rule,
+            )
+        )
+        body.append(figures(*made))
+    if strict is not None:
+        body += [
+            element("h3", "Why there is no price by record"),
+            paragraph(
+                "Noise was added to sums of clipped values, by an amount set before the data were read. ε "
+                "holds for every table and every record alike: there are no weights, no risks and no "
+                "riskiest record."
+            ),
+            facts(
+                [
+                    ("ε for one outcome withheld, at most", format_figure(strict["withheld"])),
+                    ("values moved to a limit", f"{strict['clipped']:.2%}"),
+                ]
+            ),
+            reading("A share above a few percent means that copies miss what lies beyond the limits."),
+        ]
+    return body
+
+
+def _risk(document: Document) -> list[Html | None]:
+    records, claim = document.get("records"), document["claim"]
+    if records is None:
+        return [
+            paragraph("None: under this standard every record has the same price (What could be learned?).")
+        ]
+    shown = [
+        {
+            "record": row["record"],
+            "price": row["price"],
+            "share of largest": None if row["share"] is None else f"{row['share']:.1%}",
+            "risk": row["risk"],
+            "α": row["alpha"],
+            "α*": row["power"],
+            **({"λ": row["known"]} if "known" in row else {}),
+            **({"range": row["range"]} if any(one["range"] for one in records["riskiest"]) else {}),
+            **({"flagged": row["flagged"]} if records["flagged"] else {}),
+        }
+        for row in records["riskiest"]
+    ]
+    made = [pictures.show_weights(records["alpha_by_risk"], len(shown))]
+    made.append(
+        pictures.show_violins(
+            records,
+            ("alpha", "power"),
+            "Weights",
+            "share of the likelihood that is kept",
+            "α is the weight of a record, α* the exponent on its likelihood. Near 0 a record is hardly "
+            "heard, at 1 it counts in full.",
+        )
+    )
+    if records.get("known"):
+        made.append(
+            pictures.show_violins(
+                records,
+                ("known",),
+                "λ by record",
+                "λ",
+                "The probability that a fresh value falls outside the record's public range: near 0 the "
+                "range says little, near 1 the public knows most of it already.",
+            )
+        )
+    unit = f" Records of one {shorten(claim['unit'])} share a price." if claim["unit"] else ""
+    gauge = document.get("gauge")
+    return [
+        table(shown, caption=f"The {len(shown)} dearest records"),
+        reading(
+            "Records are rows of the table that was fitted, counted from 0. Shares are of the largest "
+            "price, which is the price of a copy; a few records far above the rest are worth a look "
+            f"before ε is raised.{unit}"
+        ),
+        paragraph(
+            f"{format_count(records['flagged'], 'record')} of {records['price']['count']:,} "
+            f"{'is' if records['flagged'] == 1 else 'are'} flagged as deciding too much of their own fit "
+            "for draws to bound their loss."
+        ),
+        figures(*made),
+        *(
+            [
+                facts(gauge["facts"]),
+                reading(
+                    "Σα* counts how many records' worth of likelihood the copies carry; a distance far "
+                    "above that of the model without weights means that the weights, not the model, spoil "
+                    "the copies."
+                ),
+            ]
+            if gauge
+            else []
+        ),
+    ]
+
+
+def _test(document: Document, audit: Document | None, attack: Document | None) -> list[Html | None]:
+    body: list[Html | None] = []
+    if document.get("draws"):
+        body.append(figures(pictures.show_draws(document["draws"], document["claim"]["bound"])))
+    body.append(element("h3", "Audit: outcomes withheld one by one"))
+    if audit is None:
+        body.append(_not_run("audit", document))
+    else:
+        again = audit["largest_recomputed"]
+        body += [
+            facts(
+                [
+                    ("losses are", audit["kind"]),
+                    ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
+                    ("largest loss, weights recomputed", None if again is None else format_figure(again)),
+                    ("held against", format_figure(audit["epsilon"])),
+                    ("records above it", f"{len(audit['breaches']):,}"),
+                    ("further ones, in the other direction", f"{len(audit['reverse_breaches']):,}"),
+                ]
+            ),
+            reading(
+                "A loss is how far the log densities with and without one outcome lie apart. None above "
+                "the price is what one wants; an audit bounds the loss from below, and finds no breach "
+                "rather than proving that there is none."
+            ),
+        ]
+    body.append(element("h3", "Attack: copies with one outcome, and without"))
+    if attack is None:
+        body.append(_not_run("attack", document))
+    else:
+        body += [
+            facts(
+                [
+                    ("ε that the attack shows, at least", f"{attack['lower']:.3f}"),
+                    ("with confidence", f"{attack['confidence']:.0%}"),
+                    ("its estimate", f"{attack['estimate']:.3f}"),
+                    ("claimed", format_figure(attack["claimed"])),
+                    ("copies from each table", f"{attack['trials']:,}"),
+                    ("verdict", "refutes the claim" if attack["breach"] else "does not refute the claim"),
+                ]
+            ),
+            reading("An attack bounds ε from below: another one may do better."),
+        ]
+    health = document["health"]
+    rows = [
+        ("sampler", health["sampler"]),
+        ("draws are independent", "yes" if health["independent"] else "no"),
+        ("effective draws", f"{health['effective_draws']:,.0f}"),
+        ("R-hat, the worst", format_figure(health["r_hat"]) if "r_hat" in health else None),
+        ("chains", health["chains"] if not health["independent"] else None),
+        ("divergences", f"{health['divergences']}" if "r_hat" in health else None),
+        ("fits that were tried", health["attempts"] if health["attempts"] > 1 else None),
+        ("checks that were overridden", ", ".join(health["failed"]) if "failed" in health else None),
+    ]
+    body += [
+        element("h3", "Sampler"),
+        facts(rows),
+        reading(
+            "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, divergences 0."
+        ),
+    ]
+    if "box" in document:
+        shares = {
+            "acceptance": "posterior without the box that lies in it",
+            "edge_mass": "draws at the box's edge",
+        }
+        body += [
+            element("h3", "Box of parameters"),
+            facts(
+                (words, f"{document['box'][key]:.1%}")
+                for key, words in shares.items()
+                if key in document["box"]
+            ),
+            reading(
+                "A box that holds little of the posterior, or draws that crowd its edge, decide the copies."
+            ),
+        ]
+    return body
+
+
+def _not_run(what: str, document: Document) -> Html:
+    """That nothing was run, and how it would be."""
+    if "release" not in document:
+        return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
+    run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
+    then = element("code", "hedgerow report .")
+    return paragraph(_NOT_RUN, " In the release folder: ", element("code", run), ", then ", then, ".")
+
+
+def _begin(words: str) -> str:
+    """Words as the beginning of a sentence."""
+    return words[:1].upper() + words[1:].rstrip(".")
+
+
+def _structure(document: Document) -> list[Html | None]:
+    columns = sorted(document["columns"], key=lambda column: -_find_gap(column))
+    body: list[Html | None] = []
+    if len(columns) > 1:
+        rows = [
+            {
+                "column": name(column["column"]),
+                "records": column["records"],
+                "distance": _find_gap(column),
+            }
+            for column in columns
+        ]
+        shown = table(rows, caption="Distance of copies from the original", digits=2)
+        body += [
+            shown,
+            reading("The largest difference of the two distributions, 0 is best; of classes half of all."),
+        ]
+    for place, column in enumerate(columns[:_SHAPES]):
+        made = [pictures.show_classes(column) if "levels" in column else pictures.show_shape(column)]
+        if place < _FULL and "levels" not in column:
+            made += [pictures.show_ecdf(column), pictures.show_quantiles(column)]
+        if place < _FULL:
+            made += [pictures.show_groups(column, group) for group in column.get("groups", ())]
+        body += [element("h3", name(column["column"])) if len(columns) > 1 else None, figures(*made)]
+    if len(columns) > _SHAPES:
+        body.append(reading(f"Of {len(columns)} columns the {_SHAPES} that differ most are drawn."))
+    if document["pairs"]:
+        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]))]
+    return body or [paragraph("Copies have no values of the protected columns to compare.")]
+
+
+def _keep(document: Document, utility: Document | None) -> list[Html | None]:
+    columns = [column for column in document["columns"] if "statistics" in column]
+    rows = [
+        {
+            **({"column": name(column["column"])} if len(columns) > 1 else {}),
+            "statistic": pictures.name_statistic(row["statistic"]),
+            "original": row["original"],
+            "copies, mean": row["copies"][1],
+            "lowest": row["copies"][0],
+            "highest": row["copies"][2],
+        }
+        for column in columns
+        for row in column["statistics"]
+    ]
+    body: list[Html | None] = []
+    made = [
+        picture for column in columns[:_FULL] if (picture := pictures.show_statistics(column)) is not None
+    ]
+    if made:
+        body.append(figures(*made))
+    if rows:
+        shown = table(rows, label="Statistics of original and copies")
+        body.append(shown if len(rows) <= 12 else details("All statistics", shown))
+        body.append(
+            reading(
+                "Lowest and highest are over copies: how much a receiver's result depends on which it is."
+            )
+        )
+    body += [element("h3", "pMSE and named analyses")]
+    if utility is None:
+        return [*body, paragraph(_NOT_RUN, " Name them in the plan before the release: analyses.")]
+    return [*body, *_show_utility(utility)]
+
+
+def _show_utility(utility: Document) -> list[Html | None]:
+    """Tables of a utility document, under their names: rows of cells, or names and values."""
+    body: list[Html | None] = []
+    for title, value in utility.items():
+        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+            shown = table(value, caption=title.replace("_", " "))
+            body.append(
+                shown if len(value) <= 25 else details(f"{title.replace('_', ' ')}: {len(value)} rows", shown)
+            )
+        elif isinstance(value, Mapping):
+            pairs = [(key.replace("_", " "), _say(cell)) for key, cell in value.items()]
+            body += [element("h3", title.replace("_", " ")), facts(pairs)]
+        elif isinstance(value, str) and value:
+            body.append(reading(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            body.append(facts([(title.replace("_", " "), _say(value))]))
+    return body
+
+
+def _say(value: object) -> str:
+    return ", ".join(map(_say, value)) if isinstance(value, list) else format_figure(value)
+
+
+def _document(document: Document) -> list[Html | None]:
+    claim, release = document["claim"], document.get("release", {})
+    body: list[Html | None] = []
+    if release:
+        looks = [
+            {"when": look["time"], "command": look["look"] or "not said", "by": look["who"] or "not said"}
+            for look in release["looks"]
+        ]
+        body.append(element("h3", "Who looked at the data before"))
+        body.append(
+            table(looks[-20:], label="Looks") if looks else paragraph("No look was counted in the ledger.")
+        )
+        body.append(
+            reading(
+                "Whoever chose by what was shown has used the data, and no ε pays for it. The certificate "
+                f"says how many looks were counted: {len(looks)}."
+            )
+        )
+        if release["unit"]:
+            body += [element("h3", "Who is protected"), paragraph(release["unit"])]
+        if release["checks"]:
+            body += [
+                table(release["checks"], caption="Checks of the plan: rows of each copy that break them"),
+                reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
+            ]
+        notes = [*release["reading"], *release["notes"]]
+        body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
+        assumed = [{"assumed to be public": a["what"], "because": a["because"]} for a in release["assumed"]]
+        body += [details(f"Assumed to be public ({len(assumed)})", table(assumed, label="Assumptions"))]
+    moved = [
+        f"{count:,} synthetic values of '{shorten(key)}' were moved to a declared limit."
+        for key, count in document["moved"].items()
+    ]
+    caveats = release.get("caveats") or claim["caveats"]
+    body += [
+        bullets(moved),
+        details(f"Not covered by the claim ({len(caveats)})", bullets(caveats)),
+        details("Processing after the draw", bullets(claim["processing"])) if claim["processing"] else None,
+    ]
+    if release:
+        software = ", ".join(f"{key} {value}" for key, value in release["software"].items())
+        body.append(reading(f"Made with {software}."))
+    return body

@@ -1,0 +1,184 @@
+"""Columns of any length in a few hundred numbers, never without their extremes. Confidential.
+
+    >>> shape = summarize(np.arange(1.0, 1001.0))
+    >>> shape["median"], shape["highest"][0]
+    (500.5, 1000.0)
+
+What a page shows of a million records is made here: a density on a grid, quartiles, and the outermost values
+one by one, so that no summary hides the record that decides. Numbers keep six digits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Array, PerRecord
+from hedgerow.evidence.utility import bin_shapes, ecdf_distance, statistics
+
+GRID = 48  # places at which a density is told
+HIGHEST, LOWEST = 12, 3  # values that are told one by one
+FEW = 300  # points that are all drawn
+_BINS = 40  # of risk, where there are more
+_COMPARED = 100_000  # values
+_WIDE = 30.0  # largest over smallest from which a density is told by logarithms
+# Of quantiles: closer together where the tails are.
+SHARES = (0.001, 0.005, 0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99, 0.995, 0.999)
+QUANTILES = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
+
+
+def summarize(values: PerRecord) -> dict[str, Any]:
+    """A density on a grid, quartiles, the highest and the lowest values; how many are infinite."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return {"count": len(values), "infinite": len(values)}
+    ordered = np.sort(finite)
+    low, high = float(ordered[0]), float(ordered[-1])
+    log = low > 0 and high > _WIDE * low
+    if high > low:
+        edges = np.geomspace(low, high, GRID + 1) if log else np.linspace(low, high, GRID + 1)
+        counts = np.histogram(ordered, edges)[0].astype(np.float64)
+        for _ in range(2):  # a light smoothing: a violin is looked at for its shape
+            counts = np.convolve(np.pad(counts, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
+        at = np.sqrt(edges[1:] * edges[:-1]) if log else (edges[1:] + edges[:-1]) / 2
+        at, density = (
+            np.concatenate([[low], at, [high]]),
+            np.concatenate([[0.0], counts / counts.max(), [0.0]]),
+        )
+    else:
+        at, density = np.array([low]), np.array([0.0])
+    quartiles = np.quantile(ordered, (0.25, 0.5, 0.75))
+    return {
+        "count": len(values),
+        "infinite": len(values) - len(finite),
+        "log": bool(log),
+        "at": shorten(at),
+        "density": shorten(density, 3),
+        **dict(zip(("lower", "median", "upper"), shorten(quartiles), strict=True)),
+        "mean": shorten([ordered.mean()])[0],
+        "highest": shorten(ordered[::-1][:HIGHEST]),
+        "lowest": shorten(ordered[:LOWEST]),
+    }
+
+
+def relate(risk: PerRecord, alpha: PerRecord, riskiest: NDArray[np.intp]) -> dict[str, Any]:
+    """Weights against risks: every record of a few; of many bins of risk, and the riskiest one by one."""
+    usable = np.flatnonzero(np.isfinite(risk) & np.isfinite(alpha))
+    shown = usable if len(usable) <= FEW else riskiest[np.isfinite(risk[riskiest])]
+    found: dict[str, Any] = {"risk": shorten(risk[shown]), "alpha": shorten(alpha[shown]), "bins": []}
+    if len(usable) <= FEW:
+        return found
+    order = usable[np.argsort(risk[usable], kind="stable")]
+    for part in np.array_split(order, _BINS):
+        own = alpha[part]
+        row = np.median(risk[part]), own.min(), np.median(own), own.max()
+        found["bins"].append(shorten(row))
+    return found
+
+
+def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[str, Any]:
+    """A column beside its copies: shares in bins, both distribution functions at their ends, quantiles.
+
+    Of copies the lowest, the mean and the highest are told; `few` says that each value has a bin of its own.
+    """
+    bins = bin_shapes(original, {"copies": copies})
+    edges = np.append(bins["lower"], bins["upper"][-1])
+    ordered, made = np.sort(original), [np.sort(copy) for copy in copies]
+    shares = [np.searchsorted(copy, edges, side="right") / len(copy) for copy in made]
+    quantiles = [np.quantile(copy, SHARES) for copy in made]
+    by_copy = [statistics(copy, QUANTILES) for copy in made]
+    return {
+        "edges": shorten(edges),
+        "few": bool(edges[-1] == np.nextafter(edges[-2], np.inf)),
+        "original": shorten(bins["original"]),
+        "copies": shorten(bins["copies"]),
+        "ecdf_max": _range([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
+        "ecdf": {
+            "original": shorten(np.searchsorted(ordered, edges, side="right") / len(ordered)),
+            "copies": _spread(shares),
+        },
+        "quantiles": {
+            "shares": list(SHARES),
+            "original": shorten(np.quantile(ordered, SHARES)),
+            "copies": _spread(quantiles),
+        },
+        "statistics": [
+            {
+                "statistic": name,
+                "original": shorten([value])[0],
+                "copies": _range([row[name] for row in by_copy]),
+            }
+            for name, value in statistics(original, QUANTILES).items()
+        ],
+    }
+
+
+def _some(ordered: PerRecord) -> PerRecord:
+    """As many of the ordered values as tell two distributions apart, equally far apart."""
+    if len(ordered) <= _COMPARED:
+        return ordered
+    return ordered[np.linspace(0, len(ordered) - 1, _COMPARED).astype(int)]
+
+
+def compare_classes(
+    original: PerRecord, copies: Sequence[PerRecord], levels: Sequence[object], most: int = 40
+) -> dict[str, Any]:
+    """The share of each class in a column and in its copies; the commonest `most` of them."""
+    counts = [
+        np.bincount(values.astype(int), minlength=len(levels)) / len(values) for values in (original, *copies)
+    ]
+    order = np.argsort(-counts[0], kind="stable")
+    order = np.sort(order[:most]) if len(levels) > most else np.arange(len(levels))
+    return {
+        "levels": [
+            {
+                "level": str(levels[k]),
+                "original": shorten([counts[0][k]])[0],
+                "copies": _range([one[k] for one in counts[1:]]),
+            }
+            for k in order
+        ],
+        "left_out": len(levels) - len(order),
+    }
+
+
+def compare_groups(
+    original: PerRecord,
+    copies: Sequence[PerRecord],
+    group: NDArray[np.int64],
+    levels: Sequence[str],
+    share: bool,
+) -> list[dict[str, Any]]:
+    """The median of each public group in a column and its copies; of two classes the share of the second."""
+    rows = []
+    for place, level in enumerate(levels):
+        there = group == place
+        found = [values[there & ~np.isnan(values)] for values in (original, *copies)]
+        if all(len(one) for one in found):
+            middle = [float(one.mean() if share else np.median(one)) for one in found]
+            told = {"level": level, "records": len(found[0]), "original": shorten(middle[:1])[0]}
+            rows.append(told | {"copies": _range(middle[1:])})
+    return rows
+
+
+def shorten(values: Sequence[Any] | Array, digits: int = 6) -> list[float | None]:
+    """Numbers with a few digits, which JSON holds; None for what is not finite."""
+    return [
+        float(f"{value:.{digits}g}") if np.isfinite(value) else None
+        for value in np.asarray(values, float).tolist()
+    ]
+
+
+def _range(values: Sequence[float]) -> list[float | None]:
+    """Lowest, mean, highest."""
+    return shorten([min(values), float(np.mean(values)), max(values)])
+
+
+def _spread(rows: Sequence[Array]) -> dict[str, list[float | None]]:
+    every = np.asarray(rows)
+    return {
+        "lowest": shorten(every.min(axis=0)),
+        "mean": shorten(every.mean(axis=0)),
+        "highest": shorten(every.max(axis=0)),
+    }

@@ -1,0 +1,194 @@
+"""The owner's report: what it says follows from the fit, whatever its size, and hostile text stays text."""
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.errors import FileError, SettingError
+from hedgerow.report.figures import collect
+from hedgerow.report.owner import _SECTIONS, write_page
+from hedgerow.report.summaries import compare_amounts, compare_classes, relate, summarize
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e" + "y" * 10_000
+
+
+def fit(formula, table, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        return hr.Synthesizer(formula, seed=1, **{"draws": 200, **settings}).fit(table)
+
+
+def firms(n=120):
+    frame = hr.datasets.lognormal(n=n, seed=3)
+    return frame.assign(sector=np.where(np.arange(n) % 3, "trade", "<b>farm</b>"))
+
+
+@pytest.fixture(scope="module")
+def synth():
+    return fit("x ~ z", firms(), standard=hr.RangeTruncated(hr.Radius(0.4, 1.8)), epsilon=12.0, copies=2)
+
+
+@pytest.fixture(scope="module")
+def document(synth):
+    return json.loads(json.dumps(collect(synth)))
+
+
+def shown(page):
+    """The text of a page, without its tags."""
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", re.sub("<style>.*?</style>", "", page, flags=re.S)))
+
+
+def test_every_section_is_there_once_and_in_order(document):
+    page = write_page(document)
+
+    assert re.findall(r'<h2 id="(\w+)"', page) == list(_SECTIONS)
+    assert page.count("<h1>") == 1
+    assert page.count("<figure>") == page.count("<summary>Numbers</summary>") >= 8
+    assert "nan" not in re.findall(r'd="[^"]*"', page)
+
+
+def test_the_page_says_what_the_fit_says(synth, document):
+    text = shown(write_page(document))
+
+    records = synth.records_.sort_values("price", ascending=False, kind="stable")
+    assert document["price"]["total"] == pytest.approx(synth.total_epsilon_, rel=1e-5)
+    assert [row["record"] for row in document["records"]["riskiest"]] == records["record"].head(20).tolist()
+    assert document["records"]["price"]["highest"][0] == pytest.approx(synth.epsilon_, rel=1e-5)
+    withheld = document["price"]["by_bound"]["oscillation"]["withheld"]
+    assert withheld == pytest.approx(synth.withheld_epsilon_["oscillation"], rel=1e-5)
+    assert synth.sample().guarantee.claim() in shown(write_page(document)).replace("&#x27;", "'")
+    assert "12 ε over all copies" in text
+    assert "Not run." in text
+
+
+def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
+    audit = {"kind": "exact", "epsilon": 6.0, "largest_fixed": 1.234, "largest_recomputed": 1.5}
+    audit |= {"breaches": [3, 4], "reverse_breaches": []}
+    attack = {
+        "lower": 0.7,
+        "estimate": 0.9,
+        "confidence": 0.95,
+        "claimed": 6.0,
+        "trials": 500,
+        "breach": False,
+    }
+    analyses = {"pmse": [{"model": "main effects", "ratio": 1.25}], "note": "as named", "rows": {"a": 1.5}}
+
+    text = shown(write_page(document, audit=audit, attack=attack, utility=analyses))
+
+    for words in ("1.234", "The audit found 2 records above", "0.700", "does not refute", "1.25", "as named"):
+        assert words in text
+    assert "Not run." not in text
+
+
+def test_by_public_group_medians_are_those_of_the_table(document, synth):
+    (group,) = [group for group in document["columns"][0]["groups"] if group["by"] == "sector"]
+
+    medians = firms().groupby("sector")["x"].median()
+    told = {row["level"]: row["original"] for row in group["rows"]}
+    assert told == {level: pytest.approx(value, rel=1e-5) for level, value in medians.items()}
+    assert "&lt;b&gt;farm" in write_page(document)
+
+
+def test_strict_says_why_there_is_no_price_by_record():
+    strict = fit("x ~ z", firms(), standard=hr.Strict(limits=(0.01, 1e4), reason="r"), epsilon=8.0)
+
+    found = collect(strict)
+    text = shown(write_page(found))
+
+    assert "records" not in found
+    assert "Why there is no price by record" in text
+    assert "every record has the same price" in text
+
+
+@pytest.mark.slow
+def test_a_chain_has_each_column_its_price_and_its_pairs():
+    table = firms().assign(y=lambda frame: frame["x"] * np.exp(frame["z"] / 3))
+    columns = {"x": hr.Column("x ~ z"), "y": hr.Column("y ~ log(x) + z")}
+
+    found = collect(fit(columns, table, epsilon=60.0))
+
+    assert [column["column"] for column in found["columns"]] == ["x", "y"]
+    assert {row["column"] for row in found["price"]["by_column"]} == {"x", "y"}
+    (pair,) = [pair for pair in found["pairs"] if (pair["first"], pair["second"]) == ("x", "y")]
+    assert pair["original"] == pytest.approx(table["x"].corr(table["y"], method="spearman"), rel=1e-5)
+    assert "x with y" in shown(write_page(found))
+
+
+def test_one_column_beside_text_alone_has_no_pairs():
+    only = fit("x ~ sector", firms()[["x", "sector"]].replace("<b>farm</b>", "farm"), epsilon=60.0)
+
+    assert collect(only)["pairs"] == []
+
+
+def test_hostile_names_and_values_are_text():
+    table = pd.DataFrame(
+        {HOSTILE: np.arange(60) % 4 / 3.0, "x": firms(60)["x"], "g": ["</td><script>", "b"] * 30}
+    )
+    synth = fit("x ~ 1", table, epsilon=60.0)
+
+    page = write_page(collect(synth))
+
+    assert not re.search("<img|<script", page)
+    assert "\u202e" not in page
+    assert "\\u202e" in page or "characters)" in page
+    assert "&lt;/td&gt;&lt;script&gt;" in page
+    assert len(page) < 200_000
+
+
+def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document):
+    n, generator = 1_000_000, np.random.default_rng(5)
+    price = generator.gamma(2.0, 0.3, n)
+    price[123_456] = 99.0  # one record decides
+    risk, alpha = price * 2, np.clip(1 - price / 5, 0.001, 1)
+    riskiest = np.argsort(-price)[:20]
+    large = json.loads(json.dumps(document))
+    large["records"] |= {
+        "price": summarize(price),
+        "withheld": summarize(2 * price),
+        "alpha": summarize(alpha),
+    }
+    large["records"]["alpha_by_risk"] = relate(risk, alpha, riskiest)
+    column = {"records": n, **compare_amounts(price[:20_000], [price[20_000:40_000]])}
+    large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
+
+    text, page = json.dumps(large), write_page(large)
+
+    assert len(text.encode()) < 1_000_000
+    assert len(page.encode()) < 1_000_000
+    assert large["records"]["price"]["highest"][0] == 99.0
+    violin = re.search(r"<title>Price by record</title>.*?</svg>", page, re.S)[0]
+    assert violin.count('class="dot t2"') == 24
+    assert max(large["records"]["alpha_by_risk"]["risk"]) == pytest.approx(198.0)
+
+
+def test_summaries_of_odd_columns():
+    assert summarize(np.array([np.inf, np.inf]))["infinite"] == 2
+    same = summarize(np.full(10, 2.5))
+    assert same["median"] == 2.5
+    assert same["highest"][0] == 2.5
+    few = compare_amounts(np.array([0.0, 1.0, 1.0, 2.0]), [np.array([0.0, 2.0, 2.0, 2.0])])
+    assert few["few"]
+    assert few["ecdf_max"][1] == pytest.approx(0.5)
+    classes = compare_classes(np.array([0.0, 1.0, 1.0]), [np.array([0.0, 0.0, 1.0])], ["a", "b"])
+    assert [row["copies"][1] for row in classes["levels"]] == pytest.approx([2 / 3, 1 / 3], rel=1e-5)
+
+
+def test_a_report_is_written_once_for_its_owner(synth, tmp_path):
+    place = hr.write_report(synth, tmp_path / "report.html")
+
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert "Report on a fit of x" in place.read_text()
+    with pytest.raises(FileError, match="exists already"):
+        hr.write_report(synth, place)
+    (tmp_path / "release" / "public").mkdir(parents=True)
+    (tmp_path / "release" / "public" / "certificate.json").touch()
+    with pytest.raises(FileError, match="inside a release"):
+        hr.write_report(synth, tmp_path / "release" / "public" / "report.html")
+    with pytest.raises(SettingError, match="fitted synthesizer"):
+        hr.write_report(synth.sample(), tmp_path / "other.html")
