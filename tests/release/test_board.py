@@ -3,7 +3,9 @@
 import html
 import json
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +14,12 @@ from hedgerow.errors import ReleaseError
 from hedgerow.privacy.claims import NEIGHBOURS, SENTENCES, Figures, tabulate_odds, write_plain
 from hedgerow.release import make as making
 from hedgerow.release.certificate import Assumption
-from hedgerow.release.pages import board
+from hedgerow.release.pages import board, printing
 from hedgerow.release.pages.board import Findings, write_board, write_board_of
 from hedgerow.release.plan import About
 
 AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.25, "largest_recomputed": 2.5, "breaches": [3]}
+FALSE = shutil.which("false")  # a program that does nothing but fail
 ATTACK = {"claimed": 2.0, "lower": 2.125, "confidence": 0.95, "breach": True}
 
 
@@ -24,46 +27,56 @@ def show(page: str) -> str:
     return " ".join(html.unescape(re.sub("(?s)<style>.*</style>|<[^>]*>", " ", page)).split())
 
 
-def test_what_a_board_asks_is_answered(make):
-    made = make(about=About(purpose="teaching", decided_by="the data board"), copies=2)
-    shown = show(write_board_of(made.folder))
-    given = made.certificate
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("board")
+    hr.datasets.lognormal(n=60, seed=3).to_csv(folder / "t.csv", index=False)
+    about = About(purpose="teaching", decided_by="the data board")
+    asked = {"epsilon": 80.0, "copies": 2, "draws": 100, "data": folder / "t.csv", "ledger": folder / "l"}
+    return hr.make_release(hr.Plan(formula="x ~ z", about=about, **asked), folder / "release").folder
+
+
+@pytest.fixture
+def release(original, tmp_path) -> Path:
+    """A copy to add to, or to spoil."""
+    shutil.copytree(original, tmp_path / "release")
+    return tmp_path / "release"
+
+
+def test_what_a_board_asks_is_answered(release):
+    shown, given = show(write_board_of(release)), hr.verify_release(release).certificate
     for said in ("teaching", "the data board", given.plain, given.claim, given.neighbour, given.unit.covered):
         assert said in shown
     assert "reason for this ε not said (about.epsilon_reason of the plan)" in shown
     assert all(sentence in shown for sentence in given.not_covered)
     assert all(item.what in shown for item in given.assumed_public)
     assert "audit: outcomes withheld one by one not run" in shown
-    assert "records' worth of 150" in shown
-    inside = made.folder / "confidential"
+    assert "records' worth of 60" in shown
+    inside = release / "confidential"
     for name, found in {"audit": AUDIT, "attack": ATTACK}.items():
         (inside / f"{name}.json").write_text(json.dumps(found))
         (inside / f"{name}.json").chmod(0o600)
-    shown = show(write_board_of(made.folder))
+    shown = show(write_board_of(release))
     assert "largest loss 1.25, with weights recomputed 2.5; above 2, the price, for 1 record (exact)" in shown
     assert "ε is at least 2.125 with 95% confidence; this refutes 2" in shown
     (inside / "audit.json").write_text("{}")
     with pytest.raises(ReleaseError, match="not what hedgerow writes"):
-        write_board_of(made.folder)
+        write_board_of(release)
 
 
-def test_a_release_that_does_not_match_goes_to_no_board(make):
-    made = make()
-    (made.folder / "public" / "plan.yaml").write_text("formula: x ~ z\n")
+def test_a_release_that_does_not_match_goes_to_no_board(release):
+    (release / "public" / "plan.yaml").write_text("formula: x ~ z\n")
     with pytest.raises(ReleaseError, match="does not match its certificate"):
-        write_board_of(made.folder)
+        write_board_of(release)
 
 
-def test_what_is_cut_is_said(make):
-    made = make(standard=hr.Strict(limits=(10, 1e6), reason="r"), epsilon=2.0)
+def test_what_is_cut_is_said(original):
+    given = hr.verify_release(original).certificate
     many = tuple(Assumption(f"assumption {number}", "w" * 100) for number in range(50))
-    shown = show(write_board(replace(made.certificate, assumed_public=many), Findings({"clipped": 0.25})))
+    shown = show(write_board(replace(given, assumed_public=many), Findings({"clipped": 0.25})))
     listed = shown.count("assumption ")
     rest = int(re.search(r"And (\d+) more: certificate\.md", shown)[1])
-    own = sum(
-        board._ANSWERS.get(id) in (board._PLANNER, board._RUNNER)
-        for _, id in board._find_ids(made.certificate)
-    )
+    own = sum(board._ANSWERS.get(id) in (board._PLANNER, board._RUNNER) for _, id in board._find_ids(given))
     assert listed + rest == 50 + own
     assert "25.0% of the values were moved to a limit" in shown
 
@@ -92,3 +105,25 @@ def test_odds_are_those_of_the_plain_paragraph(bound, epsilon):
     assert f"at most {after}" in plain
     limits = [float(most.removesuffix(" %")) for _, most in rows]
     assert limits == sorted(limits)
+
+
+def test_sheets_are_written_beside_what_they_are_made_of(release, hedgerow, monkeypatch, tmp_path):
+    monkeypatch.setattr(board, "print_page", lambda page: None)
+    done = hedgerow("report", release, "--board")
+    assert (done.code, "print it to PDF on A4" in done.text) == (0, True)
+    assert hedgerow("report", release, "--board", "--out", "sheets.pdf").code == 0
+    assert (tmp_path / "sheets.html").read_text() == (release / "confidential" / "board.html").read_text()
+    monkeypatch.setattr(board, "print_page", lambda page: b"%PDF")
+    for _ in range(2):  # a second time in place of the first
+        assert hedgerow("report", release, "--board").code == 0
+    place = release / "confidential" / "board.pdf"
+    assert (place.read_bytes(), place.stat().st_mode & 0o777) == (b"%PDF", 0o600)
+    assert hedgerow("report", release, "--board", "--out", release / "public" / "board.pdf").code == 3
+    assert hr.verify_release(release).problems == ()
+
+
+def test_without_a_browser_nothing_is_printed(monkeypatch):
+    monkeypatch.setattr(printing.shutil, "which", lambda name: None)
+    assert printing.print_page("<p>") is None
+    monkeypatch.setattr(printing.shutil, "which", lambda name: FALSE)
+    assert printing.print_page("<p>") is None

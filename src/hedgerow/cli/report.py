@@ -1,4 +1,4 @@
-"""report: the page on which an owner decides."""
+"""report: the page on which an owner decides, and the sheets for a review board."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Another file to write it to (FOLDER/confidential/report.html).")
     ] = None,
+    board: Annotated[
+        bool,
+        typer.Option(
+            "--board", help="Two sheets for a review board instead (FOLDER/confidential/board.pdf)."
+        ),
+    ] = False,
 ) -> None:
     """Write the owner's report of a release again, with what was run since. Confidential.
 
@@ -24,7 +30,18 @@ def report(
       hedgerow audit payroll.csv --plan plan.yaml --json > release/confidential/audit.json
 
       hedgerow report release
+
+      hedgerow report release --board
     """
+    if board:
+        from hedgerow.release.pages.board import save_board
+        from hedgerow.release.pages.printing import BY_HAND
+
+        place = save_board(folder, out)
+        how = f" {BY_HAND}" if place.suffix == ".html" else ""
+        screen.say(f"The sheets for the board are in {place}.{how} {CONFIDENTIAL}")
+        screen.result({"confidential": True, "board": str(place)})
+        return
     from hedgerow.release.report import rewrite
 
     place = rewrite(folder, out)

@@ -105,18 +105,23 @@ def rewrite(folder: Path, out: Path | None = None) -> Path:
     if out is not None:
         write_private(out, page)
         return out
-    for name in LATER:  # put there by hand, perhaps readable by others
+    return put_inside(inside, PAGE, page)
+
+
+def put_inside(inside: Path, name: str, content: bytes) -> Path:
+    """Writes a file of the confidential part of a release, in place of one that is there."""
+    for later in LATER:  # put there by hand, perhaps readable by others
         with suppress(OSError):
-            (inside / f"{name}.json").chmod(0o600)
-    place, aside = inside / PAGE, inside / f".{PAGE}.partial"
+            (inside / f"{later}.json").chmod(0o600)
+    place, aside = inside / name, inside / f".{name}.partial"
     try:
         with suppress(FileNotFoundError):
             aside.unlink()
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(page)
+            file.write(content)
         aside.replace(place)
     except OSError as error:
-        raise FileError(f"{PAGE}: cannot be written ({reason_of(error)}).") from None
+        raise FileError(f"{name}: cannot be written ({reason_of(error)}).") from None
     return place
 
 

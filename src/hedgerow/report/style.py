@@ -99,9 +99,12 @@ thead .n{white-space:normal}
 dl.facts{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.25rem 1.2rem;max-width:56rem}
 dl.facts dt{color:var(--quiet)}dl.facts dd{margin:0}
 p.mark{max-width:none}
-.stamp{font-size:clamp(2.6rem,13vw,6.5rem);line-height:1;font-weight:800;letter-spacing:.06em;max-width:none;
+.stamp{font-size:clamp(1.8rem,11.3vw,6.5rem);line-height:1;font-weight:800;letter-spacing:.06em;max-width:none;
+ white-space:nowrap;
  text-transform:uppercase;color:var(--warn);border:.09em solid;border-radius:.12em;padding:.14em .2em;
  width:fit-content;margin:1.2rem 0}
+th,td{overflow-wrap:break-word}td code{overflow-wrap:anywhere}
+td:has(>code:only-child){max-width:none}
 .sign td,.sign th{height:2.2rem;vertical-align:bottom}
 .sign table{width:100%;table-layout:fixed}
 footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:var(--quiet);font-size:.85rem}
@@ -113,7 +116,7 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  @top-left{content:"MARK";font:700 9pt sans-serif;color:#9c2a1f}
  @bottom-right{content:counter(page) " / " counter(pages);font:9pt sans-serif;color:#55605a}}
 @media print{
- .stamp{font-size:52pt}
+ .stamp{font-size:52pt}th,td{overflow-wrap:anywhere}
  .board{font-size:8.6pt;line-height:1.3}
  h1:has(+.board){font-size:1.3rem;margin:.6rem 0 .2rem}
  .board h2{font-size:1.15rem;margin:.7rem 0 .2rem;padding-top:.3rem}

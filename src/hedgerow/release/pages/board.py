@@ -19,8 +19,10 @@ from hedgerow.numerics.rounding import format_count, format_figure, format_round
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
-from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL
+from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, write_private
+from hedgerow.release.pages.printing import print_page
 from hedgerow.release.pages.public import list_names
+from hedgerow.release.report import put_inside
 from hedgerow.release.verify import verify_release
 from hedgerow.release.verify.consistency import make_figures
 from hedgerow.release.verify.files import read_file
@@ -79,6 +81,23 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ReleaseError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def save_board(folder: Path, out: Path | None = None) -> Path:
+    """Writes the sheets of a release as PDF where a browser prints them, else as HTML; returns where.
+
+    They go into the confidential part, as board.pdf or board.html, unless `out` names another file, which is
+    HTML if its name ends so. One that ends in .pdf becomes .html where nothing prints.
+    """
+    page = write_board_of(folder)
+    wanted = out is None or out.suffix != ".html"
+    pdf = print_page(page) if wanted else None
+    content = page.encode() if pdf is None else pdf
+    if out is None:
+        return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
+    place = out if pdf is not None or not wanted else out.with_suffix(".html")
+    write_private(place, content)
+    return place
 
 
 def write_board_of(folder: Path) -> Html:

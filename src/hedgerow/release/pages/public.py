@@ -129,7 +129,7 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
         paragraph(
             f"Here {there} of a confidential table with {format_count(certificate.records, 'row')}. The "
             f"values of {'these columns' if len(drawn) > 1 else 'one column'} were drawn anew from a "
-            "statistical model: ", list_names(drawn), ". Together with them, a row is nobody's record.",
+            "statistical model: ", list_names(drawn), ". A row with such a value is nobody's record.",
             class_="lead",
         ),
     ]  # fmt: skip
@@ -191,8 +191,8 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
                         *_describe_cells(column),
                     )
                 ),
-                "kept, as the model has it: relation to": list_names(own) if own else "nothing",
-                "not kept: relation of its own to": list_names(
+                "relation kept, as modelled, to": list_names(own) if own else "nothing",
+                "relation not kept to": list_names(
                     [other for other in others if other not in own and other != column.outcome]
                 ),
             }
@@ -202,8 +202,8 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
             {
                 "column": name(derived),
                 "drawn from": "nothing: computed from others",
-                "kept, as the model has it: relation to": list_names(rules.reads_of(derived)),
-                "not kept: relation of its own to": "all others",
+                "relation kept, as modelled, to": list_names(rules.reads_of(derived)),
+                "relation not kept to": "all others",
             }
         )
     return [
