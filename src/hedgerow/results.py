@@ -158,7 +158,9 @@ class Results:
         every = {column.outcome for column in self.settings.columns}
         every |= {*self.settings.rules.names, *done.left_out}
         public = {
-            name: done.table.gappy_numbers(name) for name in done.table.number_columns() if name not in every
+            name: done.table.numbers_or_flags(name)
+            for name in done.table.number_columns()
+            if name not in every
         }
         copies = [
             {link.outcome: columns_of(copy)[place] for place, link in ordered}

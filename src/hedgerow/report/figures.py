@@ -249,7 +249,7 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
     }
     rows = np.linspace(0, done.design.records - 1, min(done.design.records, _PAIRED)).astype(int)
     public = {
-        name: done.table.gappy_numbers(name)[rows]
+        name: done.table.numbers_or_flags(name)[rows]
         for name in done.table.number_columns()
         if name not in every
     }

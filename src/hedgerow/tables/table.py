@@ -135,6 +135,11 @@ class Table:
         self._require_numeric(name)
         return self._floats(name)
 
+    def numbers_or_flags(self, name: str) -> PerRecord:
+        """One of `number_columns` as float64: flags as 1 and 0, a missing value as NaN."""
+        values, known = self.raw_cells(name)
+        return np.where(known, values, np.nan)
+
     def raw_cells(self, name: str) -> tuple[NDArray[Any], Mask]:
         """A column's cells as numbers, flags as 1 and 0, or as text; and which of them are not missing."""
         self.require([name])
