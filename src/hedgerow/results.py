@@ -40,7 +40,7 @@ from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.inference.intervals import intervals
 from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.debias import public_view
-from hedgerow.mechanism.price import price_columns
+from hedgerow.mechanism.price import UnitPricing, price_columns
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
 from hedgerow.privacy.guarantee import Release
@@ -458,7 +458,8 @@ class Results:
         if not is_count(riskiest) or riskiest < 1:
             raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
-        unit = done.settings.unit if done.settings.unit is None else done.outcome.pricing.unit
+        pricing = done.outcome.pricing
+        unit = pricing.unit if isinstance(pricing, UnitPricing) else None
         priced = price_columns(done.outcome.fit, done.settings.delta, unit)
         rows = np.argsort(-bound.by_record(done.outcome.pricing), kind="stable")[:riskiest]
         parts = np.minimum([bound.by_record(each)[rows] for each in priced.values()], _UNBOUNDED)

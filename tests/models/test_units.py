@@ -225,3 +225,13 @@ def test_a_unit_takes_the_worse_ends_of_all_its_rows_where_a_box_is_estimated(ta
     assert (found.low[0], found.high[0]) == pytest.approx((least.min(), most.max()))
     maxima = pricing.largest_by_draw(np.where(UNIT == 0, 5.0, found.low))
     assert (maxima >= np.maximum(abs(least - 5), abs(most - 5)) - 1e-9).all()
+
+
+def test_a_row_may_cost_more_than_its_unit(table):
+    """Two residuals of opposite sign: without both the line stays where it was, without one it moves."""
+    value = np.r_[1.0, -1.0, np.tile([1.0, -1.0], 29)]
+    data = Table.of(table.native.assign(x=value, z=np.r_[0.0, 0.0, table.native["z"][2:]]))
+    link, pair = designs.build("x ~ z", data), np.r_[0, np.arange(59)]
+    rows, units = (priced(Normal(), link, unit, np.ones(60)) for unit in (None, pair))
+    one, whole = (each.neighbours.divergences(2.0)[0][0] for each in (rows, units))
+    assert one > whole

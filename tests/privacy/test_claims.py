@@ -5,7 +5,6 @@ import pytest
 import hedgerow as hr
 from hedgerow.privacy.bounds import BOUNDS
 from hedgerow.privacy.claims import (
-    NEIGHBOURS,
     NO_TARGET,
     SENTENCES,
     Figures,
@@ -13,6 +12,7 @@ from hedgerow.privacy.claims import (
     write_claim,
     write_refusal,
 )
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 from hedgerow.release.plan.parts import STANDARDS
 
 FIGURES = {"neighbour": NEIGHBOURS["ADP"], "epsilon": 40.0, "copies": 3, "draws": 200, "independent": True}

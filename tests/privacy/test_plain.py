@@ -10,7 +10,6 @@ import pytest
 from hedgerow.privacy.bounds import BOUNDS
 from hedgerow.privacy.claims import (
     HARDLY,
-    NEIGHBOURS,
     SENTENCES,
     TUNED,
     WHOLE_UNIT,
@@ -18,6 +17,7 @@ from hedgerow.privacy.claims import (
     write_plain,
     write_unit,
 )
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 
 COMMON = {"neighbour": NEIGHBOURS["ADP"], "draws": 1000, "independent": True, "confidence": 0.95}
 LOCAL = [bound.name for bound in BOUNDS if bound.local]

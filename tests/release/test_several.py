@@ -17,7 +17,7 @@ from helpers.leaks import confidential_values, numbers, spellings
 
 import hedgerow as hr
 from hedgerow.errors import DataError, LedgerError, SettingError
-from hedgerow.privacy.claims import NEIGHBOURS, join_columns
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate
 from hedgerow.release.ledger import Ledger

@@ -11,6 +11,8 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import LedgerError
+from hedgerow.privacy.claims import Figures, write_claim, write_plain
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns
 from hedgerow.release.certificate import Certificate, Unit
 from hedgerow.release.ledger import Ledger, open_ledger
 from hedgerow.release.plan.propose import propose
@@ -92,7 +94,7 @@ def test_a_single_row_has_an_account_of_its_own(tmp_path):
         ({"unit": Unit(None, "age", "x", True)}, "neighbour is not that"),
         ({"unit": Unit(None, None, "x", True)}, "neighbour is not that"),
         ({"unit": Unit(3, "home", "x", False)}, "neighbour is not that"),
-        ({"standard": "Strict, withheld"}, "no column's units are priced as a whole"),
+        ({"standard": "Strict, withheld"}, "no unit is priced as a whole"),
         ({"unchanged": ("region", "age")}, "not among those released"),
     ],
 )
@@ -117,6 +119,37 @@ def test_every_bound_speaks_of_a_household_and_is_verified(tmp_path, bound):
     assert "any 'home' with all its records" in told.certificate.claim
     with Ledger.open(told.ledger) as ledger:
         assert hr.verify_release(told.folder, ledger=ledger).problems == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["withheld", "replaced"])
+def test_noise_for_all_rows_of_a_household_is_claimed_for_them(tmp_path, relation):
+    """Several columns, classes among them, through a plan; charged once, and verified as before too."""
+    limits = {"income": (1e3, 1e6), "wage": (1, 1e5)}
+    asked = {"formula": {name: replace(each, shared=False) for name, each in COLUMNS.items()}}
+    asked["formula"]["wage"] = hr.Column("wage ~ age + income")
+    asked |= {"standard": hr.Strict(limits=limits, relation=relation), "weights": None, "bound": None}
+    made = release_of(tmp_path, **asked, rows_per_unit=7)
+    told = made.certificate
+    assert "all records of one person or firm with at most 7 rows, all their protected" in told.claim
+    assert "one record" not in told.claim + told.plain
+    assert told.unit.together
+    assert "has more than 7 rows, and the noise is that for all of them: ε = 20" in told.unit.covered
+    with Ledger.open(made.ledger) as ledger:
+        assert hr.verify_release(made.folder, ledger=ledger).problems == ()
+        assert {entry.epsilon for entry in ledger.entries() if entry.event == "reserved"} == {20.0}
+    synth = hr.Synthesizer(asked["formula"], standard=asked["standard"], epsilon=20.0, rows_per_unit=7)
+    assert "with at most 7 rows" in synth.fit(households(), left_out=["home"]).sample().guarantee.claim()
+    figures = Figures(
+        neighbour=join_columns(NEIGHBOURS[told.standard]), epsilon=20.0, copies=2, draws=100, independent=True
+    )
+    before = replace(
+        told, unit=replace(told.unit, together=False), neighbour=figures.neighbour,
+        claim=write_claim("statistics", figures),
+        plain=write_plain("statistics", figures, records=told.records),
+    )  # fmt: skip
+    assert certificate_problems(before) == []
+    assert certificate_problems(replace(told, unit=replace(told.unit, rows=1)))
 
 
 @pytest.mark.slow

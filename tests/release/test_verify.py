@@ -18,7 +18,8 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import ReleaseError, SettingError
-from hedgerow.privacy.claims import NEIGHBOURS, NO_TARGET
+from hedgerow.privacy.claims import NO_TARGET
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import Read

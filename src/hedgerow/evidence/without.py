@@ -22,7 +22,7 @@ from hedgerow.models.exact import Posterior, Regression
 from hedgerow.numerics.renyi import ORDERS, least_epsilon
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import LIPSCHITZ
-from hedgerow.privacy.claims import WITHHELD
+from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design

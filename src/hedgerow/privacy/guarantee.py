@@ -17,14 +17,13 @@ from hedgerow.privacy.claims import (
     CORRECTED,
     NOTHING,
     Figures,
-    join_columns,
-    join_records,
     list_protected,
     write_claim,
     write_plain,
     write_refusal,
 )
 from hedgerow.privacy.claims.caveats import write_caveat
+from hedgerow.privacy.claims.neighbours import join_columns, join_records, whose
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.strict import Strict
@@ -56,6 +55,7 @@ class Guarantee:
     inside: bool = False  # copies were drawn inside public ranges
     simulated: bool = False  # the probability of ranges on several columns is estimated
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
+    unit: str | None = None  # whose records the claim is for, all together, in words; None: one record's
 
     @classmethod
     def of(
@@ -76,11 +76,15 @@ class Guarantee:
         """The guarantee of settings and of what the draws made under them support."""
         standard, neighbour = settings.standard, settings.standard.neighbour
         neighbour = neighbour if isinstance(protected, str) else join_columns(neighbour)
+        unit = None if settings.unit is None else whose(settings.unit)
+        if settings.noisy is not None and settings.rows_per_unit > 1:
+            unit = whose(None, settings.rows_per_unit)
         return cls(
             terms=settings.terms,
             statement=statement,
             standard=standard.label,
-            neighbour=neighbour if settings.unit is None else join_records(neighbour, settings.unit),
+            neighbour=neighbour if unit is None else join_records(neighbour, unit),
+            unit=unit,
             family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),
@@ -130,7 +134,7 @@ class Guarantee:
             independent=stated.independent,
             delta=whole if one is None else one,
             confidence=stated.confidence,
-            unit=self.terms.unit,
+            unit=self.unit,
         )
 
     def claim(self) -> str:

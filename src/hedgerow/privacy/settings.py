@@ -23,7 +23,7 @@ from hedgerow.models.chain import Chain
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
-from hedgerow.privacy.claims import WITHHELD
+from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.privacy.columns import Column, Link, Rules, link_columns, read_columns
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Box, Everywhere

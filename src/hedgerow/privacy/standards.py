@@ -19,7 +19,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.privacy.claims import NEIGHBOURS
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 from hedgerow.privacy.ranges import Everywhere, Range
 
 

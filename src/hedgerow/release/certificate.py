@@ -91,7 +91,7 @@ class Assumption(_Strict):
 class Unit(_Strict):
     """Whose data one row is: how many rows a person or firm has at most, by the owner's word.
 
-    `together`: all rows that have the same in `column` are priced together, and the claim is for them.
+    `together`: the claim is for all rows of a unit, those with the same in `column` or as many as `rows`.
     """
 
     rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None  # None: nothing was declared
@@ -158,7 +158,7 @@ class Certificate(_Strict):
 
         At most `rows_per_unit` rows are one person's or firm's, which column `unit` names.
         """
-        together = guarantee.terms.unit is not None
+        together = guarantee.unit is not None
         terms, stated, shares = guarantee.terms, guarantee.statement, guarantee.shares()
         parts = {name: version_of(name) for name in ("numpy", "scipy", "numba", "pyarrow")}
         made = cls(

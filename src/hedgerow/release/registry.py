@@ -14,6 +14,7 @@ import yaml
 
 from hedgerow.errors import show_controls
 from hedgerow.privacy.claims import TUNED
+from hedgerow.privacy.claims.neighbours import whose
 from hedgerow.release.certificate import Certificate
 
 # What the registry demands and no certificate knows.
@@ -127,9 +128,8 @@ def _is_by_unit(certificate: Certificate) -> bool:
 
 
 def _name_rows(certificate: Certificate) -> str:
-    if certificate.unit is not None and certificate.unit.together:
-        return f"all rows of one '{certificate.unit.column}'"
-    return "one row"
+    unit = certificate.unit
+    return "one row" if unit is None or not unit.together else f"all rows of {whose(unit.column)}"
 
 
 def _list(texts: Any) -> str | None:

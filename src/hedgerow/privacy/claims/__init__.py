@@ -16,7 +16,7 @@ value is withheld and another put in its place. A bound that compares the table 
 bounds how well the two can be told apart: in odds where it holds draw by draw, and ε at a given δ by what a
 test can reach, since (ε, δ) does not say that a loss above ε has probability δ.
 
-To add a bound, add its row to `SENTENCES`; to add a standard, its row to `NEIGHBOURS`. The sentences belong
+To add a bound, add its row to `SENTENCES`; to add a standard, its row to `neighbours`. The sentences belong
 to versions 1 and 2 of certificates, the plain ones to version 2, and must be recognised as long as such
 certificates are about: whoever changes one of them raises that version and keeps the former sentence for the
 former version.
@@ -28,95 +28,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hedgerow.numerics.rounding import format_count, format_rounded_up
+from hedgerow.privacy.claims.neighbours import ALL, ALL_THEIR, NEIGHBOURS, join_columns, join_records
 
 T = TypeVar("T")
-WITHHELD = (
-    "the outcome of one record is withheld: treated as missing, while its row, its predictors and the "
-    "number of records stay"
-)
-_IN_RANGE = "the outcome of one record is replaced by the statement that it lies in its range, at {} weight"
-_REPLACED = (
-    "the outcome of one record is replaced by {}, while its row, its predictors and the number of "
-    "records stay"
-)
-# The table that a release is compared with, by the label of its standard.
-NEIGHBOURS: Mapping[str, str] = {
-    "Unweighted": WITHHELD,
-    "ADP": WITHHELD,
-    "RangeAveraged": (
-        "one record keeps only the share of its likelihood deemed public (λ), still at its exact value"
-    ),
-    "RangeTruncated": _IN_RANGE.format("the record's own"),
-    "RangeTruncated, public weight one": _IN_RANGE.format("full"),
-    "Strict": WITHHELD,
-    "Censored": WITHHELD,
-    "Strict, withheld": WITHHELD,
-    "Strict, replaced": _REPLACED.format("any other value"),
-    "Strict, in range": _REPLACED.format("another value of the same public set"),
-}
-_ALL = "all its protected columns together"
-_ROW = f"the outcome of one record, {_ALL}, is"
-_STAY = "while its row, its public columns and the number of records stay"
-_IN_RANGES = (
-    f"{_ROW} replaced by the statement that each value lies in its range, all at once, at {{}} weight"
-)
-# The same where several columns are protected, by what it is for one.
-_TOGETHER: Mapping[str, str] = {
-    WITHHELD: f"{_ROW} withheld: treated as missing, {_STAY}",
-    NEIGHBOURS["RangeAveraged"]: (
-        f"one record, {_ALL}, keeps only the share of its likelihood deemed public (λ, the chance that a row "
-        "lies outside the record's ranges), still at its exact values"
-    ),
-    NEIGHBOURS["RangeTruncated"]: _IN_RANGES.format("the record's own"),
-    NEIGHBOURS["RangeTruncated, public weight one"]: _IN_RANGES.format("full"),
-    NEIGHBOURS["Strict, replaced"]: f"{_ROW} replaced by any other values, {_STAY}",
-    NEIGHBOURS["Strict, in range"]: f"{_ROW} replaced by other values of the same public sets, {_STAY}",
-}
-
-
-def join_columns(neighbour: str) -> str:
-    """What a release of several protected columns is compared with, by the words for one of them."""
-    return _TOGETHER.get(neighbour, f"of one record, {_ALL}: {neighbour}")
-
-
-# The same where all records of a unit are withheld, or moved, together: "{}" is the column that names it.
-_BOTH = f"{_ALL.replace('its', 'their')},"
-_OF_UNIT = "all records of one '{}'"
-_OUTCOMES = f"the outcomes of {_OF_UNIT}"
-_RANGED = "replaced by the statement that each value lies in its range, all at once, at {} weight"
-_OWN = "the records' own"
-_UNITS: Mapping[str, str] = {
-    WITHHELD: (
-        f"{_OUTCOMES} are withheld together: treated as missing, while their rows, their predictors and the "
-        "number of records stay"
-    ),
-    _TOGETHER[WITHHELD]: (
-        f"{_OUTCOMES}, {_BOTH} are withheld: treated as missing, while their rows, their public columns and "
-        "the number of records stay"
-    ),
-    NEIGHBOURS["RangeAveraged"]: (
-        f"{_OF_UNIT} together keep only the shares of their likelihoods deemed public (λ), still at their "
-        "exact values"
-    ),
-    _TOGETHER[NEIGHBOURS["RangeAveraged"]]: (
-        f"{_OF_UNIT}, {_BOTH} keep only the shares of their likelihoods deemed public (λ, the chance that a "
-        "row lies outside the record's ranges), still at their exact values"
-    ),
-    NEIGHBOURS["RangeTruncated"]: f"{_OUTCOMES} are {_RANGED.format(_OWN)}",
-    _TOGETHER[NEIGHBOURS["RangeTruncated"]]: f"{_OUTCOMES}, {_BOTH} are {_RANGED.format(_OWN)}",
-    NEIGHBOURS["RangeTruncated, public weight one"]: f"{_OUTCOMES} are {_RANGED.format('full')}",
-    _TOGETHER[NEIGHBOURS["RangeTruncated, public weight one"]]: (
-        f"{_OUTCOMES}, {_BOTH} are {_RANGED.format('full')}"
-    ),
-}
-
-
-def join_records(neighbour: str, unit: str) -> str:
-    """What a release priced by units is compared with, by the words for a record."""
-    whole = _UNITS.get(neighbour)
-    if whole is None:  # of a standard of somebody's own
-        return f"for all records of one '{unit}' together: {neighbour}"
-    return whole.replace("{}", unit)
 
 
 def list_protected(protected: str | tuple[str, ...]) -> str:
@@ -165,27 +79,29 @@ class Figures:
     independent: bool
     delta: float = 0.0  # of one copy; of all where they are priced together
     confidence: float = 1.0
-    unit: str | None = None  # the column that names a unit, where all its records are priced together
+    unit: str | None = None  # as `whose` has it, where all records of a unit are priced together
 
     @property
     def several(self) -> bool:
         """Whether several columns are protected, and a record's values of them moved together."""
-        return _ALL in self.neighbour or _BOTH in self.neighbour
+        return ALL in self.neighbour or ALL_THEIR in self.neighbour
 
     @property
     def anybody(self) -> str:
         """Whom the price is for."""
-        return "record" if self.unit is None else f"'{self.unit}' with all its records"
+        return "record" if self.unit is None else f"{self.unit.removeprefix('one ')} with all its records"
 
     @property
     def outcome(self) -> str:
         """What two tables differ in."""
-        return f"the outcome of one record, {_ALL}," if self.several else "one outcome"
+        if self.unit is not None:
+            return f"the outcomes of all records of {self.unit}{f', {ALL_THEIR},' if self.several else ''}"
+        return f"the outcome of one record, {ALL}," if self.several else "one outcome"
 
     @property
     def others(self) -> str:
         """What it may be replaced by."""
-        return "any other values" if self.several else "any other value"
+        return "any other values" if self.several or self.unit is not None else "any other value"
 
     @property
     def price(self) -> str:
@@ -315,22 +231,24 @@ def _once_and_twice(given: Figures) -> tuple[str, str]:
 def _compared(given: Figures, replaced_at: str) -> str:
     """What two tables differ in, by the relation; withheld also says at which price one is replaced."""
     replaced = f"{given.outcome} replaced by {given.others}"
-    also = _for_both(
-        {
-            "Strict, withheld": f"{given.outcome} withheld, and {replaced_at} for {replaced}",
-            "Strict, replaced": f"{replaced}, or withheld",
-        }
-    )
-    others = (
-        "other values of the same public sets" if given.several else "another value of the same public set"
-    )
-    return also.get(given.neighbour, f"{given.outcome} replaced by {others} (Blowfish privacy)")
+    sets = "other values of the same public sets"
+    if not given.several and given.unit is None:
+        sets = "another value of the same public set"
+    also = {
+        "Strict, withheld": f"{given.outcome} withheld, and {replaced_at} for {replaced}",
+        "Strict, replaced": f"{replaced}, or withheld",
+    }
+    return _look_up(also, given, f"{given.outcome} replaced by {sets} (Blowfish privacy)")
 
 
-def _for_both(words: Mapping[str, T]) -> dict[str, T]:
-    """What is said under a standard, by what its releases of one and of several columns are compared with."""
-    alone = {NEIGHBOURS[label]: value for label, value in words.items()}
-    return alone | {join_columns(neighbour): value for neighbour, value in alone.items()}
+def _look_up(words: Mapping[str, T], figures: Figures, otherwise: T) -> T:
+    """What is said under a standard, by what its releases are compared with."""
+    for label, value in words.items():
+        for neighbour in (NEIGHBOURS[label], join_columns(NEIGHBOURS[label])):
+            unit = figures.unit
+            if figures.neighbour == (neighbour if unit is None else join_records(neighbour, unit)):
+                return value
+    return otherwise
 
 
 _BY_NOISE = (
@@ -373,7 +291,9 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
             text += " They come from a Markov chain, and how far its draws are from exact ones is not known."
         return text + (HARDLY if limit >= _LITTLE else "")
     if bound == "statistics":
-        knows, power = _KNOWS.get(figures.neighbour, ("", 1))
+        knows, power = _look_up(_KNOWS, figures, ("", 1))
+        if knows and figures.unit is not None:
+            knows = ", and the public sets that hold these outcomes"
         limit = _raise_odds(power * figures.epsilon)
         text = (
             f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about "
@@ -434,13 +354,11 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
 
 
 # What somebody knows beside the other records, and by which multiple of ε odds then grow.
-_KNOWS = _for_both(
-    {
-        "Strict, withheld": ("", 2),
-        "Strict, replaced": ("", 1),
-        "Strict, in range": (", and a public set that holds the outcome of one record", 1),
-    }
-)
+_KNOWS = {
+    "Strict, withheld": ("", 2),
+    "Strict, replaced": ("", 1),
+    "Strict, in range": (", and a public set that holds the outcome of one record", 1),
+}
 
 
 def _above_one_in_n(chance: str, records: int) -> str:
@@ -465,10 +383,9 @@ def write_unit(
     """Who is protected: one row's value, and what follows for a person or firm with several rows.
 
     `rows` is how many the owner declares at most, None if nothing was declared; `figures` is None where
-    nothing is claimed; `several` columns are protected. `together`: all rows that have the same in `column`
-    are priced together.
+    nothing is claimed; `several` columns are protected. `together`: the claim is for all rows of a unit.
     """
-    if together:
+    if together and bound not in WHOLE_UNIT:
         count = None if rows is None else format_count(rows, "row")
         most = "" if count is None else f" The owner declares that none has more than {count}."
         price = " Nothing is claimed." if figures is None else " The price is that of all of them together."
@@ -489,7 +406,7 @@ def write_unit(
         return (
             f"The unit of privacy is one person or firm. The owner declares that none{named} has more than "
             f"{rows} rows, and the noise is that for all of them: {price} is the price over all copies where "
-            f"{_MOVED.get(figures.neighbour, '')}."
+            f"{_look_up(_MOVED, figures, '')}."
         )
     unit += (
         " How many rows one person or firm may have was not declared."
@@ -506,7 +423,7 @@ def write_unit(
             f"{unit} For {k} rows together the price is{sampler} {epsilon} over all copies where their "
             "outcomes are withheld, and twice that where they are replaced."
         )
-    moved = _MOVED.get(figures.neighbour, "")
+    moved = _look_up(_MOVED, figures, "")
     if bound == "statistics":
         return f"{unit} For {k} rows together the price is {epsilon} over all copies where {moved}."
     if bound in ("renyi", "gaussian"):
@@ -529,13 +446,11 @@ def write_unit(
     )
 
 
-_MOVED = _for_both(
-    {
-        "Strict, withheld": "their outcomes are withheld",
-        "Strict, replaced": "their outcomes are replaced by any others",
-        "Strict, in range": "each outcome is replaced by another of its set",
-    }
-)
+_MOVED = {
+    "Strict, withheld": "their outcomes are withheld",
+    "Strict, replaced": "their outcomes are replaced by any others",
+    "Strict, in range": "each outcome is replaced by another of its set",
+}
 
 
 def _total_delta(bound: str, figures: Figures) -> float:

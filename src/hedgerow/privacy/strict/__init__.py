@@ -22,7 +22,7 @@ from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
 from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
-from hedgerow.privacy.claims import NEIGHBOURS, WITHHELD
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS, WITHHELD
 from hedgerow.privacy.ranges import Everywhere, Radius, Range
 from hedgerow.privacy.standards import Standard, require_public
 from hedgerow.privacy.strict.box import OUTWARD, Boxed, BoxedChain, StrictWeights

@@ -13,7 +13,6 @@ from typing import Any
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import (
     CORRECTED,
-    NEIGHBOURS,
     NO_TARGET,
     NOTHING,
     OWN_BOUNDS,
@@ -21,14 +20,13 @@ from hedgerow.privacy.claims import (
     WHOLE_UNIT,
     Figures,
     is_refusal,
-    join_columns,
-    join_records,
     list_protected,
     write_claim,
     write_plain,
     write_unit,
 )
 from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
 from hedgerow.receive import rule_for
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
@@ -143,13 +141,15 @@ def _neighbour(given: Certificate) -> str:
     """What a release under its standard is compared with."""
     alone = NEIGHBOURS[given.standard]
     neighbour = join_columns(alone) if given.several else alone
-    unit = _unit(given)
+    unit = _whose(given)
     return neighbour if unit is None else join_records(neighbour, unit)
 
 
-def _unit(given: Certificate) -> str | None:
-    """The column whose units are priced as a whole; None where rows are."""
-    return None if given.unit is None or not given.unit.together else given.unit.column
+def _whose(given: Certificate) -> str | None:
+    """Whose rows the claim is for, all together; None for one row."""
+    if given.unit is None or not given.unit.together:
+        return None
+    return whose(None, given.unit.rows) if given.bound in WHOLE_UNIT else whose(given.unit.column)
 
 
 def _names(plan: dict[str, Any], key: str) -> list[str]:
@@ -215,9 +215,11 @@ def _words(given: Certificate) -> Iterator[str]:
     ):
         yield "what it says of the unit of privacy is not what its figures make."
         return
-    if unit.together and (unit.column is None or given.standard in OWN_BOUNDS):
-        yield f"under the standard {format_value(given.standard)} no column's units are priced as a whole."
-    used = given.used_not_released if unit.together else ()
+    by_noise = given.bound in WHOLE_UNIT
+    lacks = (unit.rows or 1) == 1 if by_noise else unit.column is None or given.standard in OWN_BOUNDS
+    if unit.together and lacks:
+        yield f"under the bound {given.bound}, and by what is declared of it, no unit is priced as a whole."
+    used = given.used_not_released if unit.together and not by_noise else ()
     if unit.column is not None and unit.column not in (*given.unchanged, *used):
         yield f"the column {format_value(unit.column)} that names a unit is not among those released."
 
@@ -235,7 +237,7 @@ def make_figures(given: Certificate) -> Figures | None:
         independent=given.independent_draws,
         delta=whole if one is None else one,
         confidence=1.0 if given.confidence is None else given.confidence,
-        unit=_unit(given),
+        unit=_whose(given),
     )
 
 
