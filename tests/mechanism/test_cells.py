@@ -342,3 +342,43 @@ def test_missing_cells_are_refused_with_the_ways_to_take_them_and_derived_predic
         settings = Settings.of({column.outcome: column}, rules=RULES)
         with pytest.raises((DataError, FormulaError), match=says):
             build_links(Table.of(data), [settings])
+
+
+def paid(n=150):
+    """Wages and bonuses of those who work, and zeros."""
+    random = np.random.default_rng(1)
+    age, works = random.uniform(20, 60, n), random.uniform(size=n) < 0.7
+    wage = np.where(works, np.exp(7 + 0.02 * age + 0.3 * random.normal(size=n)), 0.0)
+    bonus = 0.1 * wage * np.exp(0.1 * random.normal(size=n))
+    return pd.DataFrame({"age": age, "works": works.astype(int), "wage": wage, "bonus": bonus})
+
+
+PAID = {
+    "wage": hr.Column("wage ~ age", only_where="works == 1", otherwise=0),
+    "bonus": hr.Column("bonus ~ log(wage)", only_where="wage > 0", otherwise=0),
+}
+
+
+def test_rows_without_a_cell_may_hold_what_a_transform_cannot_read():
+    """log(wage) where a rule sets wage to 0, and where there is no bonus either: refused before."""
+    data = paid()
+    works = data["works"] == 1
+    _, bonus = build_links(Table.of(data), [Settings.of(PAID)])
+    assert np.array_equal(bonus.present, works)
+    np.testing.assert_allclose(bonus.matrix[:, 1], np.log(data["wage"].where(works, 1.0)))
+    used = PAID | {"bonus": hr.Column("bonus ~ log(wage)", "zero_lognormal")}
+    with pytest.raises(hr.HedgerowError, match="not finite"):
+        build_links(Table.of(data), [Settings.of(used)])
+
+
+@pytest.mark.slow
+def test_rows_without_a_cell_have_no_part_in_a_later_column():
+    data, asked = paid(), {"standard": hr.Unweighted(), "draws": 100, "seed": 1}
+    works = data["works"] == 1
+    synth = hr.Synthesizer(PAID, **asked).fit(data)
+    (copy,) = synth.sample().tables
+    assert (copy.loc[~works, ["wage", "bonus"]] == 0).all(axis=None)
+    assert np.corrcoef(np.log(copy["wage"][works]), np.log(copy["bonus"][works]))[0, 1] > 0.8
+    alone = hr.Synthesizer(PAID, **asked).fit(data[works].reset_index(drop=True))
+    for name in ("1.beta", "1.sigma"):
+        np.testing.assert_allclose(synth._fitted.parameters[name], alone._fitted.parameters[name], rtol=1e-3)

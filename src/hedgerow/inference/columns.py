@@ -24,7 +24,7 @@ from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 
 _TOLD = [entry.name for entry in fields(Task) if entry.name not in ("matrix", "reads", "columns", "rows")]
-_SPIKE = "at its spike"  # a kind of older statistics, which have "spiked" and one "spike"
+_SPIKE = "at its spike"  # of older statistics
 
 
 def describe_columns(columns: Sequence[ReleasedColumn], epsilon: float) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]
             "of the same release."
         )
     done: list[ReleasedColumn] = []
-    for section in document["sections"]:
+    for section in map(_update, document["sections"]):
         design = build_public(section["formula"], section["outcome"], table)
         if list(design.columns) != section["columns"]:
             raise ReleaseError(
@@ -62,23 +62,29 @@ def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]
             )
         names = [column.task.outcome for column in done]
         reads = tuple(names.index(name) for name in section["reads"])
-        old = {"kinds": [_SPIKE] if section.get("spiked") else [], "elsewhere": False, "jointly": False}
-        told = {name: section[name] if name in section else old[name] for name in _TOLD}
-        rows = ~np.isin(np.arange(table.rows), section.get("omits", []))
-        task = Task(
-            matrix=design.matrix[rows], columns=design.columns, reads=reads,
-            rows=None if rows.all() else rows, **(told | {"kinds": tuple(told["kinds"])}),
-        )  # fmt: skip
+        told = {name: section[name] for name in _TOLD} | {"kinds": tuple(section["kinds"])}
+        rows = ~np.isin(np.arange(table.rows), section["omits"])
+        some = None if rows.all() else rows
+        task = Task(matrix=design.matrix[rows], columns=design.columns, reads=reads, rows=some, **told)
         done.append(finish_column(task, *_read(task, section, done), done))
     return done
+
+
+def _update(section: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A section in today's terms: there was one kind without an amount, and each entry had its own bound."""
+    if "kinds" in section:
+        return section
+    spike = [] if section.get("spike") is None else [section["spike"]]
+    kinds = [_SPIKE] if spike else []
+    new = {"kinds": kinds, "elsewhere": False, "jointly": False, "omits": [], "sums": spike}
+    return {**new, **section}
 
 
 def _read(
     task: Task, section: Mapping[str, Any], before: Sequence[ReleasedColumn]
 ) -> tuple[Released | ReleasedClasses, ReleasedClasses | None]:
     recipe, kinds = recipe_of(task, before), None
-    old = [] if section.get("spike") is None else [section["spike"]]
-    sums = tuple(Spike(**_arrays(one)) for one in section.get("sums", old))
+    sums = tuple(Spike(**_arrays(one)) for one in section["sums"])
     if task.classes:
         return ReleasedClasses(recipe, sums, task.classes == 2), None
     if sums:

@@ -24,6 +24,7 @@ from hedgerow.arrays import Confidential, Mask, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import on_log_scale
+from hedgerow.models.families.classes import Classes
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.columns import Column, Link, marks_of
 from hedgerow.privacy.ranges import Box
@@ -179,6 +180,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                     f"Column '{column.outcome}' has no amount or class in any of {table.rows} rows, so that "
                     f"nothing can be learnt of it. {_whence(column)}"
                 )
+        read_from = made if cells is None else fill_unused(first, column, made, cells.applies)
         for place, link in own:
             crossed = first.domains[place].crossed
             terms = [f"C(`{mark}`)" if crossed else f"`{mark}`" for mark in read]
@@ -194,7 +196,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                         made, {column.outcome: np.where(design.present, design.values, column.filler)}
                     )
             else:
-                design = _build_part(text, made, model, cells, link, secret, levels)
+                design = _build_part(text, read_from, model, cells, link, secret, levels)
             if units is not None and column.shared:  # its likelihood counts once
                 present = units.leads if design.present is None else units.leads & design.present
                 design = replace(design, present=present)
@@ -249,6 +251,23 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
                 "priced together."
             )
     return units
+
+
+def fill_unused(settings: Settings, column: Column, made: Table, applies: Mask) -> Table:
+    """The table that a column reads, with fillers for earlier amounts in rows where it has no cell itself.
+
+    Its likelihood is 1 there whatever they are, and the log of an amount that a rule sets to 0 is no number.
+    """
+    if applies.all():
+        return made
+    filled = {}
+    for link, domain in zip(settings.links, settings.domains, strict=True):
+        name = link.column.outcome
+        if link.column is column:
+            break
+        if link.role != "kind" and not isinstance(domain, Classes) and name in made.columns:
+            filled[name] = np.where(applies, made.gappy_numbers(name), link.column.filler)
+    return with_numbers(made, filled) if filled else made
 
 
 def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:

@@ -15,7 +15,15 @@ import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, stand_in, take_apart, write_column, write_derived
+from hedgerow.mechanism.cells import (
+    codes_of,
+    fill_unused,
+    find_fixed,
+    stand_in,
+    take_apart,
+    write_column,
+    write_derived,
+)
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
@@ -109,9 +117,14 @@ def _predict_links(
     )  # as they are, and as later columns read them
     columns: list[PerRecord] = []
     own: list[PerRecord] = []
+    codes = codes_of(settings.columns)
     for place, (model, link, drawn) in enumerate(chain.links(design, parameters)):
-        here = link.encode(made) if link.secret and made is not None else link
-        column = settings.links[place].column
+        here, column = link, settings.links[place].column
+        if link.secret and made is not None:
+            read_from = made
+            if column.reads and cells is not None:
+                read_from = fill_unused(settings, column, made, find_fixed(column, cells, codes)[0])
+            here = link.encode(read_from)
         if units is not None and column.shared:
             own.append(predict_once(settings.sampling, model, here, drawn, units, key.child(place)))
         else:
@@ -126,7 +139,7 @@ def _predict_links(
         cells = typed if cells is None else cells.beside(typed)
         made = typed if made is None else made.beside(typed)
         if not column.is_plain:
-            taken = take_apart(column, cells, settings.domains[place], codes=codes_of(settings.columns))
+            taken = take_apart(column, cells, settings.domains[place], codes=codes)
             made = stand_in(made, taken, marks[column.outcome])
         own = []
     return join_columns(columns)

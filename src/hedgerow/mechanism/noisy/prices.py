@@ -23,7 +23,8 @@ Where outcomes may lie at a spike, one that does adds V_i to the spike's sum (`p
 and squares what a blank adds; an amount adds nothing to the spike's sum. Withholding either moves its own
 sums alone, so that the price of all is the larger of the two. An amount that is replaced by the spike moves
 both: its price is that of the spike's sum and of withholding the amount. `Sums.price` leaves half of a target
-for the spike's sum where `spiked` says so: it is then at least twice the price of withholding.
+for the spike's sum where `spiked` says so: it is then at least twice the price of withholding. Several
+spikes, kinds of cells without an amount, cost no more than one: an outcome is at one of them.
 """
 
 import math

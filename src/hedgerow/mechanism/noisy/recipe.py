@@ -58,7 +58,7 @@ class Recipe:
     split: float = 1.3  # x = (C/b₁)·(b₂/w): how scores and squares share a round's price
     rows_per_unit: int = 1  # the most rows of one protected person
     spiked: bool = False  # outcomes may lie at a spike, in the rounds' eyes as if they were blank
-    presence: "Presence | None" = None  # how many amounts to expect, once the spike's sum is there
+    presence: "Presence | None" = None  # how many amounts to expect, once the spikes' sums are there
     beside: "Beside | None" = None  # of other protected columns, the last columns of matrix and loadings
     weights: PerRecord | None = None  # v, where there are any
 

@@ -1,7 +1,8 @@
 """Noisy statistics of several protected columns, one after the other, for a row that is protected as a whole.
 
 Read in this order: `tasks` (what is said of each column beforehand, and its part of ε), `classes` (noisy sums
-of columns of classes), `handed` (what a column hands on to later ones: clipped residuals about released
-lines), `release` (the only place that reads values), `draws` (draws given what was released, and copies from
-them), `coefficients` (residuals multiplied out), `encode` and `run` (from settings and a table to all this).
+of classes, and of kinds of cells that have no amount), `handed` (what a column hands on to later ones:
+clipped residuals about released lines), `release` (the only place that reads values), `draws` (draws given
+what was released, and copies from them), `coefficients` (residuals multiplied out), `cells` (what a column's
+cells can be), `encode` and `run` (from settings and a table to all this).
 """

@@ -105,10 +105,8 @@ class Shape:
         written = [others.astype(np.float64), own] if self.others else [own]
         if rows is None:
             return written
-        whole = [np.zeros(records), np.full(records, own[0])][-len(written) :]
-        for every, part in zip(whole, written, strict=True):
-            every[rows] = part
-        return whole
+        pairs = zip((0.0, own[0])[-len(written) :], written, strict=True)
+        return [_spread(part, rows, records, elsewhere) for elsewhere, part in pairs]
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,6 +146,13 @@ class Taken(Confidential):
         return Values(response[chosen], self.known[chosen], kinds if count else None)
 
 
+def _spread(part: PerRecord, rows: Mask, records: int, elsewhere: float) -> Array:
+    """Some rows among all."""
+    whole = np.full(records, elsewhere)
+    whole[rows] = part
+    return whole
+
+
 def shape_columns(settings: Settings, table: Table) -> list[Shape]:
     """What the cells of every column may be."""
     strict = settings.noisy
@@ -156,7 +161,8 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
     for link, model, domain in zip(settings.links, settings.models, settings.domains, strict=True):
         if link.role == "kind":
             continue
-        name, levels, places = link.column.outcome, None, ()
+        name, levels = link.column.outcome, None
+        places: tuple[float, ...] = ()
         if isinstance(domain, Classes):
             levels = _levels(domain, name, table)
             numbers = range(len(levels)) if levels is not None else domain.levels(_no_rows(table), name)

@@ -6,6 +6,7 @@ does not hold: it is made of public columns alone, and nothing of it depends on 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,10 @@ def encode_columns(settings: Settings, table: Table) -> Design:
     for each in settings.links:
         column, cells = each.column, taken[each.column.outcome]
         link = build_public(read_formula(column, outcomes, table)[0], column.outcome, table)
+        levels: tuple[Any, ...] | None = column.kinds
         if each.role == "kind":
             there = cells.applies & cells.known
-            values, levels = np.where(there, cells.kinds, 0).astype(np.float64), column.kinds
+            values = np.where(there, cells.kinds, 0).astype(np.float64)
         else:
             there, levels = cells.present, cells.shape.levels
             numbers = cells.amounts
