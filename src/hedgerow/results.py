@@ -351,7 +351,8 @@ class Results:
         if not is_count(riskiest) or riskiest < 1:
             raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
-        priced = price_columns(done.outcome.fit, done.settings.delta)
+        columns = [link.column.outcome for link in done.settings.links]
+        priced = price_columns(done.outcome.fit, columns, done.settings.delta)
         rows = np.argsort(-bound.by_record(done.outcome.pricing), kind="stable")[:riskiest]
         parts = np.minimum([bound.by_record(each)[rows] for each in priced.values()], _UNBOUNDED)
         total = parts.sum(axis=0)
