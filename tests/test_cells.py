@@ -210,6 +210,8 @@ def test_kinds_by_public_cells_have_a_price_in_closed_form():
         )
     copy = synth.sample().tables[0]
     assert synth.total_epsilon_ <= 20
+    # A column's kinds and amounts are its own: one row, one gauge.
+    assert list(synth.price_by_column()["column"]) == list(synth.gauge_.columns) == ["wage", "bonus"]
     share = kinds_of(data["wage"], (-8, -9))
     # Five standard errors of two samples and of a draw that has a weight: a false alarm in 10,000.
     assert (np.abs(kinds_of(copy["wage"], (-8, -9)) - share) < 5 * np.sqrt(4 * share / 600)).all()
@@ -219,6 +221,23 @@ def test_kinds_by_public_cells_have_a_price_in_closed_form():
         hr.Synthesizer(protected).fit(data)
     with pytest.raises(hr.HedgerowError, match="together with codes"):
         hr.Column("wage ~ age", kinds_by="C(sector)")
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        (hr.Column("wage ~ age", missing="synthesized"), r"gaps and codes of 'wage' \(bernoulli\)"),
+        (hr.Column("wage ~ age", "zero_lognormal"), r"'wage' \(zero_lognormal\)"),
+        (hr.Column("wage ~ sector", hr.Family("dirichlet", levels=(1, 2))), r"'wage' \(dirichlet\)"),
+    ],
+)
+def test_the_recommended_preset_says_which_columns_it_is_not_for(column, what):
+    with pytest.raises(hr.HedgerowError, match=rf"preset='recommended' plans .* not for {what}\. Say "):
+        hr.Synthesizer({"wage": column}, preset="recommended", epsilon=4.0)
+    if "gaps" in what:
+        data = people(60)[["age", "sector", "wage"]]
+        with pytest.raises(hr.HedgerowError, match=f"bound='renyi' has no closed form for {what}"):
+            hr.Synthesizer({"wage": column}, bound="renyi").fit(data, left_out=["sector"])
 
 
 def test_what_gives_the_kind_of_a_cell_or_the_amount_behind_a_share_away_is_refused():

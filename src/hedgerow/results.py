@@ -460,7 +460,8 @@ class Results:
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
         pricing = done.outcome.pricing
         unit = pricing.unit if isinstance(pricing, UnitPricing) else None
-        priced = price_columns(done.outcome.fit, done.settings.delta, unit)
+        columns = [link.column.outcome for link in done.settings.links]
+        priced = price_columns(done.outcome.fit, columns, done.settings.delta, unit)
         rows = np.argsort(-bound.by_record(done.outcome.pricing), kind="stable")[:riskiest]
         parts = np.minimum([bound.by_record(each)[rows] for each in priced.values()], _UNBOUNDED)
         total = parts.sum(axis=0)

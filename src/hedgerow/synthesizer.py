@@ -66,7 +66,9 @@ class Synthesizer(Results):
     standard
         Which exponent the mechanism uses and what of it is sensitive.
     weights
-        From risk to weight; an object, a function of the risks, or one number per record.
+        From risk to weight; an object, a function of the risks, or one number per record. Left out: linear in
+        risk, as in the paper; one weight for all rows where several columns are protected under another bound
+        than "lipschitz".
     bound
         "lipschitz", "oscillation", "exact" or "renyi": how the privacy loss is bounded (`privacy.bounds`).
     epsilon
@@ -268,12 +270,13 @@ class Synthesizer(Results):
         """Refuse a bound that needs closed forms before models that have none are sampled."""
         asked = self.settings
         pairs = zip(asked.links, asked.models, strict=True)
-        sampled = [f"'{link.outcome}' ({each.name})" for link, each in pairs if isinstance(each, Sampled)]
+        sampled = [(link, f"{link.named} ({each.name})") for link, each in pairs if isinstance(each, Sampled)]
         if sampled and asked.bound in (EXACT, RENYI):
+            kinds = " (gaps and codes: kinds_by)" if any(link.role == "kind" for link, _ in sampled) else ""
             raise SettingError(
-                f"bound='{asked.bound}' has no closed form for {list_some(sampled, _NAMED)}. Use "
-                "bound='oscillation' (--bound oscillation), or the normal, lognormal, asinh and dirichlet "
-                "families."
+                f"bound='{asked.bound}' has no closed form for "
+                f"{list_some([said for _, said in sampled], _NAMED)}. Use bound='oscillation' (--bound "
+                f"oscillation), or the normal, lognormal, asinh and dirichlet families{kinds}."
             )
 
     def fit_from(

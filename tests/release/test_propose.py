@@ -72,6 +72,22 @@ def test_families_formulas_and_order_are_proposed_and_the_plan_says_what_to_chan
         assert words in remarks
 
 
+def test_identifiers_are_no_predictors_unless_they_are_named():
+    n = 60
+    public = {
+        "hid": [7 * (row // 2) ** 2 + 1 for row in range(n)],
+        "size": [3 * row**2 + 5 for row in range(n)],
+    }
+    table = pa.table({**public, "aid": [row % 9 for row in range(n)], "wage": [1.5] * n})
+    found = propose(table, ["wage"], {"wage": {"range_min": 1}})
+    assert found.columns["wage"].formula == "wage ~ aid"
+    told = " ".join(found.remarks)
+    for name in public:
+        assert f"'{name}': it looks like an identifier (name it in --predictors if it is an amount)" in told
+    named = propose(table, ["wage"], {"wage": {"range_min": 1}}, ["size"])
+    assert named.columns["wage"].formula == "wage ~ log(size)"
+
+
 @pytest.mark.parametrize(
     ("kind", "said", "family", "declared"),
     [

@@ -64,7 +64,9 @@ class Gauge(Confidential):
     beyond: bool  # draws have a quantile beyond ten times the original's, and those without weights do not
     may_stop: bool  # a target was to be met, under a standard that allows for refusals
     column: str = ""  # of several: the one that is worst off, whose figures these are
-    columns: "Mapping[str, Gauge]" = field(default_factory=dict)  # of several: each of them
+    columns: "Mapping[str, Gauge]" = field(
+        default_factory=dict
+    )  # each of several; of kinds and amounts the worse
 
     @property
     def discards(self) -> bool:
@@ -116,14 +118,22 @@ def measure(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> 
     predict = _predict_links if settings.several else _predict
     copies = predict(settings, start, outcome.fit, rows, key.child("weighted"))
     plain = copies if start.fit is None else predict(settings, start, start.fit, rows, key.child("plain"))
-    gauges = {
-        link.outcome: _measure_link(settings, start, outcome, model, link, rows, *made)
+    measured = [
+        _measure_link(settings, start, outcome, model, link, rows, *made)
         for link, model, *made in zip(design.links, settings.models, copies, plain, strict=True)
-    }
+    ]
     if not settings.several:
-        return gauges[design.outcome]
-    worst = max(gauges, key=lambda name: (gauges[name].discards, gauges[name].apart))
+        return measured[0]
+    gauges: dict[str, Gauge] = {}
+    for link, gauge in zip(settings.links, measured, strict=True):
+        name = link.column.outcome
+        gauges[name] = max(gauges.get(name, gauge), gauge, key=_badness)
+    worst = max(gauges, key=lambda name: _badness(gauges[name]))
     return replace(gauges[worst], column=worst, columns=gauges)
+
+
+def _badness(gauge: Gauge) -> tuple[bool, float]:
+    return gauge.discards, gauge.apart
 
 
 def _measure_link(

@@ -139,14 +139,17 @@ class Pricing(Confidential):
         return importance_of(self.fit)
 
 
-def price_columns(fit: Fit, delta: float = DELTA, unit: Any = None) -> dict[str, Pricing]:
+def price_columns(
+    fit: Fit, columns: Sequence[str], delta: float = DELTA, unit: Any = None
+) -> dict[str, Pricing]:
     """What each protected column would cost alone: at the same powers, with its value withheld.
 
-    Of all rows of a `unit` together, where their numbers are given.
+    `columns` names the column of each link: kinds and amounts of one are priced together. Of all rows of a
+    `unit` together, where their numbers are given.
     """
     places: dict[str, list[int]] = {}
-    for place, link in enumerate(fit.design.links):
-        places.setdefault(link.outcome, []).append(place)
+    for place, name in enumerate(columns):
+        places.setdefault(name, []).append(place)
     return {name: _price_links(fit, each, delta, unit) for name, each in places.items()}
 
 

@@ -191,6 +191,12 @@ class Link:
         return name if self.role == "amount" else f"{name}: {self.role}"
 
     @property
+    def named(self) -> str:
+        """What is modelled, in a message."""
+        name = f"'{self.column.outcome}'"
+        return {"amount": name, "kind": f"gaps and codes of {name}", "share": f"shares of {name}"}[self.role]
+
+    @property
     def family(self) -> str | Model:
         """The model's."""
         if self.role != "kind":

@@ -17,9 +17,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
-from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.errors import SettingError, is_count, is_real, list_some
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.chain import Chain
+from hedgerow.models.exact import Regression
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
@@ -30,7 +31,14 @@ from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import has_whole_numbers, has_words, spike_of
-from hedgerow.privacy.weights import IdentificationWeights, LinearWeights, PlannedWeights, Weights, as_weights
+from hedgerow.privacy.weights import (
+    IdentificationWeights,
+    LinearWeights,
+    PlannedWeights,
+    ScalarWeights,
+    Weights,
+    as_weights,
+)
 from hedgerow.tables.values import Declared
 
 Known = Literal["exact", "simulated"]
@@ -429,6 +437,14 @@ class Settings(Terms):
                 f"under bound='renyi'; got {self.standard.label} with epsilon={self.epsilon!r} and "
                 f"bound='{self.bound}'. Give weights of your own (weights=, --weights)."
             )
+        pairs = zip(self.links, self.models, strict=True)
+        other = [f"{link.named} ({model.name})" for link, model in pairs if not isinstance(model, Regression)]
+        if other:
+            raise SettingError(
+                "preset='recommended' plans one weight (PlannedWeights) for amounts by the normal, lognormal "
+                f"and asinh families, and not for {list_some(other)}. Say weights=ScalarWeights(1) and "
+                "bound='oscillation' instead."
+            )
 
     @property
     def written_as(self) -> tuple[Declared | None, ...]:
@@ -474,15 +490,17 @@ class Settings(Terms):
         chosen: dict[str, Any] = filled | said
         if "bound" in chosen:
             chosen["bound"] = bound_named(chosen["bound"])
-        if "weights" in chosen:
-            chosen["weights"] = as_weights(
-                LinearWeights() if chosen["weights"] is None else chosen["weights"]
-            )
         if standard is not None:
             chosen["standard"] = standard
         if family is None and not isinstance(formula, Mapping):
             family = "lognormal"
         columns = read_columns(formula, family=family, prior=prior, declared=declared)
+        if (
+            chosen.get("weights") is None
+        ):  # linear ones even out what 2Δ counts, and bias shares (docs/tables.md)
+            one = len(columns) > 1 and chosen.get("bound", LIPSCHITZ) != LIPSCHITZ
+            chosen["weights"] = ScalarWeights(1) if one else LinearWeights()
+        chosen["weights"] = as_weights(chosen["weights"])
         settings = cls(columns=columns, epsilon=epsilon, copies=copies, **chosen)
         if "delta" in said:  # the default too, if somebody said it
             settings._require_delta()

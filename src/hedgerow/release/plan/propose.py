@@ -13,6 +13,7 @@ Formal guarantee: of a protected column nothing is read but its name and its typ
 at, since they are released as they are.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,10 @@ _OF_SDV = ("range_is_nullable", "datetime_format", "computer_representation")  #
 _FEWEST = 20  # rows of a level; a record of a rarer one decides its own fitted value
 _LOOKED_AT = 20_000  # rows by which predictors are tried
 _COUNTED = 1000  # whole numbers from 0 up to here are taken as counts, beyond as amounts
+_IDENTIFIER = re.compile(
+    r"(?:^|[_. -])(?:[chpu]?id|serial)(?:$|[_. -]|no$|nr$)|(?-i:[a-z]I[dD])$", re.IGNORECASE
+)
+_IDENTIFIES = "it looks like an identifier (name it in --predictors if it is an amount)"
 _SCALES = {"lognormal": "log", "zero_lognormal": "log1p", "negative_binomial": "log1p"}  # of those proposed
 
 
@@ -69,15 +74,15 @@ def propose(
     }
     public = table.drop_columns([*protect])
     others = [name for name in public.column_names if name != unit]  # which only says whose row it is
-    fit = others if predictors is None else list(predictors)
-    terms, left_out = _public_terms(public, fit)
+    terms, left_out = _public_terms(public.select(others), predictors)
     if predictors is not None and left_out:
         raise SettingError(f"--predictors: {'; '.join(left_out)}. Leave it out.")
     own: list[str] = []  # terms that are a unit's own
     if unit is not None and shared:
         units = Units.of(Table.of(public.select([unit])), unit)
+        fit = others if predictors is None else predictors
         constant = [name for name in fit if not units.differs(Table.of(public), name)]
-        own, _ = _public_terms(public, constant)
+        own, _ = _public_terms(public.select(constant), None if predictors is None else constant)
     columns: dict[str, Column] = {}
     for name, (family, declared) in families.items():
         once = name in shared
@@ -197,17 +202,20 @@ def _own_term(name: str, family: str | Family) -> list[str]:
     return [f"{_SCALES[family]}({quote(name)})" if family in _SCALES else quote(name)]
 
 
-def _public_terms(public: pa.Table, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The terms of public columns that a design takes, and why it does not take the others."""
+def _public_terms(public: pa.Table, asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The terms of public columns that a design takes, and why it does not take the others.
+
+    A column that looks like an identifier is read where it was asked for by name.
+    """
     terms: list[str] = []
     left_out: list[str] = []
     some = public.slice(0, _LOOKED_AT)
     outcome = "outcome_"
     while outcome in public.column_names:
         outcome += "_"
-    for name in names:
+    for name in public.column_names if asked is None else asked:
         column = public.column(name)
-        why = _unfit(column)
+        why = _unfit(column) or (_IDENTIFIES if asked is None and _identifies(name, column) else "")
         term = quote(name)
         if not why and spans_decades(Table.of(some.select([name])), name):
             term = f"log({quote(name)})"
@@ -221,6 +229,12 @@ def _public_terms(public: pa.Table, names: Sequence[str]) -> tuple[list[str], li
         else:
             terms.append(term)
     return terms, left_out
+
+
+def _identifies(name: str, column: pa.ChunkedArray) -> bool:
+    """Whether whole numbers are named like an identifier, or all rows have different ones."""
+    different = len(column) >= _FEWEST and len(pc.unique(column)) == len(column)
+    return pa.types.is_integer(column.type) and (different or bool(_IDENTIFIER.search(name)))
 
 
 def _unfit(column: pa.ChunkedArray) -> str:
