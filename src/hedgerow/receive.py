@@ -208,7 +208,8 @@ def estimate(
     estimator: Estimator,
     *,
     given: bool,
-    pick: Callable[[Any, Any, np.ndarray], Any] | None = None,
+    stack: Callable[[Any, Any], Any] | None = None,
+    take: Callable[[Any, np.ndarray], Any] | None = None,
     rows: int | None = None,
 ) -> Estimates:
     """What `estimator` says of each table, with variances and, if asked for, those given public columns.
@@ -218,9 +219,10 @@ def estimate(
     next copy: public values stay, and d_g, the change of the estimate, has twice the variance of what the
     protected values of the group add to it, so that ½ Σ (d_g − d̄)² · G/(G − 1) is the part asked for.
 
-    `pick(one, other, places)` makes a table of the rows at `places` of two tables, one below the other.
+    For tables that are no columns of arrays: `stack(one, other)` puts one below the other,
+    `take(table, places)` is the rows at `places`, and `rows` how many a table has.
     """
-    pick = pick or _pick
+    stack, take = stack or _stack, take or _take
     count = len(next(iter(tables[0].values()))) if rows is None else rows
     terms, first, told = _values(estimator(tables[0]))
     every = [(first, told), *(_match(terms, estimator(table)) for table in tables[1:])]
@@ -232,11 +234,12 @@ def estimate(
     for place, table in enumerate(tables):
         other = tables[(place + 1) % len(tables)]
         if told is None:
-            left = [pick(table, table, np.flatnonzero(groups != g)) for g in range(size)]
+            left = (take(table, np.flatnonzero(groups != g)) for g in range(size))
             without = np.array([_match(terms, estimator(each))[0] for each in left])
             u[place] = ((without - without.mean(axis=0)) ** 2).sum(axis=0) * (size - 1) / size
         if c is not None:
-            swapped = [pick(table, other, np.arange(count) + count * (groups == g)) for g in range(size)]
+            both = stack(table, other)
+            swapped = (take(both, np.arange(count) + count * (groups == g)) for g in range(size))
             change = np.array([_match(terms, estimator(each))[0] for each in swapped]) - q[place]
             c[place] = ((change - change.mean(axis=0)) ** 2).sum(axis=0) * size / (size - 1) / 2
     return Estimates(terms, q, u, c)
@@ -303,17 +306,22 @@ def t_quantile(probability: float, df: float) -> float:
             ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
         )
         return z * (1 + sum(term / df**power for power, term in enumerate(series, 1)))
-    tail, low, high = 2 * (1 - probability), -40.0, 700.0  # bisection for log t
-    while high - low > 1e-15 * max(1.0, abs(low)):
-        middle = (low + high) / 2
-        if middle in (low, high):
+    # Newton's method for log t, in which the log of the tails is concave: from the normal quantile, which is
+    # too small, it goes beyond the root at once and then back to it from above.
+    target, log_t = math.log(2 * (1 - probability)), math.log(z)
+    for _ in range(100):
+        tails, slope = _two_tails(log_t, df)
+        step = (math.log(tails) - target) * tails / slope
+        log_t += step
+        if abs(step) < 1e-14:
             break
-        low, high = (middle, high) if _two_tails(middle, df) > tail else (low, middle)
-    return math.exp((low + high) / 2)
+        if log_t > 700:  # beyond what a number holds, for df next to nothing
+            return math.inf
+    return math.exp(log_t)
 
 
-def _two_tails(log_t: float, df: float) -> float:
-    """P(|T| > t): the regularized incomplete beta function at df/(df + t²), by its continued fraction."""
+def _two_tails(log_t: float, df: float) -> tuple[float, float]:
+    """P(|T| > t), the incomplete beta function at df/(df + t²), and how fast it falls with log t: 2t f(t)."""
     a, b = df / 2, 0.5
     gap = 2 * log_t - math.log(df)  # log of t²/df
     log_x = -(math.log1p(math.exp(gap)) if gap < 30 else gap + math.exp(-gap))
@@ -321,8 +329,8 @@ def _two_tails(log_t: float, df: float) -> float:
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * log_x + b * log_y)
     x = math.exp(log_x)
     if x < (a + 1) / (a + b + 2):
-        return front * _fraction(a, b, x) / a
-    return 1 - front * _fraction(b, a, math.exp(log_y)) / b
+        return front * _fraction(a, b, x) / a, 2 * front
+    return 1 - front * _fraction(b, a, math.exp(log_y)) / b, 2 * front
 
 
 def _fraction(a: float, b: float, x: float) -> float:
@@ -358,8 +366,12 @@ def _groups(rows: int) -> np.ndarray:
     return groups
 
 
-def _pick(one: Table, other: Table, places: np.ndarray) -> Table:
-    return {name: np.concatenate([one[name], other[name]])[places] for name in one}
+def _stack(one: Table, other: Table) -> Table:
+    return {name: np.concatenate([one[name], other[name]]) for name in one}
+
+
+def _take(table: Table, places: np.ndarray) -> Table:
+    return {name: values[places] for name, values in table.items()}
 
 
 def _values(found: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:

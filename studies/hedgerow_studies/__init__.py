@@ -6,7 +6,7 @@ Reading order: `work` (processes), then any study on its own:
 - `paper`: the paper's simulations and application as data and claims; `hedgerow reproduce --out results`
 - `weights`: which weights, risk and bound lose least; `hedgerow study weights --out study`
 - `bias`, `real_tables`: what undoing the bias is worth, on simulated and on published tables
-- `coverage`: how often intervals cover the truth
+- `coverage`: how often intervals cover the truth; `combining`: those from several copies
 - `stands_up`, `breaches`: whether ε stands up to the full audit, and where prices are exceeded
 - `strict_utility`: what strict mode costs
 - `whole_table`: eight protected columns of a published table, beside CART, AIM and MST

@@ -27,10 +27,18 @@ KEY = (
     "import subprocess; subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', 'id_ed25519'])\n"
 )
 PAYROLL = "import hedgerow as hr; hr.datasets.payroll(300).to_csv('payroll.csv', index=False)\n"
+COMBINE = """
+import warnings, hedgerow as hr
+warnings.simplefilter("ignore", hr.HedgerowWarning)
+hr.datasets.payroll(300).assign(region=["north", "south"] * 150).to_csv("payroll.csv", index=False)
+told = {"formula": "payroll ~ log(employees)", "data": "payroll.csv", "outputs": hr.Outputs(receive=True)}
+hr.make_release(hr.Plan(**told, standard=hr.Strict(limits=(1e3, 1e9)), epsilon=1, copies=5), "release")
+"""
 EXAMPLES = {
     "../README.md": (None, ""),
     "bias.md": (None, ""),
     "blowfish.md": (None, "import hedgerow as hr\n"),
+    "combine.md": (None, COMBINE),
     "coverage.md": (None, ""),
     "programs.md": (3, ""),  # the rest is for PyMC, brms and matrices from elsewhere
     "release.md": (None, KEY + PAYROLL),

@@ -84,7 +84,7 @@ def combine(
             found = receive.Estimates(terms, q, u, None)
         elif callable(what):
             rows = len(nw.from_native(tables[0], eager_only=True))
-            found = receive.estimate(tables, what, given=apart, pick=_pick, rows=rows)
+            found = receive.estimate(tables, what, given=apart, stack=_stack, take=_take, rows=rows)
         else:
             found = _analyse([_to_pandas(table) for table in tables], what, family, weights)
         combined = receive.combine(
@@ -154,28 +154,40 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
     try:
         import statsmodels.api as sm
         import statsmodels.formula.api as smf
+        from patsy import PatsyError
     except ImportError:
         raise SettingError("Formulas are fitted by statsmodels: pip install statsmodels.") from None
-    flags = table.select_dtypes("bool").columns
-    table = table.reset_index(drop=True).astype(dict.fromkeys(flags, "int64"))
+    kinds = pd.api.types
+    own = {  # what patsy knows: yes and no as 1 and 0, and none of pandas' own kinds of numbers
+        name: "int64" if kinds.is_bool_dtype(column) and column.notna().all() else "float64"
+        for name, column in table.items()
+        if kinds.is_bool_dtype(column)
+        or (kinds.is_numeric_dtype(column) and kinds.is_extension_array_dtype(column))
+    }
+    table = table.reset_index(drop=True).astype(own)
+    if isinstance(family, str):
+        if family not in _FAMILIES:
+            raise SettingError(f"family={family!r} is not one of {', '.join(_FAMILIES)}.")
+        family = getattr(sm.families, _FAMILIES[family])()
     robust = {} if weights is None else {"cov_type": "HC1"}
+    told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
+    linear = smf.ols if weights is None else smf.wls
+    try:
+        model = (
+            linear(formula, table, **told)
+            if family is None
+            else smf.glm(formula, table, family=family, **told)
+        )
+    except PatsyError as error:
+        raise SettingError(f"{formula!r} cannot be read: {str(error).splitlines()[0]}.") from None
+    fitted = model.fit(**robust)
     if family is None:
-        linear = smf.ols if weights is None else smf.wls
-        more = {} if weights is None else {"weights": table[weights]}
-        fitted = linear(formula, table, **more).fit(**robust)
-        influence = (fitted.wresid.to_numpy()[:, None] * fitted.model.wexog) @ fitted.normalized_cov_params
+        influence = (np.asarray(fitted.wresid)[:, None] * model.wexog) @ fitted.normalized_cov_params
     else:
-        if isinstance(family, str):
-            if family not in _FAMILIES:
-                raise SettingError(f"family={family!r} is not one of {', '.join(_FAMILIES)}.")
-            family = getattr(sm.families, _FAMILIES[family])()
-        more = {} if weights is None else {"var_weights": table[weights]}
-        model = smf.glm(formula, table, family=family, **more)
-        fitted = model.fit(**robust)
         scores = np.asarray(model.score_factor(fitted.params))[:, None] * model.exog
         influence = scores @ np.linalg.pinv(-model.hessian(fitted.params, observed=False))
     every = np.zeros((len(table), len(fitted.params)))  # nothing by rows without a value
-    every[np.asarray(fitted.model.data.row_labels)] = np.asarray(influence)
+    every[np.asarray(model.data.row_labels)] = np.asarray(influence)
     values = fitted.params.to_numpy(), np.diag(fitted.cov_params())
     return _Analysis(tuple(map(str, fitted.params.index)), *values, every)
 
@@ -194,7 +206,7 @@ def _tabulate(tables: Sequence[pd.DataFrame], phrase: str, weights: str | None) 
     values = {"": ""}
     if kind == "share":
         every = pd.concat([table[column] for table in tables]).dropna().unique()
-        values = {f"{column} = {value}": value for value in sorted(every, key=str)}
+        values = {f"{column} = {_show(value)}": value for value in sorted(every, key=str)}
     elif not all(pd.api.types.is_numeric_dtype(table[column]) for table in tables):
         raise DataError(f"'{column}' holds no numbers. Ask for a share instead: \"share of {column}\".")
     return [_tabulate_one(table, kind, column, by, values, weights) for table in tables]
@@ -203,32 +215,42 @@ def _tabulate(tables: Sequence[pd.DataFrame], phrase: str, weights: str | None) 
 def _tabulate_one(
     table: pd.DataFrame, kind: str, column: str, by: list[str], values: Mapping[str, Any], weights: str | None
 ) -> _Analysis:
-    rows, own = len(table), table[column]
-    weight = np.ones(rows) if weights is None else table[weights].to_numpy(dtype=np.float64)
-    keys = pd.Series([""] * rows) if not by else table[by].astype(str).agg(", ".join, axis=1)
+    """Rows without a value, a group or a weight count for nothing."""
+    rows, own = len(table), table[column].reset_index(drop=True)
+    given = np.ones(rows) if weights is None else table[weights].to_numpy(dtype=np.float64, na_value=0.0)
+    usable = own.notna().to_numpy() & table[by].notna().all(axis=1).to_numpy() & (given > 0)
+    keys = np.array([", ".join(map(_show, row)) for row in table[by].itertuples(index=False)] or [""] * rows)
     told, found, spread, influence = [], [], [], []
-    for group in sorted(keys.unique()):
-        here = (keys == group).to_numpy() & own.notna().to_numpy() & (weight > 0)
+    for group in np.unique(keys[usable]):
+        here = usable & (keys == group)
+        weight = np.where(here, given, 0.0)
         for name, value in values.items():
-            x = (own == value).astype(float) if kind == "share" else own.astype(float)
-            count, x = int(here.sum()), np.where(here, x, 0.0)
+            x = np.where(here, own == value if kind == "share" else own, 0.0).astype(np.float64)
             if kind == "total":
                 added, factor = weight * x, rows / (rows - 1)
                 found.append(float(added.sum()))
                 added = added - added.mean()
             else:
+                count, share = int(here.sum()), weight / weight.sum()
                 if count < 2:
                     raise DataError(
-                        f"A group of '{', '.join(by)}' has {count} rows in a copy, which show no spread. "
-                        "Merge it with another."
+                        f"A group of '{', '.join(by)}' has one row in a copy, which shows no spread. Merge "
+                        "it with another."
                     )
-                share, factor = np.where(here, weight, 0.0) / weight[here].sum(), count / (count - 1)
+                factor = count / (count - 1)
                 found.append(float(share @ x))
                 added = share * (x - found[-1])
-            told.append(", ".join(part for part in (name, group) if part) or f"{kind} of {column}")
+            told.append(", ".join(part for part in (name, str(group)) if part) or f"{kind} of {column}")
             spread.append(factor * float(added @ added))
             influence.append(added)
+    if not told:
+        raise DataError(f"No row has a value of '{column}' and of what it is to be shown by.")
     return _Analysis(tuple(told), np.array(found), np.array(spread), np.column_stack(influence))
+
+
+def _show(value: Any) -> str:
+    """A class as people write it: 1 of a column that is 1.0 beside gaps."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _require(table: pd.DataFrame, names: Sequence[str]) -> None:
@@ -240,6 +262,9 @@ def _to_pandas(table: Any) -> pd.DataFrame:
     return nw.from_native(table, eager_only=True).to_pandas()
 
 
-def _pick(one: Any, other: Any, places: Array) -> Any:
-    both = nw.concat([nw.from_native(one, eager_only=True), nw.from_native(other, eager_only=True)])
-    return both[places].to_native()
+def _stack(one: Any, other: Any) -> Any:
+    return nw.concat([nw.from_native(each, eager_only=True) for each in (one, other)]).to_native()
+
+
+def _take(table: Any, places: Array) -> Any:
+    return nw.from_native(table, eager_only=True)[places].to_native()

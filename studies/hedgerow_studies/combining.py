@@ -1,0 +1,121 @@
+"""How often intervals from combined copies cover the truth (docs/combine.md).
+
+python -m hedgerow_studies.combining             # the rules in a normal model, where all else is exact
+python -m hedgerow_studies.combining --strict 200  # ten strict copies of 2000 rows at ε = 1, so many tables
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import hedgerow as hr
+from hedgerow import receive
+
+CASES = {
+    "partial": [(2, 0.0), (5, 0.0), (10, 0.0), (10, 0.25), (10, 1.0), (10, 4.0)],
+    "proper": [(1, 0.0), (5, 0.0)],
+    "simple": [(1, 0.0), (5, 0.0)],
+    "noisy": [(2, 1.0), (5, 0.0), (5, 0.25), (5, 1.0), (5, 4.0), (10, 0.0), (10, 0.25), (10, 1.0), (10, 4.0),
+              (20, 0.25), (20, 1.0)],
+    "full": [(5, 0.0), (20, 0.0)],
+    "projected": [(3, 1.0), (10, 1.0)],
+}  # fmt: skip
+TRUTH = {
+    "Intercept": 1.0,
+    "z": 0.5,
+    "C(group)[T.b]": 0.4,
+    "sigma": 1.0,
+    "a": 1.0,
+    "b": 1.4,
+    "pooled slope": 0.5,
+}
+
+
+def cover(rule: str, copies: int, noise: float = 0.0, *, rows: int = 40, runs: int = 4000) -> float:
+    """The share of simulated tables of a normal variable whose 95 % interval holds the mean.
+
+    Draws are those of the posterior given the table; given its mean with normal noise, whose variance is
+    `noise` times that of the mean, where there is any or the rule is for it; the estimates, for `simple`.
+    """
+    rng = np.random.default_rng(20)
+    data = rng.normal(size=(runs, rows))
+    mean, spread = data.mean(axis=1)[:, None], data.var(axis=1, ddof=1)[:, None]
+    if rule == "simple":
+        centre, scale = (np.repeat(part, copies, axis=1) for part in (mean, np.sqrt(spread)))
+    elif noise or rule in ("noisy", "projected"):
+        seen = mean + rng.normal(size=mean.shape) * np.sqrt(noise / rows)
+        centre = seen + rng.normal(size=(runs, copies)) * np.sqrt((1 + noise) / rows)
+        scale = np.ones((runs, copies))
+    else:
+        scale = np.sqrt(spread * (rows - 1) / rng.chisquare(rows - 1, size=(runs, copies)))
+        centre = mean + scale * rng.normal(size=(runs, copies)) / np.sqrt(rows)
+    q, u = np.empty((copies, runs)), np.empty((copies, runs))
+    for copy in range(copies):
+        residuals = rng.normal(size=(runs, rows))
+        if rule == "projected":
+            residuals -= residuals.mean(axis=1, keepdims=True)
+        values = centre[:, [copy]] + scale[:, [copy]] * residuals
+        q[copy], u[copy] = values.mean(axis=1), values.var(axis=1, ddof=1) / rows
+    found = receive.combine(q, u, rule=rule)
+    return float(np.mean((found["lower"] <= 0) & (found["upper"] >= 0)))
+
+
+def simulate_table(seed: int, rows: int) -> pd.DataFrame:
+    """x about a line in z and two public groups, with normal errors."""
+    rng = np.random.default_rng(seed)
+    group, z = rng.integers(0, 2, rows), rng.normal(size=rows)
+    x = 1 + 0.5 * z + 0.4 * group + rng.normal(size=rows)
+    return pd.DataFrame({"x": x, "z": z, "group": np.where(group == 1, "b", "a")})
+
+
+def find_sigma(table: Any) -> Mapping[str, tuple[float, float]]:
+    """The residual standard deviation about the whole line, and its variance."""
+    design = np.column_stack([np.ones(len(table)), table["z"], table["group"] == "b"]).astype(float)
+    _, rest, _, _ = np.linalg.lstsq(design, table["x"].to_numpy(), rcond=None)
+    free = len(table) - 3
+    return {"sigma": (float(np.sqrt(rest[0] / free)), float(rest[0] / free / (2 * free)))}
+
+
+def cover_strict(
+    seed: int, *, rows: int = 2000, copies: int = 10, sigma: bool = True, **asked: Any
+) -> pd.Series:
+    """Which true values the intervals from one strict release hold: the model's own, and others."""
+    standard = hr.Strict(limits=(-6.0, 8.0))
+    told = {"standard": standard, "epsilon": 1.0, "draws": 200, **asked}
+    synth = hr.Synthesizer("x ~ z + C(group)", family="normal", copies=copies, seed=seed, **told)
+    release = synth.fit(simulate_table(seed, rows)).sample()
+    found = [hr.combine(release, "x ~ z + C(group)"), hr.combine(release, "mean of x by group")]
+    found += [hr.combine(release, find_sigma)] if sigma else []
+    found.append(hr.combine(release, "x ~ z").query("term == 'z'").assign(term="pooled slope"))
+    every = pd.concat(found).set_index("term")
+    truth = pd.Series(TRUTH)[every.index]
+    return (every["lower"] <= truth) & (truth <= every["upper"])
+
+
+def main() -> None:
+    """Print a table of coverage."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--strict", type=int, default=0, help="tables, instead of the rules")
+    tables = parser.parse_args().strict
+    warnings.simplefilter("ignore", hr.HedgerowWarning)
+    if tables:
+        done = []
+        for seed in range(tables):
+            done.append(cover_strict(seed))
+            if seed % 20 == 19:
+                sys.stdout.write(f"{seed + 1} tables: {pd.DataFrame(done).mean().round(3).to_dict()}\n")
+                sys.stdout.flush()
+        return
+    sys.stdout.write("| rule | copies | noise | coverage |\n| --- | --- | --- | --- |\n")
+    for rule, copies, noise in [(rule, *case) for rule, cases in CASES.items() for case in cases]:
+        sys.stdout.write(f"| {rule} | {copies} | {noise:g} | {cover(rule, copies, noise):.3f} |\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
