@@ -12,6 +12,7 @@ from hedgerow.errors import SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.noised import Noised
+from hedgerow.fitted.replay import ChainReplay
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.columns import describe_columns, summarize_columns
 from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
@@ -107,7 +108,7 @@ class NoisedChain(Noised):
         return copies
 
     def replay(self, tables: list[Any]) -> Replay | str:
-        return _NOT_YET.format("intervals of an estimator")
+        return ChainReplay(NoisedChain, self.settings, self.released, copies=tuple(tables))
 
     def intervals(self, level: float) -> dict[str, Any]:
         return summarize_columns(self.released, [one.parameters for one in self.drawn], level)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
+from hedgerow.errors import ReleaseError
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.copies import write_copy
 from hedgerow.mechanism.noisy.copies import predict_values
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.recipe import Recipe, Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import classes_within, clip_response, recipe_of
 from hedgerow.mechanism.noisy.spike import spike_line
@@ -50,15 +51,15 @@ class NoisyReplay(Replay):
         return Table.of(self.copies[0])
 
     def runs(self, tables: int, copies: int, key: Key) -> Iterator[tuple[Any, list[Any]]]:
-        recipe = recipe_of(self.settings, self.table, self.design)
-        drawn = draw_posterior(self.released, draws=_DRAWS, key=key.child("posterior")).parameters
+        recipe, released = self._settle()
+        drawn = draw_posterior(released, draws=_DRAWS, key=key.child("posterior")).parameters
         draws = {name: np.log(each) if name == "sigma" else each for name, each in drawn.items()}
         truth = _natural({name: each.mean(axis=0) for name, each in draws.items()})
-        here, everyone = _find_place(self.released), np.ones(recipe.records, dtype=np.bool_)
+        here, everyone = _find_place(released), np.ones(recipe.records, dtype=np.bool_)
         plain = replace(self.settings, sampling="independent")  # as the confidential table was sampled
         for number in range(tables):
             own = key.child("table").child(number)
-            values = self._predict(plain, self.released, truth, own.child("values"))
+            values = self._predict(plain, released, truth, own.child("values"))
             response = clip_response(self.settings, values, self.table)
             again = release_statistics(recipe, response, everyone, key=own.child("statistics"))
             there = _find_place(again)
@@ -70,8 +71,21 @@ class NoisyReplay(Replay):
             yield self._write(values), [self._write(one) for one in made]
 
     def parameters(self, *, level: float, tables: int, key: Key) -> dict[str, Any]:
-        drawn = draw_posterior(self.released, draws=_DRAWS, key=key.child("posterior")).parameters
+        drawn = draw_posterior(self._settle()[1], draws=_DRAWS, key=key.child("posterior")).parameters
         return summarize(drawn, list(self.design.columns), level)
+
+    def _settle(self) -> tuple[Recipe, Released]:
+        """The recipe, settled again from public things, and what was released by it.
+
+        A file of statistics has not all of it, and rounds some of what it has.
+        """
+        recipe, told = recipe_of(self.settings, self.table, self.design), self.released.recipe
+        if not (np.allclose(recipe.basis, told.basis) and np.isclose(recipe.cap, told.cap, rtol=1e-3)):
+            raise ReleaseError(
+                "intervals: this release was made by another rule than this version of hedgerow has, and "
+                "cannot be replayed. Use the version that its certificate names."
+            )
+        return recipe, replace(self.released, recipe=replace(recipe, presence=told.presence))
 
     def _predict(self, settings: Settings, released: Released, draw: Parameters, key: Key) -> PerRecord:
         classes = classes_within(self.settings, self.table)

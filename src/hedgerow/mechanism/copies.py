@@ -155,13 +155,14 @@ def predict_once(
 
 def write_copy(settings: Settings, table: Table, design: Design, copy: PerLink) -> Any:
     """A typed copy: the protected columns one after the other, then those that follow from others."""
-    typed, parts = table.native, list[PerRecord]()
+    typed: Any = None
+    parts, made = list[PerRecord](), table
     for link, each, values in zip(design.links, settings.links, columns_of(copy), strict=True):
         parts.append(values)
         if each.role == "kind":
             continue
-        typed = write_column(settings, each.column, Table.of(typed), link.levels, parts)
-        parts = []
+        made = made if typed is None else Table.of(typed)
+        typed, parts = write_column(settings, each.column, made, link.levels, parts), []
     return write_derived(settings, typed)
 
 

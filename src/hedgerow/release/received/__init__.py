@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import HedgerowWarning, ReleaseError, SettingError, reason_of
-from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
+from hedgerow.fitted import NoisedChain
+from hedgerow.fitted.replay import ChainReplay
+from hedgerow.inference.bootstrap import TABLES, Estimator, Replay, conclude_from
 from hedgerow.inference.bootstrap_noisy import NoisyReplay
+from hedgerow.inference.columns import read_columns
 from hedgerow.inference.statistics import read_statistics
 from hedgerow.privacy.guarantee import Release
 from hedgerow.release.folder import PLAN, PUBLIC, STATISTICS
@@ -59,7 +62,7 @@ def intervals(
 
     The estimate is the mean over the copies. The truth is what the estimator gives on average on tables like
     the confidential one, whose outcomes follow the model: where the model is wrong, so are the intervals.
-    Strict by noisy statistics of one column, and corrected draws of the exact models (docs/coverage.md).
+    Strict by noisy statistics, and corrected draws of the exact models (docs/coverage.md).
 
     Formal guarantees
     -----------------
@@ -78,7 +81,7 @@ def intervals(
     return conclude_from(read_folder(release), estimator, **told, seed=seed)
 
 
-def read_folder(folder: str | os.PathLike[str]) -> NoisyReplay:
+def read_folder(folder: str | os.PathLike[str]) -> Replay:
     """What a received folder says of how it was made."""
     place = Path(folder)
     place = place / PUBLIC if (place / PUBLIC).is_dir() else place
@@ -89,19 +92,17 @@ def read_folder(folder: str | os.PathLike[str]) -> NoisyReplay:
             f"{STATISTICS} cannot be read ({reason_of(error)}): intervals need it, and a release under "
             "Strict(limits=…) has it with outputs: {statistics: true}. hr.combine needs copies alone."
         ) from None
-    if "sections" in document:
-        raise SettingError(
-            "intervals of an estimator are for one protected column. For the parameters of several columns "
-            "see hedgerow.inference.statistics.conclude."
-        )
     plan = Plan.load(place / PLAN)
     files = sorted(place.glob("synthetic-copy-*"), key=lambda file: (len(file.name), file.name))
-    outcome = [column.outcome for column in plan.settings.columns]
-    told = {name: each for name, each in vars(plan.read).items() if name in ("missing", "text")}
-    copies = tuple(read(file, **told, numbers=outcome).frame.to_pandas() for file in files)
+    missing, words = plan.read.missing, plan.settings.worded
+    numbers = [column.outcome for column in plan.settings.columns if column.outcome not in words]
+    copies = [read(file, missing=missing, text=words, numbers=numbers).frame.to_pandas() for file in files]
     if not copies:
         raise ReleaseError("The folder has no synthetic-copy-1 … Pass the public folder of a release.")
     with warnings.catch_warnings(action="ignore", category=HedgerowWarning):
+        if "sections" in document:
+            columns = tuple(read_columns(document, copies[0]))
+            return ChainReplay(NoisedChain, plan.settings, columns, copies=tuple(copies))
         released, _ = read_statistics(document, copies[0])
         design = encode(Table.of(copies[0]), [plan.settings])
-    return NoisyReplay(plan.settings, design.blank(), released, copies=copies)
+    return NoisyReplay(plan.settings, design.blank(), released, copies=tuple(copies))
