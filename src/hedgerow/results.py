@@ -198,7 +198,7 @@ class Results:
 
     def utility_by_group(self, by: str) -> Any:
         """Distances, means and quantiles of protected columns within groups of a public one; confidential."""
-        rows = groups_of_copies(self.stack(classes=[by]), by, self.settings.design_weight)
+        rows = groups_of_copies(self.stack(), by, self.settings.design_weight)
         return self._like_rows(rows, ("synthetic", "error"))
 
     def utility_overview(
@@ -207,7 +207,7 @@ class Results:
         """All of these in plain numbers (`evidence.utility.overview`), from `most` rows at most."""
         return write_overview(self.stack(most=most), analyses, self.settings.design_weight)
 
-    def stack(self, *, classes: Sequence[str] = (), most: int | None = None) -> Stack:
+    def stack(self, *, most: int | None = None) -> Stack:
         """The released columns of the confidential table and, below them, of each copy.
 
         Without rows in which a gap of a protected column was withheld: copies have a value there.
@@ -224,7 +224,7 @@ class Results:
         return stack_tables(
             done.table.native, done.release.tables, codes=codes_of(asked.columns), rows=used,
             protected=[*(column.outcome for column in asked.columns), *asked.rules.names],
-            classes=[*classes, *levels, *(name for link in done.design.links for name in link.classes)],
+            classes=[*levels, *(name for link in done.design.links for name in link.classes)],
         )  # fmt: skip
 
     def _weights_by_column(self) -> dict[str, list[PerRecord]]:

@@ -282,6 +282,20 @@ def test_columns_of_every_kind_make_terms():
     assert np.ptp(build_terms(stack.columns["money"])[:, 0]) < 30  # not as it is
 
 
+def test_groups_may_be_numbers_flags_or_labels():
+    table = pd.DataFrame({"x": np.arange(6.0), "code": [2, 2, 11, 11, None, 2], "flag": [True, False] * 3})
+    found = U.compare_groups(table, table, "code", protected=["x"])
+    means = found[(found["statistic"] == "mean") & (found["copy"] == "1")]
+    assert means["group"].tolist() == ["2", "11", "missing"]
+    assert means["original"].tolist() == pytest.approx([2.0, 2.5, 4.0])
+    found = U.compare_groups(table, table, "flag", protected=["x"])
+    assert set(found["group"]) == {"0", "1"}
+    assert groups.few_groups(stack_tables(table, table, protected=["x"])) == ["code", "flag"]
+    for name, told in (("x", "protected"), ("none", "no column")):
+        with pytest.raises(hr.HedgerowError, match=told):
+            U.compare_groups(table, table, name, protected=["x"])
+
+
 def test_what_cannot_be_compared_is_refused():
     random = np.random.default_rng(10)
     wide = pd.DataFrame(random.normal(size=(100, 8)), columns=list("abcdefgh"))

@@ -75,6 +75,8 @@ def all_plans() -> list[Plan]:
         ),
         unit="true",
         rows_per_unit=3,
+        design_weight="z",
+        analyses=["log(x) ~ z", hr.utility.Analysis("x ~ z", "poisson")],
         about=About(purpose="~", contact="no", decided_by="1e5", earlier=True),
         seed=7,
     )

@@ -133,11 +133,12 @@ def test_one_cluster_has_no_variance():
 @pytest.mark.slow
 @pytest.mark.parametrize("skewed", [False, True])
 def test_variances_of_totals_are_right_over_clustered_samples(skewed):
-    """Over 2000 samples of 15 of 150 clusters, drawn with replacement, in each of two strata.
+    """Over 500 samples of 15 of 150 clusters, drawn with replacement, in each of two strata.
 
-    The mean of the variances over the variance of the totals has a standard error below 0.05: at 4.5 of them
-    a false alarm has probability 7e-6. Intervals cover 0.95 less a little at 28 degrees of freedom, where
-    totals are near normal; those of skewed ones less, which is no fault of the variance.
+    The mean of the variances over the variance of the totals has a standard error below 0.08: at 4.5 of them
+    a false alarm has probability 7e-6. Where totals are near normal intervals cover about 0.945, with a
+    standard error of 0.0102: a false alarm of 7e-6 below 0.899. Those of skewed totals cover less, 0.91 over
+    4000 samples, which is no fault of the variance.
     """
     random = np.random.default_rng(3)
     stratum, cluster = np.repeat([0, 1], 1500), np.arange(3000) // 10
@@ -146,7 +147,7 @@ def test_variances_of_totals_are_right_over_clustered_samples(skewed):
     cell = np.where(random.uniform(size=3000) < 0.3, "a", "b")
     truth = y[cell == "a"].sum()
     totals, variances, covered = [], [], []
-    for _ in range(2000):
+    for _ in range(500):
         drawn = np.concatenate([random.choice(np.arange(150) + 150 * h, 15) for h in (0, 1)])
         rows = (drawn[:, None] * 10 + np.arange(10)).ravel()
         sample = pd.DataFrame({"y": y[rows], "cell": cell[rows], "s": stratum[rows], "w": 10.0})
@@ -155,5 +156,5 @@ def test_variances_of_totals_are_right_over_clustered_samples(skewed):
         totals.append(found["estimate"].iloc[0])
         variances.append(found["std_error"].iloc[0] ** 2)
         covered.append(found["lower"].iloc[0] <= truth <= found["upper"].iloc[0])
-    assert np.mean(variances) / np.var(totals) == pytest.approx(1.0, abs=0.22)
-    assert skewed or 0.925 < np.mean(covered) < 0.975
+    assert np.mean(variances) / np.var(totals) == pytest.approx(1.0, abs=0.36)
+    assert skewed or np.mean(covered) > 0.899

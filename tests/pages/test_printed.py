@@ -44,7 +44,9 @@ EXAMPLES = {
     "release.md": (None, KEY + PAYROLL),
     "standards.md": (None, ""),
     "strict.md": (None, ""),
+    "survey.md": (1, ""),  # the rest is for svy
     "tables.md": (None, ""),
+    "utility.md": (None, ""),
     "weights.md": (None, ""),
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import PerRecord
+from hedgerow.errors import SettingError
 from hedgerow.evidence.utility.columns import ecdf_distance, statistics
 from hedgerow.evidence.utility.stack import (
     Rows,
@@ -47,20 +48,25 @@ def compare_groups(
     """
     if protected is None:
         protected = [name for name in Table.of(original).columns if name not in (by, weight)]
-    stack = stack_tables(original, copies, protected=protected, classes=[by], codes=codes)
+    stack = stack_tables(original, copies, protected=protected, codes=codes)
     rows = groups_of_copies(stack, by, weight)
     return Table.of(original).like(columns_of_rows(pool_copies(rows, ("synthetic", "error"))))
 
 
 def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
     """What `compare_groups` finds, a row per column, group, copy and statistic."""
-    groups = stack.columns[by]
+    if by not in stack.kept:
+        raise SettingError(
+            f"by: '{by}' is {'protected' if by in stack.columns else 'no column of the copies'}. Name a "
+            "public column with few values."
+        )
+    places, labels = stack.columns[by].group()
     weights = None if weight is None else read_weights(stack, weight)
     found: Rows = []
     for name in (name for name in stack.protected if stack.columns[name].numbers is not None):
         column = stack.columns[name]
-        for place, label in enumerate(groups.labels[:_MOST_GROUPS]):
-            inside = (groups.places == place) & column.there
+        for place, label in enumerate(labels[:_MOST_GROUPS]):
+            inside = (places == place) & column.there
             parts = [inside[stack.part(number)] for number in range(len(stack.sizes))]
             if not all(part.any() for part in parts):
                 continue
@@ -86,12 +92,11 @@ def _describe(
 
 
 def few_groups(stack: Stack, most: int = 12) -> list[str]:
-    """Kept columns that have two values or a few, which make groups."""
-    found = []
-    for name in stack.columns:
-        if name in stack.kept:
-            column = stack.columns[name]
-            cells = column.places if column.numbers is None else column.numbers[column.there]
-            if 2 <= len(np.unique(cells)) <= most:
-                found.append(name)
-    return found
+    """Kept columns that have a few values, which make groups; flags behind the others."""
+    counts = {
+        name: len(np.unique(column.group()[0]))
+        for name, column in stack.columns.items()
+        if name in stack.kept
+    }
+    few = [name for name, count in counts.items() if 2 <= count <= most]
+    return sorted(few, key=lambda name: counts[name] == 2)

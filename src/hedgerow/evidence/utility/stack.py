@@ -35,6 +35,15 @@ class Stacked(Confidential):
             return self.places == 0
         return self.places < len(self.labels) - 1
 
+    def group(self) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """The place of each cell among labels: its class, or its number as one; in order, missing last."""
+        if self.numbers is None:
+            return self.places, self.labels
+        known, places = np.unique(self.numbers[self.there], return_inverse=True)
+        found = len(known) - 1 + self.places  # codes, then what is missing
+        found[self.there] = places
+        return found, (*_write_words(known).tolist(), *self.labels[1:])
+
     def words(self) -> NDArray[Any]:
         """Classes by their labels, None where missing."""
         return np.array([*self.labels[:-1], None], dtype=object)[self.places]
