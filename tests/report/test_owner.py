@@ -14,6 +14,15 @@ from hedgerow.report.figures import collect
 from hedgerow.report.owner import _SECTIONS, write_page
 from hedgerow.report.summaries import compare_amounts, compare_classes, relate, summarize
 
+PMSE = {"by": "main", "copy": "pooled", "pMSE": 0.01, "expected": 0.005, "S_pMSE": 2.0, "AUC": 0.52}
+TERM = {"analysis": "log(x) ~ z", "term": "z", "original": 1.0, "original_low": 0.5, "original_high": 1.5}
+TERM |= {"copy": "pooled", "synthetic": 1.5, "synthetic_low": 1.0, "synthetic_high": 2.0, "overlap": 0.5}
+LOST = {"rows": 120, "left_out": ["Too few rows for pairs."], "propensity": [PMSE], "analyses": [TERM]}
+LOST |= {
+    "two_way": [
+        {"first": "x", "second": "z", "copy": copy, "TVD": 0.1} for copy in ("pooled", "lowest", "highest")
+    ]
+}
 HOSTILE = "<img src=x onerror=alert(1)>\u202e" + "y" * 10_000
 
 
@@ -77,13 +86,23 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
         "trials": 500,
         "breach": False,
     }
-    analyses = {"pmse": [{"model": "main effects", "ratio": 1.25}], "note": "as named", "rows": {"a": 1.5}}
 
-    text = shown(write_page(document, audit=audit, attack=attack, utility=analyses))
+    text = shown(write_page(document, audit=audit, attack=attack, utility=LOST))
 
-    for words in ("1.234", "The audit found 2 records above", "0.700", "does not refute", "1.25", "as named"):
+    for words in ("1.234", "The audit found 2 records above", "0.700", "does not refute"):
         assert words in text
     assert "Not run." not in text
+
+
+def test_what_was_lost_of_whole_tables_is_drawn(document):
+    page = write_page(document, utility=LOST)
+    text = shown(page)
+
+    assert "Analysis log(x) ~ z" in text
+    assert "each column AUC 0.52" in text  # its name and a note
+    numbers = re.search(r'aria-label="Numbers of: Analysis.*?</table>', page, re.S)[0]
+    assert '<td class="n">1.96</td>' in numbers  # an estimate one interval's half above the original's
+    assert "Too few rows for pairs." in text
 
 
 def test_by_public_group_medians_are_those_of_the_table(document, synth):

@@ -17,7 +17,6 @@ from hedgerow.models.base import Parameters
 from hedgerow.models.chain import part_of
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.strict import Boxed
-from hedgerow.release.certificate import Certificate
 from hedgerow.release.folder import CONFIDENTIAL, Draft
 from hedgerow.release.prepare import Prepared
 from hedgerow.synthesizer import Synthesizer
@@ -30,9 +29,7 @@ target does not cover. Keep it with the data, under the same rules.
 LOOKED_AT = 50_000  # rows are enough for what models and tables say of a loss
 
 
-def write_confidential(
-    draft: Draft, prepared: Prepared, synth: Synthesizer, certificate: Certificate, facts: dict[str, Any]
-) -> None:
+def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, facts: dict[str, Any]) -> None:
     """Writes records, flagged records, utility, draws, the summary and the full plan."""
     frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
     frames["shapes"] = pa.table(synth.shape_columns())
@@ -43,7 +40,6 @@ def write_confidential(
             formats.write(frame, draft.path / CONFIDENTIAL / f"{name}.parquet", "parquet")
     lost = synth.utility_overview(prepared.plan.analyses, most=LOOKED_AT)
     overview = json.dumps({"confidential": True} | lost, indent=1, ensure_ascii=False) + "\n"
-    facts = facts | {"certificate_sha256": certificate.digest}
     summary = json.dumps(_summarize(prepared, synth) | facts, indent=1, ensure_ascii=False) + "\n"
     texts = {
         "summary.json": summary,

@@ -160,7 +160,7 @@ def make_release(
                 )
                 tell("writing confidential files")
                 facts: dict[str, Any] = {"release": release, "fingerprint": fingerprint, "warnings": notes}
-                write_confidential(draft, prepared, synth, certificate, facts)
+                write_confidential(draft, prepared, synth, facts | {"certificate_sha256": certificate.digest})
                 write_pages(draft, prepared, synth, certificate, looks=looked, notes=notes)
                 draft.seal()
                 ledger.begin_publishing(release, certificate=certificate.digest)

@@ -58,7 +58,7 @@ def write_pages(
     looks: Sequence["Entry"],
     notes: Sequence[str],
 ) -> None:
-    """Writes the figures of a release that is being made, and the page of them."""
+    """Writes the figures of a release that is being made, and the page of them and of its other files."""
     from hedgerow.report.figures import collect, rows_of
 
     about: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
@@ -81,7 +81,7 @@ def write_pages(
         }
     }
     draft.write(CONFIDENTIAL, FIGURES, json.dumps(document, ensure_ascii=False) + "\n")
-    draft.write(CONFIDENTIAL, PAGE, write_page(document))
+    draft.write(CONFIDENTIAL, PAGE, write_page(document, **_read_later(draft.path / CONFIDENTIAL)))
 
 
 def rewrite(folder: Path, out: Path | None = None) -> Path:
@@ -96,7 +96,7 @@ def rewrite(folder: Path, out: Path | None = None) -> Path:
     if document.get("report") != VERSION:
         raise ReleaseError(f"{CONFIDENTIAL}/{FIGURES} has another version than {VERSION}. Update hedgerow.")
     try:
-        page = write_page(document, **{name: _read(inside / f"{name}.json") for name in LATER}).encode()
+        page = write_page(document, **_read_later(inside)).encode()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise ReleaseError(
             f"{CONFIDENTIAL}: {FIGURES}, or one of {', '.join(f'{name}.json' for name in LATER)}, is not "
@@ -123,6 +123,11 @@ def put_inside(inside: Path, name: str, content: bytes) -> Path:
     except OSError as error:
         raise FileError(f"{name}: cannot be written ({reason_of(error)}).") from None
     return place
+
+
+def _read_later(inside: Path) -> dict[str, dict[str, Any] | None]:
+    """What lies beside the figures, by its name; None where it does not."""
+    return {name: _read(inside / f"{name}.json") for name in LATER}
 
 
 def _read(path: Path) -> dict[str, Any] | None:

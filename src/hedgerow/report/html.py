@@ -33,6 +33,7 @@ _TITLE = 300  # signs of it that are shown when pointed at
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
 )
+_HARMLESS = re.compile(r"[\w ,.;:()/%+*=…-]*", re.ASCII)
 _VOID = ("br", "meta")
 
 
@@ -44,7 +45,10 @@ class Html(str):
 
 def text(value: object) -> Html:
     """Any value as text: escaped, in one line, with what cannot be seen written out."""
-    plain = show_controls(str(value))
+    plain = str(value)
+    if _HARMLESS.fullmatch(plain):  # most are figures
+        return Html(plain)
+    plain = show_controls(plain)
     return Html(escape(_INVISIBLE.sub(lambda each: each[0].encode("unicode_escape").decode(), plain)))
 
 
@@ -182,15 +186,7 @@ def table(
     body = [
         element(
             "tr",
-            *(
-                element(
-                    "td" if place else "th",
-                    _cell(row.get(key), digits),
-                    scope=None if place else "row",
-                    class_="n" if key in figures else _kind(row.get(key)),
-                )
-                for place, key in enumerate(columns)
-            ),
+            *(_cell(row.get(key), place == 0, key in figures, digits) for place, key in enumerate(columns)),
         )
         for row in rows
     ]
@@ -205,20 +201,16 @@ def table(
     return element("div", made, class_="scroll", tabindex="0", role="region", aria_label=named)
 
 
-def _kind(value: object) -> str | None:
-    """Short text stays in one line where a table is narrow."""
+def _cell(value: object, heads: bool, figure: bool, digits: int) -> Html:
     short = isinstance(value, str) and not isinstance(value, Html) and len(value) <= _SHORT_CELL
-    return "s" if short else None
-
-
-def _cell(value: object, digits: int) -> object:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
+    kind = ' class="n"' if figure else ' class="s"' if short else ""  # short text stays in one line
     if isinstance(value, str):
-        return value if isinstance(value, Html) or len(value) <= _LONG_CELL else name(value)
-    return format_figure(value, digits)
+        words = value if isinstance(value, Html) else text(value) if len(value) <= _LONG_CELL else name(value)
+    elif isinstance(value, bool):
+        words = text("yes" if value else "no")
+    else:
+        words = text(f"{value:,}" if isinstance(value, int) else format_figure(value, digits))
+    return Html(f'<th scope="row"{kind}>{words}</th>' if heads else f"<td{kind}>{words}</td>")
 
 
 def figure(chart: "Chart", title: object, *how: object) -> Html:

@@ -33,6 +33,7 @@ from hedgerow.report.html import (
     table,
     tiles,
 )
+from hedgerow.report.lost import show_lost
 
 VERSION = 1  # of the document
 MARK = "CONFIDENTIAL: not for publication"
@@ -477,31 +478,8 @@ def _keep(document: Document, utility: Document | None) -> list[Html | None]:
         )
     body += [element("h3", "pMSE and named analyses")]
     if utility is None:
-        return [*body, paragraph(_NOT_RUN, " Name them in the plan before the release: analyses.")]
-    return [*body, *_show_utility(utility)]
-
-
-def _show_utility(utility: Document) -> list[Html | None]:
-    """Tables of a utility document, under their names: rows of cells, or names and values."""
-    body: list[Html | None] = []
-    for title, value in utility.items():
-        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            shown = table(value, caption=title.replace("_", " "))
-            body.append(
-                shown if len(value) <= 25 else details(f"{title.replace('_', ' ')}: {len(value)} rows", shown)
-            )
-        elif isinstance(value, Mapping):
-            pairs = [(key.replace("_", " "), _say(cell)) for key, cell in value.items()]
-            body += [element("h3", title.replace("_", " ")), facts(pairs)]
-        elif isinstance(value, str) and value:
-            body.append(reading(value))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            body.append(facts([(title.replace("_", " "), _say(value))]))
-    return body
-
-
-def _say(value: object) -> str:
-    return ", ".join(map(_say, value)) if isinstance(value, list) else format_figure(value)
+        return [*body, paragraph(_NOT_RUN)]
+    return [*body, *show_lost(utility)]
 
 
 def _document(document: Document) -> list[Html | None]:

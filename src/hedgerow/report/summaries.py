@@ -19,7 +19,7 @@ from hedgerow.evidence.utility import bin_shapes, ecdf_distance, statistics
 
 GRID = 48  # places at which a density is told
 HIGHEST, LOWEST = 12, 3  # values that are told one by one
-FEW = 300  # points that are all drawn
+FEW = 120  # points that are all drawn
 _BINS = 40  # of risk, where there are more
 _COMPARED = 100_000  # values
 _WIDE = 30.0  # largest over smallest from which a density is told by logarithms
