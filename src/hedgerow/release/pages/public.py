@@ -254,6 +254,8 @@ def _describe_cells(column: Column) -> list[object]:
         said.append("; gaps are synthetic too")
     if column.codes:
         said.append("; some cells hold codes")
+    if vars(column).get("shared"):
+        said.append("; the same in all rows of a unit")
     return said
 
 
@@ -272,7 +274,7 @@ def _list_lost(certificate: Certificate) -> list[object]:
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
         "Curves, thresholds and interactions that the formula does not spell out.",
         "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
-        "What rows have in common beyond these columns, such as one household or one firm over the years.",
+        "What rows have in common beyond what is said above, such as a household, or a firm over the years.",
     ]
     if any(done.startswith(CORRECTED) for done in certificate.processing):
         said.append(
@@ -333,7 +335,7 @@ def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
 
 
 def _write_estimate(certificate: Certificate, layout: Layout) -> tuple[str, str]:
-    """An estimate from a table, {}, in Python and in R: a mean, or the share of a class if none is a number."""
+    """An estimate from a table, {}, in Python and in R: a mean, or a share where no column has numbers."""
     numbers = [name for name in certificate.outcomes if layout.types[name].endswith("number")]
     column = (numbers or certificate.outcomes)[0]
     quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "name of the column")
@@ -387,6 +389,7 @@ def _verify(certificate: Certificate) -> list[object]:
         for copy in certificate.copies
     ]
     others = {PLAN: certificate.plan, STATISTICS: certificate.statistics}
+    others |= vars(certificate).get("receive") or {}
     files += [{"file": _link(file), "SHA-256": _code(sha256)} for file, sha256 in others.items() if sha256]
     contact = (
         " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
