@@ -254,6 +254,8 @@ def _describe_cells(column: Column) -> list[object]:
         said.append("; gaps are synthetic too")
     if column.codes:
         said.append("; some cells hold codes")
+    if vars(column).get("shared"):
+        said.append("; the same in all rows of a unit")
     return said
 
 
@@ -272,7 +274,7 @@ def _list_lost(certificate: Certificate) -> list[object]:
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
         "Curves, thresholds and interactions that the formula does not spell out.",
         "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
-        "What rows have in common beyond these columns, such as one household or one firm over the years.",
+        "What rows have in common beyond what is said above, such as a household, or a firm over the years.",
     ]
     if any(done.startswith(CORRECTED) for done in certificate.processing):
         said.append(
@@ -293,9 +295,8 @@ def _list_lost(certificate: Certificate) -> list[object]:
 
 
 def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
-    copies, column = len(certificate.copies), certificate.outcomes[0]
-    quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "column")
-    python, r = _write_reading(certificate.copies[0].format, layout)
+    told = vars(certificate)  # a certificate may name the rule, and files for receivers
+    copies, rule, receive = len(certificate.copies), told.get("combining"), told.get("receive")
     several = (
         "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
         "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
@@ -305,18 +306,46 @@ def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
         "Analyse the copy as if it were the original. Its standard errors are too small: they leave out that "
         "the values were drawn, and one copy does not show by how much."
     )
+    format = certificate.copies[0].format
+    python, r = _write_estimate(certificate, layout)
+    read_python, read_r = _write_reading(format, layout)
+    in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
+    in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
+    if copies > 1 and rule is not None:
+        given = "import receive  # receive.py of this folder, which needs NumPy alone"
+        in_python = [
+            "import numpy as np",
+            given if receive else "from hedgerow import receive",
+            f'found = receive.intervals(".", lambda table: {{"estimate": {python.format("table")}}})',
+            'print(found["estimate"], found["lower"], found["upper"])',
+        ]
+    if copies > 1 and receive and format == "csv":
+        in_r = [
+            'source("receive.R")  # of this folder, in base R',
+            f'receive_intervals(".", function(table) c(estimate = {r.format("table")}))',
+        ]
     return [
         paragraph(several if copies > 1 else one),
-        _block(
-            *python,
-            f"estimates = [copy[{quoted}].mean() for copy in copies]",
-            language="Python",
-        ),
-        _block(*r, f"estimates <- sapply(copies, function(copy) mean(copy[[{quoted}]]))", language="R"),
+        None if rule is None else paragraph(rule),
+        element("h3", "In Python"),
+        _block(*in_python, language="Python"),
+        element("h3", "In R"),
+        _block(*in_r, language="R"),
     ]
 
 
-def _write_reading(format: str, layout: Layout) -> tuple[list[str], list[str]]:
+def _write_estimate(certificate: Certificate, layout: Layout) -> tuple[str, str]:
+    """An estimate from a table, {}, in Python and in R: a mean, or a share where no column has numbers."""
+    numbers = [name for name in certificate.outcomes if layout.types[name].endswith("number")]
+    column = (numbers or certificate.outcomes)[0]
+    quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "name of the column")
+    quoted = quoted.replace("{", "{{").replace("}", "}}")
+    if numbers:
+        return f"np.nanmean({{}}[{quoted}])", f"mean({{}}[[{quoted}]], na.rm = TRUE)"
+    return f'np.mean({{}}[{quoted}] == "a class")', f'mean({{}}[[{quoted}]] == "a class", na.rm = TRUE)'
+
+
+def _write_reading(format: str, layout: Layout) -> tuple[list[str], str]:
     """Code that reads the copies, in Python and in R."""
     files, (python, r) = _quote(f"synthetic-copy-*.{ENDINGS[format]}"), _READERS[format]
     said = {"sep": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
@@ -327,9 +356,10 @@ def _write_reading(format: str, layout: Layout) -> tuple[list[str], list[str]]:
         r += "".join(f", {in_r[key]} = {word}" for key, word in told) + ", check.names = FALSE"
     return [
         "import glob",
+        "import numpy as np",
         "import pandas as pd",
         f"copies = [pd.{python}) for file in glob.glob({files})]",
-    ], [f"copies <- lapply(Sys.glob({files}), {r})"]
+    ], f"copies <- lapply(Sys.glob({files}), {r})"
 
 
 def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
@@ -359,6 +389,7 @@ def _verify(certificate: Certificate) -> list[object]:
         for copy in certificate.copies
     ]
     others = {PLAN: certificate.plan, STATISTICS: certificate.statistics}
+    others |= vars(certificate).get("receive") or {}
     files += [{"file": _link(file), "SHA-256": _code(sha256)} for file, sha256 in others.items() if sha256]
     contact = (
         " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
