@@ -252,7 +252,7 @@ class Results:
         if self.settings.unit is not None:
             raise SettingError(
                 f"{what} leaves out one row, and the price is that of all rows of one "
-                f"'{self.settings.unit}'. Fit without unit= to look at rows."
+                f"'{self.settings.unit}'. Leave out unit (--unit) to look at rows."
             )
 
     def shape_columns(self) -> dict[str, Any]:

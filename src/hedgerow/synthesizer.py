@@ -230,7 +230,6 @@ class Synthesizer(Results):
                     *standard.range.columns,
                     *filter(None, [self.settings.design_weight]),
                     *(name for each in self.settings.columns for name in each.reads),
-                    *([] if self.settings.unit is None else [self.settings.unit]),
                 ],
             ),
         ):
@@ -432,7 +431,7 @@ def check_columns(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read}
+    named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read, settings.unit}
     unused = [name for name in table.columns if name not in named]
     if unused:
         names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")

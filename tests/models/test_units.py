@@ -235,3 +235,11 @@ def test_a_row_may_cost_more_than_its_unit(table):
     rows, units = (priced(Normal(), link, unit, np.ones(60)) for unit in (None, pair))
     one, whole = (each.neighbours.divergences(2.0)[0][0] for each in (rows, units))
     assert one > whole
+
+
+def test_nobody_is_told_to_drop_the_unit(table):
+    """Warnings are errors here: of a column that is used nobody is told that no formula reads it."""
+    data = table.native[["x", "z", "home"]]
+    asked = {"bound": "oscillation", "weights": hr.ScalarWeights(0.2), "draws": 100, "seed": 1}
+    compared = hr.compare("x ~ z", data, standards={"adp": hr.ADP()}, unit="home", **asked)
+    assert compared.table["epsilon"][0] > 0
