@@ -261,6 +261,14 @@ def test_types_of_copies_follow_from_the_plan_and_from_no_cell():
     assert [str(kind) for each in kinds for kind in each[["wage", "flag"]]] == ["float64"] * 4
     design = encode_columns(synth.settings, Table.of(other))
     assert [link.present.sum() for link in design.links] == [59, 59]
+    # 0 and 1 as objects are what they are as numbers: flags and whole numbers look alike once a cell is odd.
+    whole = data.assign(flag=data["flag"].astype(int))
+    odd = whole.astype({"flag": object})
+    odd.loc[3, "flag"] = "no flag"
+    designs = [encode_columns(synth.settings, Table.of(table)).links[1] for table in (whole, odd)]
+    assert np.array_equal(np.delete(designs[0].values, 3), np.delete(designs[1].values, 3))
+    assert designs[1].levels is None
+    assert designs[1].present.sum() == 59
     (copy,) = synth.fit(data).sample().tables  # total and flag would be Int64 and bool, rich has no type yet
     assert list(copy.columns) == [*data.columns, "rich"]
     assert list(map(str, copy.dtypes.iloc[1:])) == ["float64", "float64", "float64", "boolean"]
