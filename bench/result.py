@@ -44,6 +44,7 @@ def table(results: Sequence[Result]) -> str:
         "draws",
         "best s",
         "median s",
+        "core s",
         "rate",
         "per core",
         "unit",
@@ -58,6 +59,7 @@ def table(results: Sequence[Result]) -> str:
             f"{r.draws:,}" if r.draws else "",
             f"{r.seconds:.3f}",
             f"{r.median:.3f}",
+            f"{r.core_seconds:.3f}",
             f"{r.rate:.3g}",
             f"{r.rate_per_core:.3g}",
             r.unit,
@@ -68,7 +70,7 @@ def table(results: Sequence[Result]) -> str:
         for r in results
     ]
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    left = {0, 7}
+    left = {0, head.index("unit")}
     lines = []
     for row in [head, *rows]:
         cells = (

@@ -191,6 +191,19 @@ def test_pictures_and_comparisons_show_each_column(synth):
         hr.plot.data({"several": synth, "one": one})
 
 
+def test_default_weights_follow_from_the_number_of_columns_and_the_bound():
+    linear, one = hr.LinearWeights(), hr.ScalarWeights(1)
+    single = {"wage": COLUMNS["wage"]}
+    for columns, bound, wanted in (
+        (COLUMNS, "renyi", one), (COLUMNS, "oscillation", one), (COLUMNS, "lipschitz", linear),
+        (single, "renyi", linear), (single, "lipschitz", linear),
+    ):  # fmt: skip
+        assert hr.Synthesizer(columns, bound=bound).settings.weights == wanted
+    assert hr.Synthesizer(COLUMNS).settings.weights == linear
+    assert hr.Synthesizer(COLUMNS, bound="renyi", weights=linear).settings.weights == linear
+    assert hr.Synthesizer(COLUMNS, preset="paper").settings.weights == linear
+
+
 def test_each_column_s_part_of_the_price_is_told(synth):
     """At equal weights a column alone costs what a release of it alone would, and less than the row."""
     told = synth.price_by_column().set_index("column")
