@@ -124,7 +124,7 @@ receive_estimate <- function(tables, estimator, given) {
 # The copies and the certificate of a public folder, or of the release folder around it. Not verified.
 receive_read <- function(folder, encoding = NULL) {
   public <- .receive_find(folder)
-  certificate <- .receive_json(file.path(public, "certificate.json"))
+  certificate <- .receive_certificate(public)
   names <- c(unlist(certificate$protected), unlist(certificate$unchanged))
   tables <- lapply(certificate$copies, function(copy) {
     path <- file.path(public, copy$file)
@@ -145,7 +145,7 @@ receive_read <- function(folder, encoding = NULL) {
 # is none the list for `sha256sum -c` is printed and sizes alone are compared.
 receive_verify <- function(folder) {
   public <- .receive_find(folder)
-  certificate <- .receive_json(file.path(public, "certificate.json"))
+  certificate <- .receive_certificate(public)
   copies <- certificate$copies
   sizes <- vapply(copies, function(copy) copy$bytes, 0)
   names(sizes) <- vapply(copies, function(copy) copy$file, "")
@@ -156,7 +156,7 @@ receive_verify <- function(folder) {
   for (name in names(certificate$receive)) digests[name] <- certificate$receive[[name]]
   digests <- digests[!is.na(digests)]
   there <- list.files(public, all.files = TRUE, no.. = TRUE)
-  known <- c(names(digests), "certificate.json", "certificate.md", "certificate.json.sig", "__pycache__")
+  known <- c(names(digests), "certificate.json", "certificate.md", "certificate.json.sig")
   missing <- setdiff(c(names(digests), "certificate.md"), there)
   added <- setdiff(there, known)
   problems <- c(
@@ -200,6 +200,14 @@ receive_verify <- function(folder) {
     if (file.exists(file.path(place, "certificate.json"))) return(place)
   }
   stop("no certificate.json in ", basename(folder), ". Pass the folder that holds the copies.")
+}
+
+.receive_certificate <- function(public) {
+  certificate <- .receive_json(file.path(public, "certificate.json"))
+  if (any(grepl("[/\\\\:]", vapply(certificate$copies, function(copy) copy$file, "")))) {
+    stop("certificate.json names a copy outside its folder: hedgerow makes none such.")
+  }
+  certificate
 }
 
 # A group for each row, in no relation to their order: as receive.py has them.

@@ -6,10 +6,13 @@
     receive.verify(".")  # []: every file is the one that the certificate knows
     receive.intervals(".", lambda table: {"mean wage": table["wage"].mean()})
 
-One file that needs Python and NumPy, and nothing of hedgerow; `receive.R` does the same in base R. How
-estimates from several copies become one estimate with an interval is a rule, and which rule is right depends
-on how the copies were made. With m copies, q̄ and ū the means of estimates and of their variances, b the
-variance of the estimates between copies, and c the part of ū that comes from protected values given the
+Start Python with -B, or copy the file elsewhere: `__pycache__` beside it is no part of the release, and
+`hedgerow verify` says so. The file needs Python and NumPy, and nothing of hedgerow; `receive.R` does the same
+in base R.
+
+How estimates from several copies become one estimate with an interval is a rule, and which rule is right
+depends on how the copies were made. With m copies, q̄ and ū the means of estimates and of their variances, b
+the variance of the estimates between copies, and c the part of ū that comes from protected values given the
 public columns (ū, where an analysis describes protected values given public ones, as a regression does):
 
 - partial: T = ū + b/m (Reiter 2003). Protected values were drawn from a posterior given the data itself;
@@ -252,8 +255,7 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
     false (1 and 0), else text.
     Other formats are read by pandas. Nothing is verified: see `verify`.
     """
-    public = _find(folder)
-    certificate = json.loads((public / "certificate.json").read_bytes())
+    public, certificate = _open(folder)
     names = _protected(certificate) + list(certificate["unchanged"])
     tables = [
         _read_table(public / copy["file"], copy["format"], names, encoding) for copy in certificate["copies"]
@@ -268,15 +270,14 @@ def verify(folder: str | os.PathLike[str]) -> list[str]:
     figures, holds it against the plan, counts records and columns, and checks a signature. Neither can tell
     who made an unsigned release.
     """
-    public = _find(folder)
-    certificate = json.loads((public / "certificate.json").read_bytes())
+    public, certificate = _open(folder)
     copies = {copy["file"]: copy for copy in certificate["copies"]}
     digests = {name: copy["sha256"] for name, copy in copies.items()}
     digests |= {name: certificate[key] for name, key in _OTHERS.items() if certificate.get(key)}
     digests |= certificate.get("receive") or {}
     there = {place.name for place in public.iterdir()}
     problems = [f"{name} is missing." for name in sorted({*digests, "certificate.md"} - there)]
-    known = {*digests, "certificate.json", "certificate.md", "certificate.json.sig", "__pycache__"}
+    known = {*digests, "certificate.json", "certificate.md", "certificate.json.sig"}
     problems += [
         f"{ascii(name)[1:-1]} was added, and is not known to the certificate."
         for name in sorted(there - known)
@@ -400,10 +401,16 @@ def _match(terms: tuple[str, ...], found: Any) -> tuple[np.ndarray, np.ndarray |
     return values, told
 
 
-def _find(folder: str | os.PathLike[str]) -> Path:
+def _open(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """The public folder and its certificate, whose files are none but those in it."""
     for place in (Path(folder), Path(folder) / "public"):
         if (place / "certificate.json").is_file():
-            return place
+            certificate = json.loads((place / "certificate.json").read_bytes())
+            if any(re.search(r"[/\\:]", copy["file"]) for copy in certificate["copies"]):
+                raise ReceiveError(
+                    "certificate.json names a copy outside its folder: it was not made by hedgerow."
+                )
+            return place, certificate
     raise ReceiveError(
         f"{Path(folder).name}: no certificate.json in it. Pass the folder that holds the copies."
     )

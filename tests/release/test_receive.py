@@ -28,7 +28,9 @@ def estimator(table):
     return {"slope": slope, "north": north, "gaps": np.nanmean(table["gaps"]), "code": code, "flag": flag}
 found = receive.intervals(".", estimator)
 one = receive.intervals(".", lambda t: {"mean": (t["x"].mean(), t["x"].var(ddof=1) / len(t["x"]))}, level=0.8)
-for each in (found, one):
+q, u = np.array([[1, 1], [3, 1.1], [5, 1.2]]), np.array([[1, 4], [2, 4], [3, 5]])
+rules = [receive.combine(q, u, rule=rule, level=0.9, given=u / 3, ratio=0.5) for rule in receive.RULES]
+for each in (found, one, *rules):
     for row in zip(*(each[name] for name in ("estimate", "std_error", "df", "lower", "upper"))):
         print(*(repr(float(value)) for value in row))
 print(found["rule"], len(receive.verify(".")))
@@ -45,6 +47,13 @@ one <- suppressMessages(receive_intervals(
 ))
 for (each in list(found, one)) cat(sprintf("%.17g %.17g %.17g %.17g %.17g\n",
   each$estimate, each$std_error, each$df, each$lower, each$upper), sep = "")
+estimates <- cbind(c(1, 3, 5), c(1, 1.1, 1.2))
+variances <- cbind(c(1, 2, 3), c(4, 4, 5))
+for (rule in RECEIVE_RULES) {
+  each <- receive_combine(estimates, variances, rule, 0.9, variances / 3, 0.5)
+  cat(sprintf("%.17g %.17g %.17g %.17g %.17g\n",
+    each$estimate, each$std_error, each$df, each$lower, each$upper), sep = "")
+}
 cat(found$rule[1], length(suppressMessages(receive_verify("."))), "\n")
 """
 
@@ -84,7 +93,7 @@ def test_python_needs_the_folder_and_numpy_alone(folder):
     assert hr.verify_release(folder).problems == ()
     numbers, last = run(sys.executable, "-I", "-c", PYTHON, folder=folder)
     assert last == "noisy 0"
-    assert numbers.shape == (6, 5)
+    assert numbers.shape == (6 + 2 * len(receive.RULES), 5)
     found = hr.combine(folder, "mean of x", level=0.8)
     np.testing.assert_allclose(numbers[5, 0], found["estimate"])
 
@@ -185,8 +194,21 @@ def test_csv_in_any_dialect_is_read_alike_in_both_languages(tmp_path):
         assert one.split("|") == [*words, *table["y"]]
 
 
-def test_a_folder_without_a_certificate_is_refused(tmp_path):
+def test_other_formats_are_read_by_pandas(tmp_path):
+    pd.DataFrame({"x": [1.5, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "copy-1.parquet")
+    copies = [{"file": "copy-1.parquet", "format": "parquet"}]
+    certificate = {"copies": copies, "protected": "x", "unchanged": ["y"]}
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+    assert receive.read(tmp_path).tables[0]["x"].tolist() == [1.5, 2.0]
+
+
+def test_a_folder_without_a_certificate_and_files_outside_it_are_refused(tmp_path):
     with pytest.raises(receive.ReceiveError, match=r"no certificate\.json"):
         receive.read(tmp_path)
     with pytest.raises(hr.HedgerowError, match=r"no certificate\.json"):
         hr.combine(tmp_path, "mean of x")
+    certificate = {"copies": [{"file": "../secret.csv", "format": "csv"}], "protected": "x", "unchanged": []}
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+    for door in (receive.read, receive.verify):
+        with pytest.raises(receive.ReceiveError, match="outside its folder"):
+            door(tmp_path)
