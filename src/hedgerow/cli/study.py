@@ -76,7 +76,9 @@ def coverage(
     out: Out,
     quick: Annotated[bool, typer.Option("--quick", help="Two small samples of two settings.")] = False,
     only: Annotated[str, typer.Option(help="Settings whose name has this, such as 'strict, n = 200,'.")] = "",
-    samples: Annotated[int | None, typer.Option(help="At most so many of each setting.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="So many of each setting, in place of 500 to 10.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,
     report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,

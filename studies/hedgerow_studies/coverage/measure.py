@@ -113,31 +113,33 @@ def estimate(table: pa.Table) -> Array:
 
 
 def variances(table: pa.Table) -> Array:
-    """What one copy, read as data, says of the terms' variances: robust ones for regressions (HC0)."""
-    x, z, w = (table[name].to_numpy() for name in ("x", "z", "w"))
-    n, y, group = len(x), np.log(x), x[z > 2.5]
-    of_line, of_x, of_both = _spread(y, z), _spread(x, z), _spread(y, z, w)
-    low, high = np.quantile(x, [0.9 - 0.3 / np.sqrt(n), 0.9 + 0.3 / np.sqrt(n)])  # one error either way
-    of_sigma, of_group = estimate(table)[2] ** 2 / (2 * n), group.var(ddof=1) / len(group)
-    return np.array([*of_line, of_sigma, of_group, ((high - low) / 2) ** 2, of_x[1], of_both[2]])
+    """What one copy, read as data, says of the terms' variances given the public columns, by the model."""
+    z, w = (table[name].to_numpy() for name in ("z", "w"))
+    found, n, group = estimate(table), len(z), z > 2.5
+    line, sigma, quantile = found[0] + found[1] * z, found[2], found[4]
+    of_y, of_x = np.full(n, sigma**2), np.expm1(sigma**2) * np.exp(2 * line + sigma**2)
+    at = (np.log(quantile) - line) / sigma
+    below, density = ndtr(at), np.exp(-(at**2) / 2).mean() / (sigma * np.sqrt(2 * np.pi))
+    of_quantile = (quantile / density) ** 2 * np.mean(below * (1 - below)) / n
+    of_group, of_slope = of_x[group].mean() / group.sum(), _spread(of_x, z)[1]
+    of_sigma, of_beside = sigma**2 / (2 * n), _spread(of_y, z, w)[2]
+    return np.array([*_spread(of_y, z), of_sigma, of_group, of_quantile, of_slope, of_beside])
 
 
-def _spread(y: PerRecord, *columns: PerRecord) -> Array:
-    """Variances of least-squares coefficients."""
-    X = np.column_stack([np.ones_like(y), *columns])
+def _spread(variance: PerRecord, *columns: PerRecord) -> Array:
+    """Variances of least-squares coefficients where each record has its own."""
+    X = np.column_stack([np.ones_like(variance), *columns])
     half = X @ np.linalg.inv(X.T @ X)
-    residual = y - X @ (half.T @ y)
-    return np.asarray((half**2).T @ residual**2)
+    return np.asarray((half**2).T @ variance)
 
 
 def _intervals(setting: Setting, synth: Synthesizer, key: Key) -> Any:
     """Names of methods with their ends, terms × 2; NaN for terms that a method does not have."""
     release, many = synth.sample(), setting.copies
-    plain = release if setting.standard in ("strict", "unweighted") else _uncorrected(synth)
+    if setting.standard in ("adp", "truncated"):
+        yield f"{RULE.format(many)}, uncorrected", combine(_uncorrected(synth).tables)
     if setting.standard != "strict":
-        yield f"{RULE.format(many)}, plain", combine(plain.tables, strict=False)
-    if plain is not release or setting.standard == "strict":
-        yield RULE.format(many), combine(release.tables, strict=setting.standard == "strict")
+        yield RULE.format(many), combine(release.tables)
     if not isinstance(release.replay, Replay):
         return
     if setting.standard == "strict":
@@ -155,20 +157,13 @@ def _uncorrected(synth: Synthesizer) -> Any:
     return synth._need().variant(debias=False).release
 
 
-def combine(tables: list[pa.Table], *, strict: bool) -> Array:
-    """Ends by a combining rule: of partially synthetic data, T = b/m + v̄, and of fully synthetic ones.
+def combine(tables: list[pa.Table]) -> Array:
+    """Ends by the rule for partially synthetic data: T = b/m + v̄, (m − 1)(1 + v̄/(b/m))² degrees of freedom.
 
-    Under strict draws scatter by the noise as well: b holds sampling twice, and noise, so that T is
-    (1 + 1/m) b − v̄ (Raghunathan, Reiter and Rubin 2003), where positive; else b/m + v̄.
+    For copies given noisy statistics another rule holds, which docs/combine.md has and measures.
     """
     estimates = np.array([estimate(table) for table in tables])
     m, within = len(tables), np.mean([variances(table) for table in tables], axis=0)
-    between = estimates.var(axis=0, ddof=1)
-    total, freedom = between / m + within, (m - 1) * (1 + within * m / between) ** 2
-    if strict:
-        whole = (1 + 1 / m) * between - within
-        better = whole > 0
-        total = np.where(better, whole, total)
-        freedom = np.where(better, (m - 1) * (1 - within / ((1 + 1 / m) * between)) ** 2, freedom)
-    half = t.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1.0)) * np.sqrt(total)
+    between = estimates.var(axis=0, ddof=1) / m
+    half = t.ppf((1 + LEVEL) / 2, (m - 1) * (1 + within / between) ** 2) * np.sqrt(between + within)
     return np.column_stack([estimates.mean(axis=0) - half, estimates.mean(axis=0) + half])

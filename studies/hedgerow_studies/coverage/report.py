@@ -20,20 +20,20 @@ from hedgerow_studies.work import each, processors
 ROWS, PAGE, COUNTS, PICTURE = "rows.jsonl", "coverage.md", "coverage.json", "coverage.png"
 SETTINGS = (
     Setting("strict", 2000, 1.0, 10, 500),
-    Setting("strict", 200, 1.0, 10, 200),
-    Setting("strict", 2000, 0.5, 10, 200),
-    Setting("unweighted", 2000, None, 5, 200),
-    Setting("adp", 2000, 5.7, 5, 100, 40),
-    Setting("strict", 20_000, 1.0, 10, 100),
-    Setting("strict", 200, 0.5, 10, 200),
-    Setting("strict", 20_000, 0.5, 10, 100),
-    Setting("unweighted", 200, None, 5, 200),
+    Setting("strict", 2000, 0.5, 10, 100),
+    Setting("strict", 200, 1.0, 10, 100),
+    Setting("strict", 200, 0.5, 10, 100),
+    Setting("strict", 20_000, 1.0, 10, 50),
+    Setting("strict", 20_000, 0.5, 10, 50),
+    Setting("unweighted", 200, None, 5, 100),
+    Setting("unweighted", 2000, None, 5, 100),
     Setting("unweighted", 20_000, None, 5, 100),
-    Setting("adp", 200, 5.7, 5, 100, 40),
-    Setting("truncated", 2000, 5.7, 5, 50, 40),
-    Setting("truncated", 200, 5.7, 5, 50, 40),
-    Setting("adp", 20_000, 5.7, 5, 50, 40),
-    Setting("truncated", 20_000, 5.7, 5, 20, 40),
+    Setting("adp", 200, 5.7, 5, 40, 40),
+    Setting("adp", 2000, 5.7, 5, 40, 40),
+    Setting("adp", 20_000, 5.7, 5, 20, 40),
+    Setting("truncated", 200, 5.7, 5, 20, 40),
+    Setting("truncated", 2000, 5.7, 5, 20, 40),
+    Setting("truncated", 20_000, 5.7, 5, 10, 40),
 )
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999")
@@ -59,9 +59,10 @@ def write_report(
     tasks = [
         (setting, number, seed)
         for setting in settings
-        for number in range(setting.samples if samples is None else min(samples, setting.samples))
+        for number in range(setting.samples if samples is None else samples)
         if compute and (setting.label, number) not in held
     ]
+    tasks.sort(key=lambda task: task[1] / task[0].samples)  # a run that is stopped has some of each
     for done, row in enumerate(each(tasks, measure, jobs=processors(jobs)), 1):
         rows.append(row)
         with (out / ROWS).open("a") as file:
