@@ -121,7 +121,9 @@ def measure_by_trees(
     """
     try:
         from sklearn.tree import DecisionTreeClassifier
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
         raise SettingError(
             "by='cart' needs scikit-learn, which is not installed: pip install scikit-learn. Or use "
             "by='main' or by='pairs'."
