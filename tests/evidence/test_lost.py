@@ -56,6 +56,7 @@ def test_everything_is_best_where_the_copy_is_the_table():
     assert rows["SPECKS"].iloc[0] == pytest.approx(0, abs=1e-12)
     assert rows["PO50"].iloc[0] == pytest.approx(0, abs=1e-12)
     assert rows["AUC"].iloc[0] == pytest.approx(0.5)
+    assert U.compare_rows(table, table, protected=["wage"])["S_pMSE"].iloc[0] == pytest.approx(0, abs=1e-9)
     tables = U.compare_two_way(table, table)
     assert (tables[["TVD", "VW", "S_VW"]] == 0).all(axis=None)
     lines = U.compare_analyses(table, table, ["log(wage) ~ size + region"])
