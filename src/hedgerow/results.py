@@ -228,7 +228,7 @@ class Results:
         )  # fmt: skip
 
     def _weights_by_column(self) -> dict[str, list[PerRecord]]:
-        """The survey weights of `originals` and of `copies_by_column`; none where none are declared."""
+        """The survey weights of `originals` and of `copies_by_column`, but for those of the weight itself."""
         name = self.settings.design_weight
         if name is None:
             return {}
@@ -238,6 +238,8 @@ class Results:
         copies = [columns_of(copy) for copy in self.copied_outcomes()]
         found = {}
         for place, link in enumerate(done.design.links):
+            if link.outcome == name:
+                continue
             present = done.present if link.present is None else done.present & link.present
             own = weights[0][present] if present.any() else weights[0]
             made = [weight[~np.isnan(copy[place])] for weight, copy in zip(weights[1:], copies, strict=True)]

@@ -61,10 +61,10 @@ def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
             "public column with few values."
         )
     places, labels = stack.columns[by].group()
-    weights = None if weight is None else read_weights(stack, weight)
+    declared = None if weight is None else read_weights(stack, weight)
     found: Rows = []
     for name in (name for name in stack.protected if stack.columns[name].numbers is not None):
-        column = stack.columns[name]
+        column, weights = stack.columns[name], None if name == weight else declared
         for place, label in enumerate(labels[:_MOST_GROUPS]):
             inside = (places == place) & column.there
             parts = [inside[stack.part(number)] for number in range(len(stack.sizes))]

@@ -102,9 +102,13 @@ def compare_two_way(
 
 
 def two_way_of_copies(stack: Stack, weights: PerRecord | None, without: Collection[str] = ()) -> Rows:
-    """What `compare_two_way` finds, a row per pair and copy; columns of many labels are left out."""
+    """What `compare_two_way` finds, a row per pair and copy; columns of many labels are left out.
+
+    And so are kept columns `without` which tables are made, such as public weights.
+    """
+    kept = stack.kept.intersection(without)
     grouped = {
-        name: _group(column, stack.part(0)) for name, column in stack.columns.items() if name not in without
+        name: _group(column, stack.part(0)) for name, column in stack.columns.items() if name not in kept
     }
     grouped = {name: places for name, places in grouped.items() if places.max() < _MOST_CLASSES}
     weights = np.ones(sum(stack.sizes)) if weights is None else weights

@@ -81,7 +81,7 @@ def measure_propensity(original: Matrix, copy: CopyMatrix, *, kept: KeptMatrix |
     if kept is not None:
         apart = basis[len(original) :] - basis[: len(original)]
         paired = float(np.sum((apart - apart.mean(axis=0)) ** 2)) / 8 / len(copied) ** 2
-        expected = paired or expected
+        expected = paired if paired > 1e-9 * expected else expected  # of a table and itself there is none
     return _score(fitted, copied == 1, expected)
 
 
@@ -121,7 +121,9 @@ def measure_by_trees(
     """
     try:
         from sklearn.tree import DecisionTreeClassifier
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
         raise SettingError(
             "by='cart' needs scikit-learn, which is not installed: pip install scikit-learn. Or use "
             "by='main' or by='pairs'."
