@@ -173,7 +173,7 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
         "alpha": summarize(alpha),
     }
     large["records"]["alpha_by_risk"] = relate(risk, alpha, riskiest)
-    column = {"records": n, **compare_amounts(price[:20_000], [price[20_000:40_000]])}
+    column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 
     text, page = json.dumps(large), write_page(large)
