@@ -20,7 +20,7 @@ from hedgerow.arrays import PerRecord, columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
-from hedgerow.privacy.claims import list_protected, tabulate_odds
+from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.report.owner import VERSION
 from hedgerow.report.summaries import (
@@ -66,13 +66,13 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
     """What may be claimed: public facts."""
     guarantee, done = synth.sample().guarantee, synth._done()
     figures, shares = guarantee.figures(), guarantee.shares()
-    bound = guarantee.terms.bound
+    bound, protected = guarantee.terms.bound, guarantee.protected
     return {
         "standard": guarantee.standard,
         "bound": bound.name,
         "brief": bound.brief,
         "family": guarantee.family,
-        "protected": list_protected(guarantee.protected),
+        "protected": [protected] if isinstance(protected, str) else list(protected),
         "unchanged": list(guarantee.passed_through),
         "assumed": guarantee.known,
         "neighbour": guarantee.neighbour,
