@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,17 @@ def document(synth):
 def shown(page):
     """The text of a page, without its tags."""
     return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", re.sub("<style>.*?</style>", "", page, flags=re.S)))
+
+
+def elements(page):
+    """The tags of a page, each with the names of its attributes."""
+    found, reader = set(), HTMLParser()
+    reader.handle_starttag = lambda tag, attributes: found.update(
+        (tag, name) for name, _ in [*attributes, ("", "")]
+    )
+    reader.handle_startendtag = reader.handle_starttag
+    reader.feed(page)
+    return found
 
 
 def test_every_section_is_there_once_and_in_order(document):
@@ -160,6 +172,42 @@ def test_hostile_names_and_values_are_text():
     assert len(page) < 200_000
 
 
+@pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>", "\"'><script>", "\u202e\u200f\x1b\x00"])
+def test_whatever_text_a_document_holds_is_text_on_its_page(document, hostile):
+    def spoil(value):
+        if isinstance(value, dict):
+            return {key: spoil(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [spoil(inner) for inner in value]
+        return hostile if isinstance(value, str) else value
+
+    release = {
+        "id": "",
+        "date": "",
+        "certificate": "",
+        "files": [""],
+        "about": [["", ""]],
+        "unit": "",
+        "notes": [""],
+    }
+    release |= {
+        "assumed": [{"what": "", "because": ""}],
+        "caveats": [""],
+        "software": {"numpy": ""},
+        "reading": [""],
+    }
+    release |= {
+        "looks": [{"time": "", "look": "", "who": ""}],
+        "checks": [{"check": "", "copy": 1, "broken": 2}],
+    }
+    plain = write_page(document | {"release": release}, utility=LOST)
+
+    page = write_page(spoil(document | {"release": release}), utility=spoil(LOST) | {"propensity": [PMSE]})
+
+    assert elements(page) <= elements(plain)
+    assert not re.search("[\x00-\x08\x1b\u200f\u202e]", page)
+
+
 def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document):
     n, generator = 1_000_000, np.random.default_rng(5)
     price = generator.gamma(2.0, 0.3, n)
@@ -173,7 +221,7 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
         "alpha": summarize(alpha),
     }
     large["records"]["alpha_by_risk"] = relate(risk, alpha, riskiest)
-    column = {"records": n, **compare_amounts(price[:20_000], [price[20_000:40_000]])}
+    column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 
     text, page = json.dumps(large), write_page(large)

@@ -20,7 +20,7 @@ from hedgerow.arrays import PerRecord, columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
-from hedgerow.privacy.claims import list_protected, tabulate_odds
+from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.report.owner import VERSION
 from hedgerow.report.summaries import (
@@ -36,6 +36,7 @@ from hedgerow.tables.table import Table
 
 RISKIEST = 20
 _GROUPS, _LEVELS = 2, 12  # public columns by which copies are compared, and how many values one may have
+_DAYS = "days since 1970-01-01"
 _COLUMNS = 40  # protected columns told in full
 _PAIRED, _PAIRS = 20_000, 24  # records whose ranks are compared, pairs that are told
 _SCORED = 50_000_000  # draws × records up to which prices are looked at more closely
@@ -65,13 +66,13 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
     """What may be claimed: public facts."""
     guarantee, done = synth.sample().guarantee, synth._done()
     figures, shares = guarantee.figures(), guarantee.shares()
-    bound = guarantee.terms.bound
+    bound, protected = guarantee.terms.bound, guarantee.protected
     return {
         "standard": guarantee.standard,
         "bound": bound.name,
         "brief": bound.brief,
         "family": guarantee.family,
-        "protected": list_protected(guarantee.protected),
+        "protected": [protected] if isinstance(protected, str) else list(protected),
         "unchanged": list(guarantee.passed_through),
         "assumed": guarantee.known,
         "neighbour": guarantee.neighbour,
@@ -198,7 +199,8 @@ def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
         original, own = originals[link.outcome], cells[link.outcome]
         if not len(original) or not all(len(copy) for copy in own):
             continue
-        told: dict[str, Any] = {"column": link.outcome, "records": len(original)}
+        dates = link.outcome in done.table.columns and done.table.is_temporal(link.outcome)
+        told: dict[str, Any] = {"column": link.outcome, "records": len(original), "axis": _DAYS * dates}
         levels = link.levels
         if levels is not None:
             told |= compare_classes(original, own, levels)

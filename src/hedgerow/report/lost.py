@@ -86,7 +86,7 @@ def _show_analysis(title: str, rows: Rows) -> Html:
         error = ((first["original_high"] or 0.0) - (first["original_low"] or 0.0)) / (2 * _NORMAL)
         ends = [_of(own, "pooled", key) for key in ("synthetic_low", "synthetic", "synthetic_high")]
         if error > 0 and None not in ends:
-            low, middle, high = ((end - first["original"]) / error for end in ends)  # type: ignore[operator]
+            low, middle, high = ((end - first["original"]) / error for end in ends)
             made.append(Row(term, {"copies": (low, middle, high)}, _note(own, "overlap")))
     rules = [Rule(0.0, "original"), Rule(-_NORMAL), Rule(_NORMAL)]
     axis = Axis("standard errors of the original from its estimate")

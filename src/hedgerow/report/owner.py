@@ -15,6 +15,7 @@ from hedgerow.numerics.rounding import format_count, format_figure, format_round
 from hedgerow.report import pictures
 from hedgerow.report.charts import Rule
 from hedgerow.report.html import (
+    LONGEST,
     Html,
     bullets,
     contents,
@@ -47,6 +48,7 @@ _SECTIONS = {
     "documented": "Is it documented?",
 }
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
+_LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
 _SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
@@ -65,7 +67,7 @@ def write_page(
     title = (
         f"Report on release {release['id']}"
         if release
-        else f"Report on a fit of {shorten(claim['protected'])}"
+        else f"Report on a fit of {shorten(', '.join(claim['protected']))}"
     )
     parts: dict[str, list[Html | None]] = {
         "labelled": _label(claim, release),
@@ -171,7 +173,7 @@ def _worst_column(columns: Sequence[Document]) -> tuple[float, str] | None:
 
 def _label(claim: Document, release: Document) -> list[Html | None]:
     rows: list[tuple[object, object]] = [
-        ("protected and synthetic", claim["protected"]),
+        ("protected and synthetic", names(claim["protected"])),
         ("as in the original", names(claim["unchanged"]) if claim["unchanged"] else "no column"),
         ("model", claim["family"]),
     ]
@@ -182,8 +184,10 @@ def _label(claim: Document, release: Document) -> list[Html | None]:
             ("SHA-256 of the certificate", element("code", release["certificate"])),
             *((label, text) for label, text in release["about"]),
         ]
+    long = [whole for whole in (*claim["protected"], *claim["unchanged"]) if len(whole) > LONGEST]
     return [
         facts(rows),
+        details("Long names in full", bullets(long[:_LONG_NAMES])) if long else None,
         reading(
             "Every row of a copy is synthetic in the protected columns and real in the others. Files are "
             "named synthetic-copy, and their certificate and page say so first; whoever passes them on "

@@ -316,11 +316,11 @@ def _axis(column: Figures) -> tuple[Axis, Sequence[float]]:
     edges = column["edges"]
     if column["few"]:
         words = {k + 0.5: f"{edge:g}" for k, edge in enumerate(edges[:-1])}
-        return Axis(low=0, high=len(edges) - 1, ticks=words), list(range(len(edges)))
+        return Axis(column["axis"], low=0, high=len(edges) - 1, ticks=words), list(range(len(edges)))
     steps = [b - a for a, b in pairwise(edges)]
     if max(steps) < 1.5 * min(steps):
-        return Axis(low=edges[0], high=edges[-1]), edges
-    return Axis(kind="knots", knots=edges), edges
+        return Axis(column["axis"], low=edges[0], high=edges[-1]), edges
+    return Axis(column["axis"], "knots", knots=edges), edges
 
 
 def _caption(words: str, column: Figures) -> Html:
