@@ -11,13 +11,16 @@ RECEIVE_RULES <- c("partial", "noisy", "projected", "full", "simple", "proper")
 RECEIVE_GROUPS <- 50
 RECEIVE_MISSING <- c("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 
-# The rule that fits a release, by its certificate.
+# The rule that fits a release, as its certificate names it.
 receive_rule <- function(certificate) {
-  done <- paste(unlist(certificate$processing), collapse = " ")
-  if (certificate$bound %in% c("statistics", "gaussian")) {
-    return(if (grepl("were projected off|from stratified", done)) "projected" else "noisy")
+  rule <- certificate$combining$rule
+  if (is.null(rule)) {
+    stop(
+      "the certificate was made before certificates named a rule. Say it: ",
+      paste(RECEIVE_RULES, collapse = ", "), "."
+    )
   }
-  if (certificate$standard == "Unweighted" && length(certificate$copies) == 1) "proper" else "partial"
+  rule
 }
 
 # One estimate with its interval from those of several copies: a row for each copy, a column for each term.

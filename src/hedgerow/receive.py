@@ -85,39 +85,17 @@ class Estimates(NamedTuple):
     given: np.ndarray | None  # variances given the public columns; None where nobody asked
 
 
-def rule_for(certificate: Mapping[str, Any]) -> Rule:
-    """The rule that fits a release, by its certificate (`certificate.json` as a mapping)."""
-    copies = len(certificate["copies"])
-    done = " ".join(certificate["processing"])
-    if certificate["bound"] in ("statistics", "gaussian"):
-        evened = "were projected off" in done or "from stratified" in done
-        name = "projected" if evened else "noisy"
-        why = "The copies follow from statistics with noise in them, which shows in how much copies differ"
-        why += (
-            ", and hardly have noise of their own: combine them by the rule for projected copies (projected)."
-            if evened
-            else ": combine them by the rule for noisy statistics (noisy)."
+def rule_for(certificate: Mapping[str, Any], asked: str | None = None) -> Rule:
+    """The rule that a certificate (a mapping) names for its release, or the one that is asked for."""
+    told = certificate.get("combining")
+    if told is None and asked is None:
+        raise ReceiveError(
+            f"the certificate was made before certificates named a rule. Say it: {', '.join(RULES)}."
         )
-        if copies == 1:
-            why += " One copy does not show it: ask for more, which cost no privacy."
-        elif copies < 5:
-            why += f" {copies} show it poorly: intervals may be far too narrow, or very wide."
-        return Rule(name, why)
-    why = "Protected values were drawn from a posterior, and public columns are as they were: "
-    if certificate["standard"] == "Unweighted" and copies == 1:
-        return Rule("proper", f"{why}read the one copy by Raab, Nowok and Dibben's rule (proper).")
-    why += "combine copies by Reiter's rule for partially synthetic data (partial)."
-    if "corrected by indirect inference" in done:
-        why += (
-            " The likelihood was weighted, and draws were corrected for it: intervals are close to right "
-            "where the model holds."
-        )
-    elif certificate["standard"] != "Unweighted":
-        why += (
-            " The likelihood was weighted, or bounded, for privacy, and draws lean away from the data by a "
-            "bias that copies do not show: intervals miss it, and cover less often than they say."
-        )
-    return Rule("partial", why + (" One copy does not show how much copies differ." if copies == 1 else ""))
+    if told is not None and asked in (None, told["rule"]):
+        return Rule(told["rule"], told["why"])
+    why = f"The rule {asked} was asked for."
+    return Rule(str(asked), why if told is None else f"{why} {told['why']}")
 
 
 def combine(
@@ -198,11 +176,9 @@ def intervals(
     Where it gives no variance, parts of the rows are left out in turn (a jackknife over 50 groups).
     """
     tables, certificate = read(folder)
-    fitting = rule_for(certificate)
-    name = fitting.name if rule is None else rule
+    name, why = rule_for(certificate, rule)
     found = estimate(tables, estimator, given=name in ("noisy", "projected"))
     combined = combine(found.estimates, found.variances, rule=name, level=level, given=found.given)
-    why = fitting.why if name == fitting.name else f"The rule {name} was asked for. {fitting.why}"
     return {"term": list(found.terms), **combined, "why": why}
 
 

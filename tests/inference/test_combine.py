@@ -8,7 +8,7 @@ from scipy import stats
 import hedgerow as hr
 from hedgerow import receive
 from hedgerow.errors import DataError, SettingError
-from hedgerow.inference.combine import certificate_of
+from hedgerow.inference.combine import choose_rule_of
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
@@ -174,8 +174,8 @@ def test_strict_copies_cover_what_the_model_has_and_what_it_has_not():
 def test_a_release_says_which_rule_fits(asked, rule, words):
     tables = [pd.DataFrame({"x": np.arange(5.0) + copy}) for copy in range(asked["copies"])]
     release = hr.Release(tables, promise(**asked))
-    fitting = receive.rule_for(certificate_of(release))
-    assert fitting.name == rule
+    fitting = choose_rule_of(release)
+    assert fitting.rule == rule
     assert words in fitting.why
     assert f"({rule})" in fitting.why
     if len(tables) > 1:

@@ -129,10 +129,13 @@ def test_what_was_changed_is_found(folder, tmp_path):
 
 def test_the_certificate_names_the_rule_and_cannot_name_another(folder, tmp_path):
     document = json.loads((folder / "public/certificate.json").read_bytes())
-    assert document["combining"] == receive.rule_for(document).why
-    assert document["combining"] in (folder / "public/certificate.md").read_text()
+    assert tuple(document["combining"].values()) == receive.rule_for(document)
+    assert document["combining"]["rule"] == "noisy"
+    assert document["combining"]["why"] in (folder / "public/certificate.md").read_text()
     public = shutil.copytree(folder / "public", tmp_path / "public")
-    other = Certificate.loads(json.dumps(document | {"combining": "Any rule will do."}).encode())
+    other = Certificate.loads(
+        json.dumps(document | {"combining": {"rule": "noisy", "why": "Any rule will do."}}).encode()
+    )
     (public / "certificate.json").write_text(other.json())
     (public / "certificate.md").write_text(other.markdown())
     assert any("rule that combines copies" in problem for problem in hr.verify_release(public).problems)
@@ -147,7 +150,9 @@ def test_certificates_from_before_are_written_as_they_were(folder):
     content = json.dumps(old, indent=1, ensure_ascii=False) + "\n"
     assert Certificate.loads(content.encode()).json() == content
     assert "Combining" not in Certificate.loads(content.encode()).markdown()
-    assert receive.rule_for(old).name == "noisy"
+    assert receive.rule_for(old, "noisy").name == "noisy"
+    with pytest.raises(receive.ReceiveError, match="Say it: partial"):
+        receive.rule_for(old)
 
 
 DIALECTS = [

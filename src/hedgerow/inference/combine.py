@@ -27,6 +27,7 @@ from numpy import exp, log, sqrt  # noqa: F401 - formulas may say log(pay), as t
 from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError, list_some
+from hedgerow.privacy.claims.combining import Combining, choose_rule
 from hedgerow.privacy.guarantee import Release
 
 _PHRASE = re.compile(r"\s*(mean|total|share)\s+of\s+(.+?)(?:\s+by\s+(.+?))?\s*")
@@ -70,8 +71,7 @@ def combine(
     weighted formula are robust ones. `rule` is the one that the release calls for, unless you name another
     (`hedgerow.receive` lists them). `attrs["why"]` of the result says which and why.
     """
-    tables, fitting = _open(release, rule)
-    name = fitting.name if rule is None else rule
+    tables, (name, why) = _open(release, rule)
     apart = name in ("noisy", "projected")
     if weights is not None and not isinstance(what, str):
         raise SettingError("weights go with a formula or a table. A function reads the column itself.")
@@ -93,34 +93,33 @@ def combine(
     except receive.ReceiveError as error:
         raise SettingError(str(error)) from None
     frame = pd.DataFrame({"term": found.terms, **combined})
-    why = fitting.why if name == fitting.name else f"The rule {name} was asked for. {fitting.why}"
-    frame.attrs["why"] = why.strip()
+    frame.attrs["why"] = why
     return frame
 
 
-def certificate_of(release: Release) -> dict[str, Any]:
-    """As much of a certificate as the rule hangs on."""
+def choose_rule_of(release: Release) -> Combining:
+    """The rule that fits a release in memory, as its certificate would name it."""
     of = release.guarantee
-    terms = {"bound": of.terms.bound.name, "standard": of.standard, "processing": of.processing()}
-    return {**terms, "copies": release.tables}
+    bound, copies = of.terms.bound.name, len(release.tables)
+    return choose_rule(standard=of.standard, bound=bound, processing=of.processing(), copies=copies)
 
 
 def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule]:
     """The tables, and the rule that the release calls for."""
     if isinstance(release, Release):
-        return release.tables, receive.rule_for(certificate_of(release))
+        return release.tables, receive.rule_for({"combining": choose_rule_of(release)._asdict()}, rule)
     if isinstance(release, str | os.PathLike):
         try:
             tables, certificate = receive.read(release)
+            return [pd.DataFrame(table) for table in tables], receive.rule_for(certificate, rule)
         except receive.ReceiveError as error:
             raise DataError(str(error)) from None
-        return [pd.DataFrame(table) for table in tables], receive.rule_for(certificate)
     if rule is None:
         raise SettingError(
             "Tables alone do not say how they were made. Pass the release or its folder, or say the rule: "
             f"{', '.join(receive.RULES)}."
         )
-    return list(release), receive.Rule(rule, f"The rule {rule} was asked for.")
+    return list(release), receive.rule_for({}, rule)
 
 
 def _analyse(

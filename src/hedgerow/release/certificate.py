@@ -25,8 +25,8 @@ from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.privacy.claims import TUNED, list_protected, write_unit
+from hedgerow.privacy.claims import combining as combinings
 from hedgerow.privacy.claims.caveats import find_id
-from hedgerow.receive import rule_for
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
@@ -77,6 +77,14 @@ class Price(_Strict):
 
     per_copy: Above0 | None
     total: Above0
+
+
+@dataclass(frozen=True)
+class Combining(_Strict):
+    """The rule that combines the copies, and why."""
+
+    rule: combinings.Name
+    why: Text
 
 
 @dataclass(frozen=True)
@@ -137,9 +145,17 @@ class Certificate(_Strict):
     looks: From0 | None = None  # at the data beforehand; None: they were not counted
     statistics: Digest | None = None  # of statistics.json; None: there is none
     page: Digest | None = None  # of index.html; None: made before releases had one
-    combining: Text | None = None  # by which rule; None: made before certificates said so
+    combining: Combining | None = None  # by which rule; None: made before certificates said so
     receive: dict[Literal["receive.py", "receive.R"], Digest] | None = None  # None: there are none
     version: Literal[1, 2] = 2
+
+    @property
+    def fitting_rule(self) -> Combining:
+        """The rule that its other fields call for."""
+        found = combinings.choose_rule(
+            standard=self.standard, bound=self.bound, processing=self.processing, copies=len(self.copies)
+        )
+        return Combining(*found)
 
     @classmethod
     def build(
@@ -197,7 +213,7 @@ class Certificate(_Strict):
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
-        return replace(made, combining=rule_for(vars(made)).why)
+        return replace(made, combining=made.fitting_rule)
 
     @property
     def several(self) -> bool:
@@ -266,7 +282,7 @@ class Certificate(_Strict):
         if self.processing:
             lines += ["", "## Processing after the draw", "", *_list(self.processing)]
         if self.combining is not None:
-            lines += ["", "## Combining copies", "", _escape(self.combining)]
+            lines += ["", "## Combining copies", "", _escape(self.combining.why)]
         if self.left_open is not None:
             lines += ["", "## What the range leaves open", "", _escape(self.left_open)]
         lines += ["", "## Not covered", "", *_list(self.describe_caveats())]

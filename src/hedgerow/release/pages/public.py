@@ -295,8 +295,7 @@ def _list_lost(certificate: Certificate) -> list[object]:
 
 
 def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
-    told = vars(certificate)  # a certificate may name the rule, and files for receivers
-    copies, rule, receive = len(certificate.copies), told.get("combining"), told.get("receive")
+    copies, rule, receive = len(certificate.copies), certificate.combining, certificate.receive
     several = (
         "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
         "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
@@ -326,7 +325,7 @@ def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
         ]
     return [
         paragraph(several if copies > 1 else one),
-        None if rule is None else paragraph(rule),
+        None if rule is None else paragraph(rule.why),
         element("h3", "In Python"),
         _block(*in_python, language="Python"),
         element("h3", "In R"),

@@ -27,7 +27,6 @@ from hedgerow.privacy.claims import (
 )
 from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
-from hedgerow.receive import rule_for
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN, RECEIVE
@@ -247,7 +246,7 @@ def _looks(given: Certificate) -> Iterator[str]:
 
 
 def _combining(given: Certificate) -> Iterator[str]:
-    if given.combining is not None and given.combining != rule_for(vars(given)).why:
+    if given.combining is not None and given.combining != given.fitting_rule:
         yield "the rule that combines copies is not the one that its other fields call for."
 
 
