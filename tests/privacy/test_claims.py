@@ -10,9 +10,11 @@ from hedgerow.privacy.claims import (
     Figures,
     is_refusal,
     write_claim,
+    write_plain,
     write_refusal,
+    write_unit,
 )
-from hedgerow.privacy.claims.neighbours import NEIGHBOURS
+from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
 from hedgerow.release.plan.parts import STANDARDS
 
 FIGURES = {"neighbour": NEIGHBOURS["ADP"], "epsilon": 40.0, "copies": 3, "draws": 200, "independent": True}
@@ -54,3 +56,26 @@ def test_every_standard_that_a_plan_knows_says_what_it_compares_with():
 )
 def test_what_claims_nothing(claim, refuses):
     assert is_refusal(claim) == refuses
+
+
+@pytest.mark.parametrize("label", NEIGHBOURS)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_claim_for_units_speaks_of_no_single_record(label, several):
+    """Whatever the standard and the bound: all records of a unit, in both paragraphs."""
+    alone = join_columns(NEIGHBOURS[label]) if several else NEIGHBOURS[label]
+    noisy = label.startswith("Strict,")
+    unit = whose(None, 7) if noisy else whose("home: id")
+    figures = Figures(
+        neighbour=join_records(alone, unit), epsilon=2.0, copies=2, draws=100, independent=True, delta=1e-6,
+        confidence=0.95, unit=unit,
+    )  # fmt: skip
+    assert figures.several == several
+    for bound in ("statistics", "gaussian") if noisy else ("lipschitz", "oscillation", "exact", "renyi"):
+        for text in (write_claim(bound, figures), write_plain(bound, figures, records=900)):
+            assert "one record" not in text.replace("publishing one record of n", "")
+            assert "any record" not in text
+            assert "one outcome" not in text
+            assert f"all records of {unit}" in text
+    words = write_unit("renyi", figures, rows=7, column="home: id", several=several, together=True)
+    assert "one 'home: id'" in words
+    assert "none has more than 7 rows" in words

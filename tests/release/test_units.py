@@ -50,6 +50,7 @@ def made(tmp_path_factory):
     return release_of(tmp_path_factory.mktemp("units"))
 
 
+@pytest.mark.slow
 def test_a_certificate_is_about_a_household(made):
     told = made.certificate
     assert told.neighbour.startswith("the outcomes of all records of one 'home', all their protected columns")
@@ -68,6 +69,7 @@ def test_a_certificate_is_about_a_household(made):
         assert (copy.groupby("home")["income"].nunique() == 1).all()
 
 
+@pytest.mark.slow
 def test_a_receiver_and_the_ledger_agree(made):
     with Ledger.open(made.ledger) as ledger:
         assert hr.verify_release(made.folder, ledger=ledger).problems == ()
@@ -88,6 +90,7 @@ def test_a_single_row_has_an_account_of_its_own(tmp_path):
         release_of(tmp_path, dataset="homes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -103,6 +106,7 @@ def test_a_certificate_that_says_two_things_of_its_unit_is_found_out(made, chang
     assert says in " ".join(certificate_problems(replace(made.certificate, **changed)))
 
 
+@pytest.mark.slow
 def test_a_certificate_of_rows_does_not_go_with_a_claim_for_households(made):
     """Nor does one for households go with a plan that names no unit, or another."""
     plan = hr.Plan.load(made.folder / "public" / "plan.yaml").mapping()
@@ -169,6 +173,12 @@ def test_a_household_that_is_not_released_is_named_as_used(tmp_path):
     assert told.certificate.used_not_released == ("home",)
     assert "home" not in pd.read_csv(told.folder / "public" / "synthetic-copy-1.csv").columns
     assert hr.verify_release(told.folder).problems == ()
+
+
+def test_planned_weights_are_for_single_rows_and_say_so(tmp_path):
+    asked = {"formula": "wage ~ age", "weights": None, "bound": None, "preset": "recommended"}
+    with pytest.raises(hr.HedgerowError, match=r"declares at most 1\..*with other weights"):
+        release_of(tmp_path, **asked)
 
 
 def test_a_plan_holds_shared_columns():

@@ -150,7 +150,7 @@ def prepare(plan: Plan) -> Prepared:
             shown = shown.set_column(place, name, pa.nulls(shown.num_rows, pa.float64()))
     formats.check(shown, like, formulas=outputs.formulas)
     if plan.unit is not None and plan.rows is not None:
-        _check_units(plan.unit, plan.rows, source.frame.column(plan.unit))
+        _check_units(plan, plan.unit, plan.rows, source.frame.column(plan.unit))
     return Prepared(
         plan=plan,
         source=source,
@@ -179,14 +179,16 @@ def hint_of_plan(plan: Plan) -> list[str]:
         return []
 
 
-def _check_units(name: str, declared: int, units: pa.ChunkedArray) -> None:
+def _check_units(plan: Plan, name: str, declared: int, units: pa.ChunkedArray) -> None:
     """Refuse a column that contradicts what is declared of it; a row without a name is a unit of its own."""
     most = int(pc.max(pc.value_counts(units.drop_null()).field("counts")).as_py() or 1)
     if most > declared:
+        local = plan.settings.bound.local and bool(plan.settings.unpriced_by_unit)
+        apart = " Rows are priced together with other weights than planned ones, and no correction." * local
         raise DataError(
             f"Column '{name}' names a person or firm with {most} rows, and the plan declares at most "
             f"{declared}. The price for one of them is that of all its rows: say --rows-per-unit {most} "
-            f"(rows_per_unit: {most}), or combine its rows."
+            f"(rows_per_unit: {most}), or combine its rows.{apart}"
         )
 
 
