@@ -201,7 +201,6 @@ def test_default_weights_follow_from_the_number_of_columns_and_the_bound():
         assert hr.Synthesizer(columns, bound=bound).settings.weights == wanted
     assert hr.Synthesizer(COLUMNS).settings.weights == linear
     assert hr.Synthesizer(COLUMNS, bound="renyi", weights=linear).settings.weights == linear
-    assert hr.Synthesizer(COLUMNS, preset="paper").settings.weights == linear
 
 
 def test_each_column_s_part_of_the_price_is_told(synth):

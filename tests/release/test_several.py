@@ -291,6 +291,8 @@ def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path
     assert (copy.loc[frame["sector"] == "a", "hours"] == 0).all()
     np.testing.assert_allclose(copy["double"], 2 * copy["wage"])
     assert {row["check"] for row in made.checks} == {"hours > 30", "wage > 0"}
+    summary = json.loads((made.folder / "confidential" / "summary.json").read_text())
+    assert summary["checks"] == list(made.checks)
     forged = replace(made.certificate, protected=("wage", "hours", "per_hour"))
     (made.folder / "public" / "certificate.json").write_text(forged.json())
     assert "differ in the protected columns" in " ".join(hr.verify_release(made.folder).problems)

@@ -22,6 +22,7 @@ from hedgerow.release.prepare import Prepared
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
 
 _README = """Nothing in this folder may be published: it says what was achieved on the data at hand, which the
 target does not cover. Keep it with the data, under the same rules.
@@ -88,8 +89,14 @@ def gauge_of(synth: Synthesizer) -> Gauge | None:
     return synth.gauge_ if synth.settings.bound.local else None
 
 
+def rows_of_checks(synth: Synthesizer) -> list[dict[str, Any]]:
+    """How many rows of each copy break each of the plan's checks; none without checks."""
+    checks = synth.sample().checks
+    return [] if checks is None else list(Table.of(checks).frame.iter_rows(named=True))
+
+
 def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
-    health = synth.health_
+    health, checks = synth.health_, rows_of_checks(synth)
     return {
         "confidential": True,
         "epsilon": synth.epsilon_,
@@ -97,6 +104,7 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         **(_summarize_weights(synth) if synth.settings.noisy is None else {"clipped": synth.clipped_}),
         "health": {name: getattr(health, name) for name in ("sampler", "independent", "effective_draws")},
         "moved_to_declared_limits": synth._done().moved,
+        **({"checks": checks} if checks else {}),
         "seed": prepared.plan.seed,
         "data": prepared.plan.data,
         "rows": prepared.table.num_rows,

@@ -44,7 +44,7 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import spike_of
 from hedgerow.progress import job
 from hedgerow.release.certificate import ABOUT, NAMES, VERSION, Assumption, Certificate, Copy
-from hedgerow.release.confidential import gauge_of, write_confidential
+from hedgerow.release.confidential import gauge_of, rows_of_checks, write_confidential
 from hedgerow.release.folder import (
     CERTIFICATE,
     CERTIFICATE_TEXT,
@@ -68,7 +68,6 @@ from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format
-from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
@@ -180,13 +179,8 @@ def make_release(
     there = [name for name in prepared.protected if name in prepared.table.column_names]
     public = prepared.table.drop_columns(there)
     place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
-    checks = _rows_of(synth.sample().checks)
+    checks = rows_of_checks(synth)
     return Made(out, certificate, plan.relation, entry.epsilon, place, expectation, checks)
-
-
-def _rows_of(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a dataframe of any kind; none of None."""
-    return [] if frame is None else list(Table.of(frame).frame.iter_rows(named=True))
 
 
 def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectation:
