@@ -223,6 +223,8 @@ def test_functions_tables_and_formulas_agree(strict):
     np.testing.assert_allclose(own["std_error"], mean["std_error"], rtol=0.1)  # exchanged rows, not influence
     given = hr.combine(strict, (line["estimate"].to_numpy() * np.ones((5, 1)), np.full((5, 1), 0.1)))
     assert given["std_error"][0] == pytest.approx(np.sqrt(0.1))
+    parts = hr.combine(strict, ([1, 3, 5], [1, 2, 3], [1.5, 1.5, 1.5]))  # as by hand above
+    assert parts["std_error"][0] == pytest.approx(np.sqrt(13 / 3))
 
 
 def test_weighted_means_totals_and_shares(fixed):
@@ -271,6 +273,7 @@ def test_generalised_linear_models_are_those_of_statsmodels(strict):
         (lambda table: {"a": np.nan}, {}, SettingError, "finite number by name"),
         (lambda table: 1.0, {"weights": "w"}, SettingError, "weights go with a formula"),
         (([1, 2], [1, 1, 1]), {}, SettingError, "Give one for each"),
+        (([1, 2],), {}, SettingError, "Give estimates and variances"),
     ],
 )
 def test_what_cannot_be_combined_is_refused_in_words(strict, what, more, kind, words):

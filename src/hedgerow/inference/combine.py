@@ -48,7 +48,7 @@ class _Analysis(NamedTuple):
 
 def combine(
     release: Release | str | os.PathLike[str] | Sequence[Any],
-    what: str | tuple[Any, Any] | Callable[[Any], Any],
+    what: str | tuple[Any, ...] | Callable[[Any], Any],
     *,
     rule: str | None = None,
     family: Any = None,
@@ -65,7 +65,8 @@ def combine(
       value of which there is a share;
     - a function of a table that returns numbers, by name or in an array: {"median": 3.2}; with variances, if
       it has them: {"mean": (3.2, 0.1)}, else rows are left out in turn;
-    - estimates and variances that you have, a row for each copy.
+    - estimates and variances that you have, a row for each copy; of an analysis that does not take the public
+      columns as given, also the parts of the variances that come from protected values.
 
     `weights` names a column of survey weights, for formulas, means, totals and shares; standard errors of a
     weighted formula are robust ones. `rule` is the one that the release calls for, unless you name another
@@ -79,9 +80,13 @@ def combine(
         raise SettingError('family goes with a formula, such as "employed ~ age".')
     try:
         if isinstance(what, tuple):
-            q, u = (np.asarray(part, dtype=np.float64) for part in what)
+            if len(what) not in (2, 3):
+                raise SettingError(
+                    "Give estimates and variances, and perhaps the parts given public columns."
+                )
+            q, u, *given = (np.asarray(part, dtype=np.float64) for part in what)
             terms = tuple(str(place + 1) for place in range(1 if q.ndim == 1 else q.shape[1]))
-            found = receive.Estimates(terms, q, u, None)
+            found = receive.Estimates(terms, q, u, given[0] if given else None)
         elif callable(what):
             rows = len(nw.from_native(tables[0], eager_only=True))
             found = receive.estimate(tables, what, given=apart, stack=_stack, take=_take, rows=rows)
@@ -155,7 +160,7 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
         import statsmodels.formula.api as smf
         from patsy import PatsyError
     except ImportError:
-        raise SettingError("Formulas are fitted by statsmodels: pip install statsmodels.") from None
+        raise SettingError("Formulas are fitted by statsmodels. Install hedgerow[models].") from None
     kinds = pd.api.types
     own = {  # what patsy knows: yes and no as 1 and 0, and none of pandas' own kinds of numbers
         name: "int64" if kinds.is_bool_dtype(column) and column.notna().all() else "float64"
