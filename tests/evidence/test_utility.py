@@ -132,6 +132,11 @@ def test_propensity_by_a_regression_written_elsewhere_and_where_rows_can_be_told
     found = measure_propensity(x, y)
     assert found.mean_squared == pytest.approx(np.mean((fitted - 0.4) ** 2), rel=1e-4)
     assert found.expected == pytest.approx(2 * 0.6**2 * 0.4 / 500)
+    real, made = fitted[:300], fitted[300:]
+    assert found.specks == pytest.approx(stats.ks_2samp(real, made).statistic, abs=0.02)
+    assert found.auc == pytest.approx(stats.mannwhitneyu(made, real).statistic / 300 / 200, abs=1e-3)
+    right = ((made > 0.4).mean() + (real <= 0.4).mean()) / 2
+    assert found.over_half == pytest.approx(100 * right - 50, abs=1.0)
     apart = measure_propensity(x, y + 50)
     assert apart.mean_squared == pytest.approx(0.24, abs=1e-3)  # c(1 − c), the most there is
 
