@@ -132,8 +132,35 @@ def test_propensity_by_a_regression_written_elsewhere_and_where_rows_can_be_told
     found = measure_propensity(x, y)
     assert found.mean_squared == pytest.approx(np.mean((fitted - 0.4) ** 2), rel=1e-4)
     assert found.expected == pytest.approx(2 * 0.6**2 * 0.4 / 500)
+    real, made = fitted[:300], fitted[300:]
+    assert found.specks == pytest.approx(stats.ks_2samp(real, made).statistic, abs=0.02)
+    assert found.auc == pytest.approx(stats.mannwhitneyu(made, real).statistic / 300 / 200, abs=1e-3)
+    right = ((made > 0.4).mean() + (real <= 0.4).mean()) / 2
+    assert found.over_half == pytest.approx(100 * right - 50, abs=1.0)
     apart = measure_propensity(x, y + 50)
     assert apart.mean_squared == pytest.approx(0.24, abs=1e-3)  # c(1 − c), the most there is
+
+
+def test_of_paired_rows_what_is_expected_is_the_mean_over_all_swaps():
+    """To first order pMSE is (T − c)′P(T − c)/N; over all 2⁶ swaps its mean is twice what is expected.
+
+    The part of xz that follows from z is in no pair's difference: counted whole, it would double that.
+    """
+    random = np.random.default_rng(14)
+    z = random.normal(size=(6, 1)) + 1
+    first = np.column_stack([z**2 + 0.1 * random.normal(size=(6, 1)), random.normal(size=6)])
+    apart = random.normal(size=(6, 2)) * [0.2, 1.0]
+    second = first + apart - apart.mean(axis=0)
+    terms = np.column_stack([np.ones(12), np.vstack([z, z]), np.vstack([first, second])])
+    projection = terms @ np.linalg.pinv(terms)
+    means = []
+    for bits in range(2**6):
+        swapped = np.array([bits >> k & 1 for k in range(6)]) - 0.5
+        labels = np.concatenate([-swapped, swapped])
+        means.append(labels @ projection @ labels / 12)
+    found = measure_propensity(first, second, kept=z)
+    assert found.expected == pytest.approx(np.mean(means) / 2)
+    assert found.expected < 0.8 * 2 / 8 / 12  # of two free terms counted whole
 
 
 def test_kept_columns_have_the_rows_of_both():
