@@ -259,3 +259,12 @@ def test_a_report_is_written_once_for_its_owner(synth, tmp_path):
         hr.write_report(synth, tmp_path / "release" / "public" / "report.html")
     with pytest.raises(SettingError, match="fitted synthesizer"):
         hr.write_report(synth.sample(), tmp_path / "other.html")
+
+
+def test_the_odds_say_no_more_than_the_bound_does(document):
+    local = shown(write_page(document))
+    strict = shown(write_page(document | {"claim": document["claim"] | {"bound": "statistics"}}))
+
+    assert "No limit on what can be guessed about an outcome" in local
+    assert "for the table at hand and under the conditions below" in local
+    assert "for some statement about one outcome" in strict

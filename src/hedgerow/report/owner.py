@@ -50,6 +50,17 @@ _SECTIONS = {
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
+# What the odds are about, by bound: no more than its sentence says.
+_ODDS = {
+    "lipschitz": "What {before} for this very table, and not its neighbour, may become: for the table at hand "
+    "and under the conditions below. No limit on what can be guessed about an outcome.",
+    "renyi": "A test that wrongly takes it for this very table in {before} of the cases is right in at most "
+    "{after}: for the table at hand, under the conditions below.",
+    "gaussian": "A test of one outcome that is wrong in {before} of the cases is right in at most {after}.",
+    "strict": "What {before} for some statement about one outcome may become by seeing the copies.",
+    "statistics": "What {before} for some statement about one outcome may become by seeing the copies.",
+    "censored": "What {before} for some statement about one outcome may become, if draws were exact.",
+}
 _SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
 Document = Mapping[str, Any]
@@ -120,9 +131,7 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
     cells = [epsilon]
     if claim["odds"]:
         before, after = claim["odds"][len(claim["odds"]) // 2].values()
-        how = f"Whoever knows everything else and gave {before} may come to at most {after}."
-        if claim["bound"] in ("renyi", "gaussian"):
-            how = f"A test that wrongly says so in {before} of the cases rightly does in at most {after}."
+        how = _ODDS.get(claim["bound"], _ODDS["lipschitz"]).format(before=before, after=after)
         cells.append((after, f"at most, from {before}", how.replace(" %", "\N{NO-BREAK SPACE}%")))
     worst = _worst_column(document["columns"])
     if worst is not None:
@@ -205,7 +214,7 @@ def _learn(document: Document) -> list[Html | None]:
     if claim["odds"]:
         body += [
             *_tabulate_odds(claim["odds"]),
-            reading("What an adversary who knows everything else may come to believe, and not more."),
+            reading("Under the conditions of the paragraph above; the formal sentence is what holds."),
         ]
     if price is not None:
         made = [pictures.show_bounds(price, claim["bound"])]
