@@ -53,7 +53,7 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_LINES = 67  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
+_LINES = 72  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
 _LONGEST = 160  # signs of somebody's words
@@ -194,6 +194,7 @@ def _name_answers(certificate: Certificate, lines: int) -> Html:
         for sentence, id in _find_ids(certificate)
         if _ANSWERS.get(id) in (_PLANNER, _RUNNER)
     ]
+    rows.sort(key=lambda row: row["answers"] == _BOARD)  # last, should there be no room: it is the method's
     heights = [max(-(-len(row["assumed"]) // _WHAT), -(-len(row["why"]) // _WHY)) for row in rows]
     shown = _take(rows, heights, lines)
     whole = [{key: text(words) for key, words in row.items()} for row in shown]
