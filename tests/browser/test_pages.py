@@ -1,10 +1,13 @@
 """The pages of a release in a real browser: offline, silent, readable, and nobody's markup but ours."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hedgerow.privacy.claims.caveats import CAVEATS
+from hedgerow.release.certificate import Assumption
 from hedgerow.release.pages.board import Findings, write_board
 from hedgerow.release.pages.printing import print_page
 from hedgerow.release.verify import verify_release
@@ -99,6 +102,15 @@ def test_nobody_misses_that_it_is_synthetic(open_page, pages):
     assert box["width"] > 0.8 * 350
 
 
-def test_the_board_has_two_sheets(browser, pages):
-    pdf = print_page(pages["board"].read_text())
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
+def test_the_board_has_two_sheets_whatever_there_is_to_say(browser, release, pages):
+    given, words = verify_release(release).certificate, "word " * 200
+    long = replace(
+        given,
+        about=dict.fromkeys(("purpose", "curator", "decided_by", "epsilon_reason"), words),
+        unchanged=tuple(f"column number {number} with a long name" for number in range(1000)),
+        assumed_public=tuple(Assumption(words, f"{words} {number}") for number in range(30)),
+        not_covered=tuple(reason.text for reason in CAVEATS.values()),
+    )
+    found = Findings.read(release / "confidential")
+    for page in (pages["board"].read_text(), write_board(long, Findings(found.summary, AUDIT, ATTACK))):
+        assert len(re.findall(rb"/Type\s*/Page\b", print_page(page))) == 2

@@ -72,7 +72,7 @@ def test_a_release_that_does_not_match_goes_to_no_board(release):
 
 def test_what_is_cut_is_said(original):
     given = hr.verify_release(original).certificate
-    many = tuple(Assumption(f"assumption {number}", "w" * 100) for number in range(50))
+    many = tuple(Assumption(f"assumption {number}", f"{'w' * 100} {number}") for number in range(50))
     shown = show(write_board(replace(given, assumed_public=many), Findings({"clipped": 0.25})))
     listed = shown.count("assumption ")
     rest = int(re.search(r"And (\d+) more: certificate\.md", shown)[1])

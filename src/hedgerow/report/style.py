@@ -116,14 +116,15 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  @top-left{content:"MARK";font:700 9pt sans-serif;color:#9c2a1f}
  @bottom-right{content:counter(page) " / " counter(pages);font:9pt sans-serif;color:#55605a}}
 @media print{
- .stamp{font-size:52pt}th,td{overflow-wrap:anywhere}
- .board{font-size:8.6pt;line-height:1.3}
+ .stamp{font-size:52pt}td{overflow-wrap:anywhere}
+ .board{font-size:8.3pt;line-height:1.27}
  h1:has(+.board){font-size:1.3rem;margin:.6rem 0 .2rem}
  .board h2{font-size:1.15rem;margin:.7rem 0 .2rem;padding-top:.3rem}
  .board h3{font-size:1rem;margin:.4rem 0 .1rem}
  .board p,.board ul,.board dl,.board .scroll{margin:.25rem 0;max-width:none}
  .board dl.facts{max-width:none;gap:.1rem 1rem}
  .board table{font-size:1em;width:100%}.board th,.board td{padding:.12rem .6rem .12rem 0;max-width:none}
+ .board .rests table{table-layout:fixed}.rests th:nth-child(2){width:30%}.rests th:nth-child(3){width:13%}
  .board .sign td,.board .sign th{height:1.9rem}
  html{font-size:10pt}
  body{line-height:1.4}

@@ -8,8 +8,10 @@ are cut to what two sheets hold, and say where the rest is.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -37,11 +39,12 @@ from hedgerow.report.html import (
     section,
     shorten,
     table,
+    text,
 )
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
-_OWNER, _PLANNER, _RUNNER, _BOARD = "owner of the data", "author of the plan", "who ran it", "the board"
+_OWNER, _PLANNER, _RUNNER, _BOARD = "data owner", "plan's author", "operator", "board"
 # Who answers for a sentence of what is not covered; for any other it is the board, which accepts the method.
 _ANSWERS: Mapping[str, str] = {
     **dict.fromkeys(("C4", "C20", "C21", "C22", "C23", "C28", "C29"), _OWNER),
@@ -50,8 +53,10 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_ROOM = {"assumptions": 1900, "risks": 1700, "owner": 800}  # signs that fit on two sheets
-_LONGEST = 300  # signs of somebody's words
+_LINES = 72  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
+_FEWEST = 8  # of them for assumptions, at least
+_ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
+_LONGEST = 160  # signs of somebody's words
 
 
 @dataclass(frozen=True)
@@ -116,14 +121,10 @@ def write_board_of(folder: Path) -> Html:
 
 def write_board(certificate: Certificate, found: Findings) -> Html:
     """The sheets, as one page."""
-    sections = (
-        _ask(certificate),
-        _promise(certificate),
-        _name_answers(certificate),
-        _list_tests(certificate, found),
-        _list_risks(certificate),
-        _leave_lines(),
-    )
+    asked, promised = _ask(certificate), _promise(certificate)
+    risks, left = _list_risks(certificate, _LINES - _FEWEST - _count_lines(asked + promised))
+    rests = _name_answers(certificate, left + _FEWEST)
+    sections = (asked, promised, rests, _list_tests(certificate, found), risks, _leave_lines())
     title = f"For the disclosure review board: release {certificate.release}"
     return page(title, element("div", *sections, class_="board"), mark=MARK)
 
@@ -141,15 +142,18 @@ def _ask(certificate: Certificate) -> Html:
         ("answers for it", say("curator")),
         ("ε decided by", say("decided_by")),
         ("reason for this ε", say("epsilon_reason")),
-        ("synthetic columns", list_names(certificate.outcomes)),
-        ("as in the original", list_names(certificate.unchanged)),
+        ("synthetic columns", list_names(certificate.outcomes, 6)),
+        ("as in the original", list_names(certificate.unchanged, 6)),
     ]
     return section("What is asked", facts(pairs), id="asked")
 
 
 def _promise(certificate: Certificate) -> Html:
     pairs: list[tuple[object, object]] = [
-        ("unit", "not declared" if certificate.unit is None else _cut(certificate.unit.covered, 600)),
+        (
+            "unit",
+            "not declared" if certificate.unit is None else _cut(certificate.unit.covered, 3 * _LONGEST),
+        ),
         ("compared with", f"the table in which {certificate.neighbour}"),
         ("standard, bound", f"{certificate.standard}, {certificate.bound}"),
     ]
@@ -172,19 +176,30 @@ def _promise(certificate: Certificate) -> Html:
     )
 
 
-def _name_answers(certificate: Certificate) -> Html:
-    """What the claim rests on, a row each, with who answers for it."""
+def _name_answers(certificate: Certificate, lines: int) -> Html:
+    """What the claim rests on, with who answers for it: a row for all that have the same reason."""
+    together: dict[str, list[str]] = {}
+    for item in certificate.assumed_public:
+        together.setdefault(item.because, []).append(item.what)
     rows = [
-        {"assumed": _cut(item.what), "why": _cut(item.because), "who answers": _find_answer(item.because)}
-        for item in certificate.assumed_public
+        {
+            "assumed": _cut("; ".join(whats), 2 * _LONGEST),
+            "why": _cut(because),
+            "answers": _find_answer(because),
+        }
+        for because, whats in together.items()
     ]
     rows += [
-        {"assumed": sentence, "why": id, "who answers": _ANSWERS[id]}
+        {"assumed": sentence, "why": id, "answers": _ANSWERS[id]}
         for sentence, id in _find_ids(certificate)
         if _ANSWERS.get(id) in (_PLANNER, _RUNNER)
     ]
-    shown = _take(rows, [sum(map(len, row.values())) for row in rows], _ROOM["assumptions"])
-    body = (table(shown, label="Assumptions"), _count_rest(len(rows) - len(shown)))
+    rows.sort(key=lambda row: row["answers"] == _BOARD)  # last, should there be no room: it is the method's
+    heights = [max(-(-len(row["assumed"]) // _WHAT), -(-len(row["why"]) // _WHY)) for row in rows]
+    shown = _take(rows, heights, lines)
+    whole = [{key: text(words) for key, words in row.items()} for row in shown]
+    made = element("div", table(whole, label="Assumptions"), class_="rests")
+    body = (made, _count_rest(len(rows) - len(shown)))
     return section("What it rests on, and who answers for it", *body, id="rests")
 
 
@@ -194,40 +209,41 @@ def _find_answer(because: str) -> str:
 
 def _list_tests(certificate: Certificate, found: Findings) -> Html:
     """Tests that were run on the confidential data, and what they found."""
-    rows: list[dict[str, object]] = [
-        *_describe_fit(certificate, found.summary),
-        {"test": "audit: outcomes withheld one by one", "found": _describe_audit(found.audit)},
-        {"test": "attack: copies with one outcome and without", "found": _describe_attack(found.attack)},
-    ]
+    told = {
+        **dict(_describe_fit(certificate, found.summary)),
+        "audit: outcomes withheld one by one": _describe_audit(found.audit),
+        "attack: copies with one outcome and without": _describe_attack(found.attack),
+    }
+    rows = [{"test": text(test), "found": text(words)} for test, words in told.items()]
     note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
     made = table(rows, label="Tests and what they found")
     return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested")
 
 
-def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     figure, withheld = format_figure, summary.get("withheld_epsilon")
     if certificate.epsilon is not None and isinstance(withheld, Mapping):
         told = f"ε = {figure(summary['total_epsilon'])} of {figure(certificate.epsilon.total)}"
         if certificate.bound in withheld:
             told += f"; of one copy with an outcome withheld altogether {figure(withheld[certificate.bound])}"
-        yield {"test": f"price of this fit, under {certificate.bound}", "found": told}
+        yield f"price of this fit, under {certificate.bound}", told
     if isinstance(gauge := summary.get("gauge"), Mapping):
         of = f" of '{shorten(gauge['column'])}', the worst off," if gauge.get("column") else ""
-        yield {
-            "test": "gauge: do copies carry the data",
-            "found": f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
+        yield (
+            "gauge: do copies carry the data",
+            f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
             f"{gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
-        }
+        )
     if "clipped" in summary:
-        yield {"test": "limits", "found": f"{summary['clipped']:.1%} of the values were moved to a limit"}
+        yield "limits", f"{summary['clipped']:.1%} of the values were moved to a limit"
     if "acceptance" in summary:
         told = (
             f"{summary['acceptance']:.0%} of the posterior lies in it, {summary['edge_mass']:.0%} at its edge"
         )
-        yield {"test": "box of parameters", "found": told}
+        yield "box of parameters", told
     if "flagged_records" in summary:
         count = format_count(summary["flagged_records"], "record")
-        yield {"test": "records whose loss draws cannot bound", "found": f"{count} flagged"}
+        yield "records whose loss draws cannot bound", f"{count} flagged"
 
 
 def _describe_audit(audit: Mapping[str, Any] | None) -> str:
@@ -250,23 +266,24 @@ def _describe_attack(attack: Mapping[str, Any] | None) -> str:
     )
 
 
-def _list_risks(certificate: Certificate) -> Html:
+def _list_risks(certificate: Certificate, lines: int) -> tuple[Html, int]:
+    """What is not covered, and how many lines it leaves: a board must see all of it, if there is room."""
     body: list[object] = []
-    for who, room in ((_BOARD, "risks"), (_OWNER, "owner")):
-        lines = [
-            f"{_cut(sentence, 600)} [{id}]"
+    for who, title in (
+        (_BOARD, "Not covered, which the board accepts"),
+        (_OWNER, "Not covered, for the data owner to judge"),
+    ):
+        said = [
+            f"{_cut(sentence, 3 * _LONGEST)} [{id}]"
             for sentence, id in _find_ids(certificate)
             if _ANSWERS.get(id, _BOARD) == who
         ]
-        shown = _take(lines, [*map(len, lines)], _ROOM[room])
-        if lines:
-            title = (
-                "Not covered, which the board accepts"
-                if who == _BOARD
-                else "Not covered, for the owner to judge"
-            )
-            body += [element("h3", title), bullets(shown), _count_rest(len(lines) - len(shown))]
-    return section("What stays open", *body, id="open")
+        heights = [-(-len(each) // _ACROSS) for each in said]
+        shown = _take(said, heights, lines)
+        lines -= sum(heights[: len(shown)])
+        if said:
+            body += [element("h3", title), bullets(shown), _count_rest(len(said) - len(shown))]
+    return section("What stays open", *body, id="open"), lines
 
 
 def _leave_lines() -> Html:
@@ -280,6 +297,12 @@ def _leave_lines() -> Html:
 
 def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:
     return [(sentence, find_id(sentence) or "no id") for sentence in certificate.not_covered]
+
+
+def _count_lines(made: str) -> int:
+    """About how many lines the facts and paragraphs of a section take."""
+    texts = (re.sub("<[^>]*>", "", each) for each in re.findall("<(?:dd|p)[ >].*?</(?:dd|p)>", made))
+    return sum(-(-len(unescape(each)) // _ACROSS) for each in texts)
 
 
 def _take(items: Sequence[Item], lengths: Sequence[int], room: int) -> list[Item]:

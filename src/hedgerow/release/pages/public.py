@@ -45,7 +45,6 @@ from hedgerow.tables.formula import parse
 from hedgerow.tables.table import Table
 
 MARK = "SYNTHETIC DATA, NOT REAL RECORDS"
-_MOST_NAMES = 12  # in a sentence
 _MOST_ROWS = 500  # of the table of columns; the certificate names all
 _LONGEST_FORMULA = 300
 _LONGEST_LITERAL = 60  # of a column's name in code
@@ -191,9 +190,9 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
                         *_describe_cells(column),
                     )
                 ),
-                "relation kept, as modelled, to": list_names(own) if own else "nothing",
+                "relation kept, as modelled, to": list_names(own, 6) if own else "nothing",
                 "relation not kept to": list_names(
-                    [other for other in others if other not in own and other != column.outcome]
+                    [other for other in others if other not in own and other != column.outcome], 6
                 ),
             }
         )
@@ -202,7 +201,7 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
             {
                 "column": name(derived),
                 "drawn from": "nothing: computed from others",
-                "relation kept, as modelled, to": list_names(rules.reads_of(derived)),
+                "relation kept, as modelled, to": list_names(rules.reads_of(derived), 6),
                 "relation not kept to": "all others",
             }
         )
@@ -243,7 +242,7 @@ def relate(columns: Sequence[Column], rules: Rules, public: Iterable[str]) -> di
 
 def _describe_cells(column: Column) -> list[object]:
     """What cells of a column hold beside amounts."""
-    said = []
+    said: list[object] = []
     if column.share_of is not None:
         said += ["; as a share of ", _code(column.share_of)]
     if column.only_where is not None:
@@ -412,12 +411,12 @@ def _verify(certificate: Certificate) -> list[object]:
     ]  # fmt: skip
 
 
-def list_names(listed: Sequence[str]) -> Html:
+def list_names(listed: Sequence[str], most: int = 12) -> Html:
     """The first few names, and how many more there are."""
     if not listed:
         return text("none")
-    more = len(listed) - _MOST_NAMES
-    return join((names(listed[:_MOST_NAMES]), f" and {more:,} more" if more > 0 else None))
+    more = len(listed) - most
+    return join((names(listed[:most]), f" and {more:,} more" if more > 0 else None))
 
 
 def _prose(said: str) -> Html:
