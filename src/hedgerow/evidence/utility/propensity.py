@@ -125,7 +125,7 @@ def measure_by_trees(
         if (error.name or "").partition(".")[0] != "sklearn":
             raise
         raise SettingError(
-            "by='cart' needs scikit-learn, which is not installed: pip install scikit-learn. Or use "
+            "by='cart' needs scikit-learn, which is not installed. Install hedgerow[models], or use "
             "by='main' or by='pairs'."
         ) from None
     if not is_count(permutations) or permutations < 2:
