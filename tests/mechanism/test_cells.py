@@ -378,7 +378,6 @@ def test_rows_without_a_cell_have_no_part_in_a_later_column():
     synth = hr.Synthesizer(PAID, **asked).fit(data)
     (copy,) = synth.sample().tables
     assert (copy.loc[~works, ["wage", "bonus"]] == 0).all(axis=None)
-    assert np.corrcoef(np.log(copy["wage"][works]), np.log(copy["bonus"][works]))[0, 1] > 0.8
     alone = hr.Synthesizer(PAID, **asked).fit(data[works].reset_index(drop=True))
     for name in ("1.beta", "1.sigma"):
         np.testing.assert_allclose(synth._fitted.parameters[name], alone._fitted.parameters[name], rtol=1e-3)

@@ -233,7 +233,7 @@ def test_windows_are_forgotten_with_their_data():
     ("act", "message"),
     [
         (lambda: hr.Censored(keep=0.0), "keep must lie"),
-        (lambda: hr.Synthesizer("x ~ z", standard=hr.Censored(), epsilon=1.0), r"Strict\(box\)"),
+        (lambda: hr.Synthesizer("x ~ z", standard=hr.Censored(), epsilon=1.0), r"Strict\(limits"),
         (lambda: hr.Synthesizer("x ~ z", hr.Program(regression), standard=hr.Censored()), "needs a target"),
         (
             lambda: hr.Synthesizer(
