@@ -52,8 +52,8 @@ _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
 # What the odds are about, by bound: no more than its sentence says.
 _ODDS = {
-    "lipschitz": "What {before} for this very table, and not its neighbour, may become: for the table at hand "
-    "and under the conditions below. No limit on what can be guessed about an outcome.",
+    "lipschitz": "What {before} for this very table, and not its neighbour, may become: for the table at "
+    "hand and under the conditions below. No limit on what can be guessed about an outcome.",
     "renyi": "A test that wrongly takes it for this very table in {before} of the cases is right in at most "
     "{after}: for the table at hand, under the conditions below.",
     "gaussian": "A test of one outcome that is wrong in {before} of the cases is right in at most {after}.",
