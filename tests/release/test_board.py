@@ -89,13 +89,20 @@ def test_who_answers_is_found_by_reasons_that_exist():
     assert board._find_answer("printed every year") == board._OWNER
 
 
-@pytest.mark.parametrize("bound", SENTENCES)
+@pytest.mark.parametrize(
+    ("bound", "label"),
+    [
+        *((bound, None) for bound in SENTENCES),
+        ("statistics", "Strict, replaced"),
+        ("statistics", "Strict, in range"),
+    ],
+)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_odds_are_those_of_the_plain_paragraph(bound, epsilon):
+def test_odds_are_those_of_the_plain_paragraph(bound, label, epsilon):
     """One row is the paragraph's own example, and the others grow with it."""
-    label = {"statistics": "Strict, withheld", "gaussian": "Strict, replaced"}.get(bound, "ADP")
+    usual = {"statistics": "Strict, withheld", "gaussian": "Strict, replaced"}.get(bound, "ADP")
     figures = Figures(
-        neighbour=NEIGHBOURS[label], epsilon=epsilon, copies=2, draws=1000, independent=True,
+        neighbour=NEIGHBOURS[label or usual], epsilon=epsilon, copies=2, draws=1000, independent=True,
         delta=1e-3, confidence=0.95,
     )  # fmt: skip
     rows = [tuple(row.values()) for row in tabulate_odds(bound, figures)]

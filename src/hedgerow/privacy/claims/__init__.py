@@ -474,10 +474,10 @@ def tabulate_odds(bound: str, figures: Figures) -> list[dict[str, str]]:
         before, after = "a test says wrongly that it was the first table, in", "and rightly in at most"
         pairs = [(share, min(1.0, factor * share + delta)) for share in (0.01, FALSE_ALARMS, 0.1)]
     else:
-        about, power = "this very table, not the one it is compared with", 1
+        about = "this very table, not the one it is compared with"
         if bound not in ("lipschitz", "oscillation", "exact"):
             about = f"a statement about {figures.outcome.removesuffix(',')}"
-            power = _KNOWS.get(figures.neighbour, ("", 1))[1] if bound == "statistics" else 2
+        power = 2 if "e^(2ε)" in write_plain(bound, figures) else 1  # one source for what odds grow by
         before, after = f"somebody gave {about},", "and may come to at most"
         pairs = [(prior, _raise_odds(power * figures.epsilon, prior)) for prior in (0.01, PRIOR, 0.5)]
     return [{before: f"{100 * one:g} %", after: _percent(other)} for one, other in pairs]
