@@ -103,7 +103,7 @@ def certificate(folder: Path, standard: object) -> str:
     out = folder / "release"
     hr.make_release(plan, out)
     written = json.loads((out / "public" / "certificate.json").read_text())
-    for name in ("release", "date", "software"):
+    for name in ("release", "date", "software", "page"):
         written.pop(name, None)
     return digest(json.dumps(written, sort_keys=True).encode())
 
