@@ -248,7 +248,7 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
 
 def _describe_audit(audit: Mapping[str, Any] | None) -> str:
     if audit is None:
-        return "not run: hedgerow audit --plan confidential/plan.yaml --json > confidential/audit.json"
+        return "not run: hedgerow audit DATA --plan confidential/plan.yaml --json > confidential/audit.json"
     again, price = audit["largest_recomputed"], format_figure(audit["epsilon"])
     told = "" if again is None else f", with weights recomputed {format_figure(again)}"
     return (

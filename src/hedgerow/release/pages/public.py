@@ -253,7 +253,7 @@ def _describe_cells(column: Column) -> list[object]:
         said.append("; gaps are synthetic too")
     if column.codes:
         said.append("; some cells hold codes")
-    if vars(column).get("shared"):
+    if column.shared:
         said.append("; the same in all rows of a unit")
     return said
 
@@ -387,7 +387,7 @@ def _verify(certificate: Certificate) -> list[object]:
         for copy in certificate.copies
     ]
     others = {PLAN: certificate.plan, STATISTICS: certificate.statistics}
-    others |= vars(certificate).get("receive") or {}
+    others |= certificate.receive or {}
     files += [{"file": _link(file), "SHA-256": _code(sha256)} for file, sha256 in others.items() if sha256]
     contact = (
         " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
