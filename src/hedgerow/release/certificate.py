@@ -150,6 +150,13 @@ class Certificate(_Strict):
     version: Literal[1, 2] = 2
 
     @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 by file, of those beside the copies that the certificate knows."""
+        others = [("plan.yaml", self.plan), ("statistics.json", self.statistics), ("index.html", self.page)]
+        others += (self.receive or {}).items()
+        return {name: sha256 for name, sha256 in others if sha256 is not None}
+
+    @property
     def fitting_rule(self) -> Combining:
         """The rule that its other fields call for."""
         found = combinings.choose_rule(
@@ -292,9 +299,7 @@ class Certificate(_Strict):
             lines.append(f"- {_escape(item.what)}. *Why:* {_escape_headings(because)}")
         lines += ["", "## Files", "", "| file | bytes | sha256 |", "| --- | --- | --- |"]
         lines += [f"| {copy.file} | {copy.bytes} | {copy.sha256} |" for copy in self.copies]
-        others = [("plan.yaml", self.plan), ("statistics.json", self.statistics), ("index.html", self.page)]
-        others += (self.receive or {}).items()
-        lines += [f"| {name} | | {sha256} |" for name, sha256 in others if sha256 is not None]
+        lines += [f"| {name} | | {sha256} |" for name, sha256 in self.digests.items()]
         changes = _list(f"{copy.file}: {change}" for copy in self.copies for change in copy.changes)
         lines += ["", *changes] if changes else []
         made_with = ", ".join(f"{name} {number}" for name, number in self.software.items())

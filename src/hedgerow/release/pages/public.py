@@ -20,7 +20,7 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import CORRECTED
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.release.certificate import ABOUT, Certificate
-from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PLAN, SIGNATURE, STATISTICS
+from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE
 from hedgerow.release.plan import Plan
 from hedgerow.release.verify.consistency import ENDINGS
 from hedgerow.report.html import (
@@ -386,9 +386,8 @@ def _verify(certificate: Certificate) -> list[object]:
         {"file": _link(copy.file), "bytes": copy.bytes, "SHA-256": _code(copy.sha256)}
         for copy in certificate.copies
     ]
-    others = {PLAN: certificate.plan, STATISTICS: certificate.statistics}
-    others |= certificate.receive or {}
-    files += [{"file": _link(file), "SHA-256": _code(sha256)} for file, sha256 in others.items() if sha256]
+    others = {name: sha256 for name, sha256 in certificate.digests.items() if name != PAGE}
+    files += [{"file": _link(name), "SHA-256": _code(sha256)} for name, sha256 in others.items()]
     contact = (
         " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
     )
