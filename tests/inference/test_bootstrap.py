@@ -93,6 +93,20 @@ def test_the_errors_of_an_amount_grow_with_it_and_those_of_a_place_do_not():
     assert at_truth[1][1] == pytest.approx(1 - 1.96 * np.sqrt(2) * 0.1, abs=0.02)
 
 
+def test_copies_of_a_table_that_agree_count_once():
+    """Eight equal copies of each table tell no more than one: ends as far out as one copy's."""
+    errors = np.random.default_rng(1).normal(size=(60, 1, 1))
+    one, eight = (
+        Replayed(["a"], np.zeros((1, 1)), np.zeros((60, 1)), np.repeat(errors, times, axis=1)).ends(
+            level=0.95
+        )
+        for times in (2, 8)
+    )
+    assert one[1] == pytest.approx(eight[1])
+    low, high = np.quantile(errors, [0.025, 0.975], method="weibull")
+    assert [eight[1][0], eight[2][0]] == pytest.approx([-high, -low])
+
+
 def test_a_table_with_a_row_a_term(noisy, monkeypatch):
     monkeypatch.setattr(bootstrap_noisy, "_DRAWS", 64)
     seen = []

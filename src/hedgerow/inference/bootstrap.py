@@ -153,9 +153,10 @@ def _ends(estimate: float, truth: float, found: Array, number: int, level: float
     def spread(at: Any) -> Any:
         return np.maximum(1 + steepness * (at - truth), _NARROWEST)
 
-    # The k-th of B ordered errors is exceeded with probability k/(B + 1).
+    # The k-th of B ordered errors is exceeded with probability k/(B + 1): set by set, since copies of one
+    # table share its chance and are not as many independent ones.
     ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile((means - truth) / spread(means), ends, method="weibull")
+    low, high = np.quantile((means - truth) / spread(means), ends, axis=0, method="weibull").mean(axis=1)
     return float(estimate - spread(estimate) * high), float(estimate - spread(estimate) * low)
 
 
