@@ -168,7 +168,7 @@ def _find_steepness(found: Array) -> float:
     """
     halves = found[:, ::2], found[:, 1::2]
     spreads = [half.std(axis=1, ddof=1) for half in halves]
-    if min(spread.min() for spread in spreads) <= 0:
+    if not min(spread.min() for spread in spreads) > 0:  # nor where one copy has none
         return 0.0
     (one, two), means = (np.log(spread) for spread in spreads), [half.mean(axis=1) for half in halves]
     shared = float(np.cov(*means)[0, 1])
