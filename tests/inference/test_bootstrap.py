@@ -93,6 +93,15 @@ def test_the_errors_of_an_amount_grow_with_it_and_those_of_a_place_do_not():
     assert at_truth[1][1] == pytest.approx(1 - 1.96 * np.sqrt(2) * 0.1, abs=0.02)
 
 
+def test_copies_of_a_table_that_agree_count_once():
+    """Eight equal copies of each table tell no more than one: ends as far out as one copy's."""
+    errors = np.random.default_rng(1).normal(size=(60, 1, 1))
+    found = Replayed(["a"], np.zeros((1, 1)), np.zeros((60, 1)), np.repeat(errors, 8, axis=1))
+    _, lower, upper = found.ends(level=0.95)
+    low, high = np.quantile(errors, [0.025, 0.975], method="weibull")
+    assert [lower[0], upper[0]] == pytest.approx([-high, -low])
+
+
 def test_a_table_with_a_row_a_term(noisy, monkeypatch):
     monkeypatch.setattr(bootstrap_noisy, "_DRAWS", 64)
     seen = []
@@ -147,7 +156,7 @@ def test_what_cannot_be_replayed_says_why(noisy):
     for wrong, message in (({"level": 95}, "level must be"), ({"tables": 19}, "tables must be")):
         with pytest.raises(hr.HedgerowError, match=message):
             hr.intervals(noisy.sample(), two_numbers, **wrong)
-    names = iter(["a", "a", "b"])
+    names = iter(["a", "b"])
     with pytest.raises(hr.HedgerowError, match="same terms of every table"):
         hr.intervals(noisy.sample(), lambda table: {next(names): 1.0}, tables=TABLES)
 

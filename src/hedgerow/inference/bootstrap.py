@@ -153,9 +153,10 @@ def _ends(estimate: float, truth: float, found: Array, number: int, level: float
     def spread(at: Any) -> Any:
         return np.maximum(1 + steepness * (at - truth), _NARROWEST)
 
-    # The k-th of B ordered errors is exceeded with probability k/(B + 1).
+    # The k-th of B ordered errors is exceeded with probability k/(B + 1): set by set, since copies of one
+    # table share its chance and are not as many independent ones.
     ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile((means - truth) / spread(means), ends, method="weibull")
+    low, high = np.quantile((means - truth) / spread(means), ends, axis=0, method="weibull").mean(axis=1)
     return float(estimate - spread(estimate) * high), float(estimate - spread(estimate) * low)
 
 
@@ -167,7 +168,7 @@ def _find_steepness(found: Array) -> float:
     """
     halves = found[:, ::2], found[:, 1::2]
     spreads = [half.std(axis=1, ddof=1) for half in halves]
-    if min(spread.min() for spread in spreads) <= 0:
+    if not min(spread.min() for spread in spreads) > 0:  # nor where one copy has none
         return 0.0
     (one, two), means = (np.log(spread) for spread in spreads), [half.mean(axis=1) for half in halves]
     shared = float(np.cov(*means)[0, 1])

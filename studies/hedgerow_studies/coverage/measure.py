@@ -32,6 +32,7 @@ LEVEL = 0.95
 LIMITS = (float(np.exp(-3.0)), float(np.exp(9.0)))
 BESIDE = 0.1  # coefficient of w
 TERMS = ("intercept", "slope", "sigma", "mean in group", "90 % quantile", "slope of x", "beside the model")
+ITSELF = "the table itself, not released"
 POSTERIOR, ONE, MANY = "posterior", "bootstrap, 1 copy", "bootstrap, {} copies"
 RULE = "combining rule, {} copies"
 
@@ -81,7 +82,7 @@ def measure(setting: Setting, number: int, seed: int) -> dict[str, Any]:
     try:
         with silence_advice():
             synth = setting.synthesizer(key.child(setting.label).integer()).fit(table)
-            found = dict(_intervals(setting, synth, key.child("replay")))
+            found = {ITSELF: read_itself(table)} | dict(_intervals(setting, synth, key.child("replay")))
     except CalibrationError:
         found = {}
     return row | {"found": {name: np.round(ends, 6).tolist() for name, ends in found.items()}}
@@ -131,6 +132,12 @@ def _spread(variance: PerRecord, *columns: PerRecord) -> Array:
     X = np.column_stack([np.ones_like(variance), *columns])
     half = X @ np.linalg.inv(X.T @ X)
     return np.asarray((half**2).T @ variance)
+
+
+def read_itself(table: pa.Table) -> Array:
+    """Usual intervals from the simulated table: what chance does to the best there is."""
+    found, half = estimate(table), t.ppf((1 + LEVEL) / 2, table.num_rows - 2) * np.sqrt(variances(table))
+    return np.column_stack([found - half, found + half])
 
 
 def _intervals(setting: Setting, synth: Synthesizer, key: Key) -> Any:

@@ -36,6 +36,7 @@ SETTINGS = (
     Setting("truncated", 20_000, 5.7, 5, 10, 40),
 )
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
+_FEWEST = 10  # samples below which a share says nothing
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999")
 QUICK = (Setting("strict", 200, 1.0, 3, 2, 20), Setting("unweighted", 200, None, 3, 2))
 
@@ -69,6 +70,7 @@ def write_report(
             file.write(json.dumps(row) + "\n")
         progress(done, len(tasks))
     counts = [count for setting in (QUICK if quick else SETTINGS) for count in count_rows(setting, rows)]
+    counts = [count for count in counts if quick or count["met"] >= _FEWEST]
     (out / COUNTS).write_text(json.dumps(counts, indent=1, ensure_ascii=False) + "\n")
     page = "\n".join(tabulate(counts)) + "\n"
     (out / PAGE).write_text(page)
