@@ -8,6 +8,7 @@ each bound and target over five copies, shares in copies under each kind of weig
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ from hedgerow_studies.work import silence_advice
 
 COPIES = 5
 TARGETS = (4.0, 10.0)
-BOUNDS = ("renyi", "oscillation", "lipschitz")
+Chosen = Literal["renyi", "oscillation", "lipschitz"]
+BOUNDS: tuple[Chosen, ...] = ("renyi", "oscillation", "lipschitz")
 COLUMNS = {
-    "status": hr.Column("status ~ C(sector)", hr.Family("dirichlet", levels=["full", "part", "apprentice"])),
+    "status": hr.Column("status ~ C(sector)", hr.Family("dirichlet", levels=("full", "part", "apprentice"))),
     "wage": hr.Column("wage ~ age + C(status)"),
     "bonus": hr.Column("bonus ~ log(wage)", codes=(0, -8), kinds_by="C(sector)", filler=200),
     "hours": hr.Column("hours ~ C(status)", "normal", missing="synthesized", kinds_by="C(sector)", filler=35),
@@ -60,11 +62,12 @@ def describe(table: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def measure(table: pd.DataFrame, weights: Weights, bound: str, epsilon: float) -> dict[str, float]:
+def measure(table: pd.DataFrame, weights: Weights, bound: Chosen, epsilon: float) -> dict[str, float]:
     """Means over copies of what they have, and of the weights."""
-    told = {"bound": bound, "epsilon": epsilon, "copies": COPIES, "draws": 300, "seed": 1}
     with silence_advice():
-        synth = hr.Synthesizer(COLUMNS, weights=weights, **told).fit(table)
+        synth = hr.Synthesizer(
+            COLUMNS, weights=weights, bound=bound, epsilon=epsilon, copies=COPIES, draws=300, seed=1
+        ).fit(table)
         copies = [describe(copy) for copy in synth.sample().tables]
     return {"mean weight": float(synth.alpha_.mean()), **dict(pd.DataFrame(copies).mean())}
 
@@ -78,7 +81,7 @@ def write_table() -> Iterator[str]:
     yield _row("", "", "the table", {"mean weight": np.nan, **describe(table)})
     for bound in BOUNDS:
         for epsilon in TARGETS:
-            risk = "lipschitz" if bound == "lipschitz" else "oscillation"
+            risk: Literal["lipschitz", "oscillation"] = "lipschitz" if bound == "lipschitz" else "oscillation"
             kinds = {
                 "linear": hr.LinearWeights(),
                 "capped": hr.CapWeights(epsilon / COPIES / (2 if bound == "lipschitz" else 1), risk=risk),
