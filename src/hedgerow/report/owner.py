@@ -256,7 +256,7 @@ def _learn(document: Document) -> list[Html | None]:
 def _tabulate_odds(odds: Sequence[Mapping[str, str]]) -> list[Html]:
     before, after = odds[0]
     rows = [{"before": row[before], "afterwards, at most": row[after]} for row in odds]
-    said = f"{_begin(before.rstrip(','))} (before), {after} (afterwards):"
+    said = f"{_begin(before)} (before) {after} (afterwards):"
     return [element("h3", "Odds"), paragraph(said), table(rows, label="Odds")]
 
 

@@ -132,7 +132,7 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  nav,.numbers,.mark{display:none}
  details::details-content{content-visibility:visible;block-size:auto}
  h2{margin-top:1.6rem}
- h2,h3,figcaption,caption{break-after:avoid}
+ h2,h3,figcaption,caption,.warn{break-after:avoid}
  figure,tr,.tile,.warn{break-inside:avoid}
  .tiles{grid-template-columns:repeat(3,1fr)}
  .figures{grid-template-columns:1fr 1fr;gap:1.2rem 1.4rem}

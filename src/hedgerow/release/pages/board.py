@@ -259,7 +259,7 @@ def _describe_audit(audit: Mapping[str, Any] | None) -> str:
 
 def _describe_attack(attack: Mapping[str, Any] | None) -> str:
     if attack is None:
-        return "not run: hedgerow attack --plan confidential/plan.yaml --json > confidential/attack.json"
+        return "not run: hedgerow attack DATA --plan confidential/plan.yaml --json > confidential/attack.json"
     return (
         f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence; this "
         f"{'refutes' if attack['breach'] else 'does not refute'} {format_figure(attack['claimed'])}"
