@@ -87,7 +87,7 @@ def test_set_up_compiles_every_kernel_as_a_fit_calls_it():
     kernels.mean_mass(Z, x, *interval, *draws)
     kernels.links_extremes([(Z, x, x, *draws), (Z, x, x, *draws)])
     links = (np.ones((400, 3)),) * 5
-    renyi.divergences(*links, (2.0, 4.0))
+    renyi.divergences(*links, np.full((2, 400), 2.0))
     renyi.least_epsilon(*links, np.arange(2.0, 5.0), np.ones(3), 2)
     assert [len(kernel.signatures) for kernel in compiled] == [1] * 9
 
