@@ -121,6 +121,7 @@ def test_what_only_weights_have_says_so():
         synth.intervals(level=2)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_and_narrow_with_epsilon():
     data = hr.datasets.lognormal(n=2000, seed=4)  # log x = 1 + z + e
     wide, narrow = (fit(data, epsilon=epsilon, seed=3).intervals(level=0.999) for epsilon in (0.1, 5.0))

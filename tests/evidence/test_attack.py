@@ -80,6 +80,7 @@ def test_strict_epsilon_is_not_refuted(seed, epsilon):
     assert not strict_attack(seed, epsilon, 600).breach
 
 
+@pytest.mark.slow
 def test_a_planted_leak_is_found(plain):
     """Weights switched off and ε claimed as if on: the attack refutes the claim."""
     found = attacked(plain, np.ones(30), claimed=1.0, seed=2, trials=1500)

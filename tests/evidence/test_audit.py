@@ -94,6 +94,7 @@ def test_delta_is_zero_where_no_loss_exceeds_and_one_sided_otherwise(small):
     assert ((tight.delta >= 0) & (tight.delta <= 1)).all()
 
 
+@pytest.mark.slow
 def test_linear_weights_breach_the_oscillation_when_recomputed():
     """Over 8 samples of 200 records; weights held fixed nothing is breached."""
     audits = [audited(hr.datasets.lognormal(200, seed=s), "oscillation", seed=s)[1] for s in range(8)]

@@ -185,6 +185,7 @@ print(hr.assess(sys.argv[1]).epsilon())
 """
 
 
+@pytest.mark.slow
 def test_a_matrix_larger_than_memory_streams(tmp_path):
     """192 MiB of log-likelihoods under a cap of 64 MiB for everything the process may allocate."""
     draws, records = 240, 100_000

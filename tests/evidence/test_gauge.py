@@ -91,6 +91,7 @@ def test_a_release_stops_before_anything_is_spent(tmp_path, monkeypatch, data):
     assert "records' worth" not in "".join(path.read_text() for path in Path("release/public").iterdir())
 
 
+@pytest.mark.slow
 def test_a_strict_release_does_not_stop_and_expects_from_public_things(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
     data.to_csv("table.csv", index=False)

@@ -78,6 +78,7 @@ def test_planted_weights_change_bits():
     assert bits(planted[0]) != bits(planted[1])
 
 
+@pytest.mark.slow
 def test_a_table_with_a_row_a_parameter_the_same_each_time():
     synth = fitted("no target", copies=2)  # so that no simulated table is calibrated
     found = synth.intervals(tables=TABLES)

@@ -59,6 +59,7 @@ def test_it_is_the_weight_of_every_record_with_and_without_one():
     assert not len(found.breaches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{"epsilon": 2.0}, {"epsilon": 3.0, "copies": 3}, {"epsilon": 1.0, "delta": 1e-3}]
 )

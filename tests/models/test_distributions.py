@@ -187,6 +187,7 @@ def test_count_probabilities_and_masses_match_scipy(name):
     np.testing.assert_allclose(tail, oracle.logsf(2), rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_masses_hold_where_distribution_functions_underflow():
     with x64(True):
         # P(X > 5000) at mean 1 is e^-5000.
@@ -355,6 +356,7 @@ def test_predictions_pass_a_goodness_of_fit_test_against_scipy(name):
     assert stats.kstest(values, oracle.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
 def test_predicted_counts_pass_a_chi_square_test_against_scipy(name):
     """False-alarm rate 1e-3 each; counts from 12 up are one class."""

@@ -207,6 +207,7 @@ def test_words(censored):
     assert "strict" not in again.markdown().lower()
 
 
+@pytest.mark.slow
 def test_counts_are_censored_too():
     data = pd.DataFrame({"x": np.random.default_rng(1).poisson(3.0, 40)})
     model = Clipped(hr.Program(counts))

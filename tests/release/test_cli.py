@@ -341,7 +341,10 @@ def rich_table() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "stata", "spss"])
+@pytest.mark.parametrize(
+    "kind",
+    ["csv", "parquet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("arrow", "stata", "spss"))],
+)
 def test_round_trips_by_format(hedgerow, tmp_path, kind):
     suffix = formats.Format(kind).suffix
     formats.write(rich_table(), tmp_path / f"in{suffix}", kind)

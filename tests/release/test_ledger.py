@@ -506,6 +506,7 @@ def count_calls(action: Callable[[], object]) -> int:
     return calls[0]
 
 
+@pytest.mark.slow
 def test_a_long_ledger_stays_quick(ledger: Ledger) -> None:
     """Ten times the entries take at most about ten times the work of reserving."""
     work = []

@@ -84,6 +84,7 @@ def test_each_relation_pays_from_its_account_and_for_withheld(
     assert accounts["withheld"] == pytest.approx(withheld, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_certificate_that_says_another_relation_or_bound_is_found_out(hedgerow, table):
     hedgerow("synthesize", table, *ASKED, "--out", "release")
     path = Path("release/public/certificate.json")
@@ -146,6 +147,7 @@ def test_statistics_are_published_where_there_are_some():
         Plan(formula="x ~ z", epsilon=1.0, outputs=Outputs(statistics=True))
 
 
+@pytest.mark.slow
 def test_plans_and_flags_say_the_same(hedgerow, table):
     plans = [
         Plan(formula="x ~ z", epsilon=1.0, standard=hr.Strict(limits=(10, 1e6), reason="r", **more))

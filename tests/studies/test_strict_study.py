@@ -6,6 +6,7 @@ import sys
 from hedgerow_studies import strict
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(monkeypatch, capsys, tmp_path):
     out = tmp_path / "rows.jsonl"
     command = [

@@ -48,6 +48,7 @@ def test_the_tables_say_where_ours_meets_unweighted_and_what_was_not_met():
     assert "| ε with first audit figure below 1 |" in told  # of two that the audit has
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table_that_the_rows_give():
     rows = study.read_rows(DOCS / "studies" / "weights" / "rows.jsonl", study.cells(), seed=1)
     page = (DOCS / "weights.md").read_text(encoding="utf-8")

@@ -47,6 +47,7 @@ def test_sigma_is_not_low_with_many_predictors():
     assert np.mean(found) == pytest.approx(1.0, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

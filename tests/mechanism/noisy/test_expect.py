@@ -39,6 +39,7 @@ def test_less_epsilon_and_wider_limits_cost():
     assert little == expected_errors(make_recipe(X, low=-3.0, high=9.0, epsilon=0.1))
 
 
+@pytest.mark.slow
 def test_they_are_the_errors_that_come():
     """20 releases of other tables, a line and limits that are not centred: within a factor of 1.6."""
     X, chance = matrix(400), np.random.default_rng(5)
@@ -51,6 +52,7 @@ def test_they_are_the_errors_that_come():
     assert 1 / 1.6 < np.sqrt(np.mean(errors)) / said < 1.6
 
 
+@pytest.mark.slow
 def test_a_margin_is_part_of_it():
     found = expected_errors(make_recipe(matrix(1000), low=-3.0, high=9.0, epsilon=2.0, margin_share=0.25))
     assert 0 < found.ecdf < 2 * found.plain_ecdf
