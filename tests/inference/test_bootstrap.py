@@ -7,6 +7,7 @@ from helpers.corrections import CONFIDENTIAL, fitted, secrets
 from helpers.reach import leaks
 
 import hedgerow as hr
+from hedgerow.errors import SettingError
 from hedgerow.fitted import NoisedColumn
 from hedgerow.inference import bootstrap_noisy
 from hedgerow.inference.bootstrap import Replayed, bootstrap, measure
@@ -121,6 +122,23 @@ def test_nothing_confidential_can_be_reached_from_a_release(noisy):
     weighted = fitted("no target", copies=2)
     assert weighted.sample().replay.corrected
     assert leaks(weighted.sample(), secrets(weighted), CONFIDENTIAL) == set()
+
+
+COLUMNS = {"x": hr.Column("x ~ z"), "y": hr.Column("y ~ age + log(x)")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("formula", "left_out"), [("x ~ z + age", ["age", "y"]), (COLUMNS, ["age"])])
+def test_a_column_left_out_cannot_be_reached_from_a_release(formula, left_out):
+    """A predictor that copies do not have is in no replay of theirs, and in no memory behind a table."""
+    data = hr.datasets.lognormal(120, seed=2)
+    data["age"], data["y"] = (np.random.default_rng(3).uniform(1, 9, (2, 120)) + 0.1) / 3
+    limits = LIMITS if isinstance(formula, str) else {"x": LIMITS, "y": LIMITS}
+    synth = hr.Synthesizer(formula, standard=hr.Strict(limits=limits), epsilon=2.0, draws=100, seed=1)
+    release = synth.fit(data, left_out=left_out).sample()
+    assert leaks(release, {name: data[name].to_numpy() for name in left_out}, ()) == set()
+    with pytest.raises(SettingError, match="a formula or rule reads 'age', which the copies do not have"):
+        hr.intervals(release, two_numbers, tables=TABLES)
 
 
 @pytest.mark.slow
