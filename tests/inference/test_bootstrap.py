@@ -1,5 +1,7 @@
 """Intervals of any estimand are a function of released and public things, and as wide as they should be."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -122,6 +124,15 @@ def test_nothing_confidential_can_be_reached_from_a_release(noisy):
     weighted = fitted("no target", copies=2)
     assert weighted.sample().replay.corrected
     assert leaks(weighted.sample(), secrets(weighted), CONFIDENTIAL) == set()
+
+
+def test_a_release_can_be_pickled_and_then_holds_copies_and_guarantee_alone(noisy):
+    release = noisy.sample()
+    again = pickle.loads(pickle.dumps(release))
+    assert again.guarantee == release.guarantee
+    assert all(one.equals(other) for one, other in zip(again.tables, release.tables, strict=True))
+    with pytest.raises(SettingError, match="does not say how it was made"):
+        hr.intervals(again, two_numbers, tables=TABLES)
 
 
 COLUMNS = {"x": hr.Column("x ~ z"), "y": hr.Column("y ~ age + log(x)")}

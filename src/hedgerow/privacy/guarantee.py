@@ -258,6 +258,10 @@ class Release:
     checks: Any = None  # how many rows of each copy break each check, as a dataframe; None without checks
     replay: Any = None  # what `intervals` replays: public things alone; or in words why it cannot
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds copies and guarantee alone: what `intervals` replays stays in this process."""
+        return type(self), (self.tables, self.guarantee, self.checks)
+
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon
         target = "no target" if epsilon is None else f"ε = {epsilon:g}"
