@@ -281,3 +281,16 @@ def test_classes_that_are_whole_numbers_are_written_as_such():
     synth = hr.Synthesizer({"grade": column}, epsilon=9.0, standard=hr.Strict(limits={}), draws=100)
     cells = synth.fit(data).sample().tables[0]["grade"].dropna()
     assert set(map(str, cells)) <= {"1", "2", "3"}
+
+
+@pytest.mark.parametrize("cell", [30.0, "refused", None, True])
+def test_a_column_of_objects_is_read_alike_whatever_its_cells_are(cell):
+    """One number among gaps and words makes objects; without it narwhals takes the column for text."""
+    columns = {"pay": hr.Column("pay ~ age", missing="withheld")}
+    strict = hr.Strict(limits={"pay": (1.0, 1e6)})
+    settings = hr.Synthesizer(columns, standard=strict, epsilon=2.0).settings
+    cells = pd.Series([cell, None, "n/a", None], dtype=object)
+    table = settle_types(settings, Table.of(pd.DataFrame({"age": [20, 30, 40, 50], "pay": cells})))
+    assert table.is_numeric("pay")
+    (values,) = read_columns(settings, table)
+    assert not values.present[1:].any()

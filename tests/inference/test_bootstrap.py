@@ -1,5 +1,7 @@
 """Intervals of any estimand are a function of released and public things, and as wide as they should be."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from helpers.corrections import CONFIDENTIAL, fitted, secrets
 from helpers.reach import leaks
 
 import hedgerow as hr
+from hedgerow.errors import SettingError
 from hedgerow.fitted import NoisedColumn
 from hedgerow.inference import bootstrap_noisy
 from hedgerow.inference.bootstrap import Replayed, bootstrap, measure
@@ -130,6 +133,32 @@ def test_nothing_confidential_can_be_reached_from_a_release(noisy):
     weighted = fitted("no target", copies=2)
     assert weighted.sample().replay.corrected
     assert leaks(weighted.sample(), secrets(weighted), CONFIDENTIAL) == set()
+
+
+def test_a_release_can_be_pickled_and_then_holds_copies_and_guarantee_alone(noisy):
+    release = noisy.sample()
+    again = pickle.loads(pickle.dumps(release))
+    assert again.guarantee == release.guarantee
+    assert all(one.equals(other) for one, other in zip(again.tables, release.tables, strict=True))
+    with pytest.raises(SettingError, match="does not say how it was made"):
+        hr.intervals(again, two_numbers, tables=TABLES)
+
+
+COLUMNS = {"x": hr.Column("x ~ z"), "y": hr.Column("y ~ age + log(x)")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("formula", "left_out"), [("x ~ z + age", ["age", "y"]), (COLUMNS, ["age"])])
+def test_a_column_left_out_cannot_be_reached_from_a_release(formula, left_out):
+    """A predictor that copies do not have is in no replay of theirs, and in no memory behind a table."""
+    data = hr.datasets.lognormal(120, seed=2)
+    data["age"], data["y"] = (np.random.default_rng(3).uniform(1, 9, (2, 120)) + 0.1) / 3
+    limits = LIMITS if isinstance(formula, str) else {"x": LIMITS, "y": LIMITS}
+    synth = hr.Synthesizer(formula, standard=hr.Strict(limits=limits), epsilon=2.0, draws=100, seed=1)
+    release = synth.fit(data, left_out=left_out).sample()
+    assert leaks(release, {name: data[name].to_numpy() for name in left_out}, ()) == set()
+    with pytest.raises(SettingError, match="a formula or rule reads 'age', which the copies do not have"):
+        hr.intervals(release, two_numbers, tables=TABLES)
 
 
 @pytest.mark.slow

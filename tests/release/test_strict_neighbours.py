@@ -171,6 +171,66 @@ def test_one_row_of_a_table_changes_neither_exit_code_nor_messages_nor_files(
     assert done[0] == done[1]
 
 
+RULED = """
+version: 1
+data: {file}.csv
+columns:
+  grade:
+    {{formula: "grade ~ z", family: {{kind: categorical, levels: [low, high]}}, missing: synthesized}}
+  x: {{formula: "x ~ z", missing: withheld, codes: [-8]}}
+  part: {{formula: "part ~ z", family: beta, share_of: x, missing: synthesized, codes: [-8]}}
+  bonus:
+    formula: "bonus ~ z + C(grade) + log(x)"
+    family: zero_lognormal
+    only_where: "grade == 'high'"
+    missing: synthesized
+checks: ["part <= x"]
+epsilon: 2
+draws: 100
+standard:
+  kind: strict
+  limits: {{x: [1, 1000000], part: [0.001, 0.999], bonus: [1, 1000000]}}
+  reason: published tables
+outputs: {{format: {format}}}
+"""
+KINDS = {
+    "gaps": ["", "", "", ""],
+    "words": ["none", "refused", "n/a", "NA"],
+    "codes": ["-8", "-8", "-8", "-8"],
+    "a part above the whole, of nothing": ["low", "0", "99", "7"],
+    "beyond floats": ["high", "1e400", "-inf", "=1+1"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["csv", "parquet"])
+@pytest.mark.parametrize("name", KINDS)
+def test_one_row_of_codes_gaps_and_rules_changes_neither_exit_code_nor_messages_nor_files(
+    hedgerow, monkeypatch, name, file
+):
+    """Also where nobody else has a gap, a code or a cell that a rule fixes."""
+    random, done = np.random.default_rng(6), []
+    plain = [["high", x, str(int(x) // 2 + 1), str(random.integers(1, 900)), z] for x, z in rows()]
+    changed = [[*KINDS[name], plain[0][4]], *plain[1:]]
+    for place, cells in (("plain", plain), ("changed", changed)):
+        lines = [["grade", "x", "part", "bonus", "z"], *cells]
+        Path(f"{place}.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+        Path(f"{place}.yaml").write_text(RULED.format(file=place, format=file))
+        monkeypatch.setenv("HEDGEROW_LEDGER", str(Path(f"{place}.sqlite").resolve()))
+        made = hedgerow("synthesize", "--plan", f"{place}.yaml", "--out", place, "--quiet")
+        assert made.code == 0, made.err
+        copy = Path(f"{place}/public/synthetic-copy-1.{file}")
+        if file == "csv":
+            lines = copy.read_text().splitlines()
+            assert {line.split(",")[0] for line in lines[1:]} <= {"high", "low", ""}
+            kinds = lines[0], len(lines)
+        else:
+            kinds = [(field.name, str(field.type)) for field in pyarrow.parquet.read_schema(copy)]
+        *told, plan = public(Path(place))
+        done.append((made.out, *told, plan.replace(place, ""), kinds))
+    assert done[0] == done[1]
+
+
 def test_declared_types_are_written(hedgerow):
     """And CSV copies look alike too: whole numbers, within the declared limits."""
     cells = rows()

@@ -556,6 +556,16 @@ def test_a_protected_column_that_may_decide_nothing_does_not_decide_the_decimal_
     assert formats.read(path, numbers=["pay"]).dialect.decimal == "."
 
 
+@pytest.mark.parametrize("cell", ["17", "", "NA", "pay", "other"])
+def test_nor_how_gaps_are_spelled_nor_whether_there_is_a_header(tmp_path, cell):
+    """Of two files that differ in one protected cell copies would look different, or one would be refused."""
+    path = tmp_path / "pay.csv"
+    path.write_text(f"pay,other\n{cell},other\nNA,a\n3,b\n")
+    source = formats.read(path, numbers=["pay"])
+    assert dict(source.dialect.missing) == {}
+    assert source.frame["pay"].type == "double"
+
+
 def test_a_number_among_the_missing_words_counts_however_it_is_written(tmp_path):
     path = tmp_path / "pay.csv"
     path.write_text("pay,hours,code\n-8,-8,-8\n-8.0,40,x\n2.5,-8,y\n")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+from hedgerow.errors import list_some
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.mechanism.cells import codes_of, read_copy
 from hedgerow.mechanism.copies import write_copy
@@ -27,8 +28,8 @@ _OVERRODE = "the sampler failed its health checks ({}) and the owner overrode th
 DELTA_TOO_LARGE = (
     "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
 )
-NOT_IN_COPIES = (
-    "intervals: the public rule reads {}, which the copies do not have. Release it, or ask for none."
+_NOT_IN_COPIES = (
+    "intervals: a formula or rule reads {}, which the copies do not have. Release it, or ask for none."
 )
 
 
@@ -130,6 +131,14 @@ class Finished(Confidential):
     @abstractmethod
     def replay(self, tables: list[Any]) -> Replay | str:
         """How intervals are had from these copies: public things alone; or in words why there are none."""
+
+    def why_no_replay(self) -> str:
+        """What a replay would read and the copies do not have, in words: what is left out may not leave."""
+        read = [name for link in self.design.links for name in link.predictors]
+        read += [name for column in self.settings.columns for name in column.reads]
+        read += [*self.settings.standard.range.columns, *self.settings.weights.columns]
+        hidden = [name for name in dict.fromkeys(read) if name in self.left_out]
+        return _NOT_IN_COPIES.format(list_some(hidden, quoted=True)) if hidden else ""
 
     @abstractmethod
     def doubts(self) -> list[str]:

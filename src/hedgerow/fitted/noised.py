@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array, PerLink, RecordMask
-from hedgerow.errors import SettingError, is_count, list_some
+from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
-from hedgerow.fitted.finished import DELTA_TOO_LARGE, NOT_IN_COPIES, Finished
+from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.bootstrap_noisy import NoisyReplay
 from hedgerow.inference.statistics import summarize
@@ -187,9 +187,8 @@ class NoisedColumn(Noised):
         ]
 
     def replay(self, tables: list[Any]) -> Replay | str:
-        hidden = [name for name in self.settings.standard.range.columns if name in self.left_out]
-        if hidden:
-            return NOT_IN_COPIES.format(list_some(hidden, quoted=True))
+        if reason := self.why_no_replay():
+            return reason
         return NoisyReplay(self.settings, self.design.blank(), self.released, copies=tuple(tables))
 
     def intervals(self, level: float) -> dict[str, Any]:

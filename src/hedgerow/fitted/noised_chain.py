@@ -108,6 +108,8 @@ class NoisedChain(Noised):
         return copies
 
     def replay(self, tables: list[Any]) -> Replay | str:
+        if reason := self.why_no_replay():
+            return reason
         return ChainReplay(NoisedChain, self.settings, self.released, copies=tuple(tables))
 
     def intervals(self, level: float) -> dict[str, Any]:

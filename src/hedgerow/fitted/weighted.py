@@ -9,7 +9,7 @@ import numpy as np
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import list_some
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
-from hedgerow.fitted.finished import DELTA_TOO_LARGE, NOT_IN_COPIES, Finished
+from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.bootstrap_draws import DrawsReplay
 from hedgerow.inference.intervals import why_not
@@ -125,11 +125,9 @@ class Fitted(Finished):
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
 
     def replay(self, tables: list[Any]) -> Replay | str:
-        if reason := why_not(self.settings):
+        if reason := why_not(self.settings) or self.why_no_replay():
             return reason
         view = public_view(self.settings, self.start, self.released[0].parameters, Key.from_seed(0))
-        if hidden := [name for name in view.table.columns if name in self.left_out]:
-            return NOT_IN_COPIES.format(list_some(hidden, quoted=True))
         return DrawsReplay(view, self.released, copies=tuple(tables))
 
     @property

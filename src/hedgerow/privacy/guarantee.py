@@ -54,6 +54,7 @@ class Guarantee:
     kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
     inside: bool = False  # copies were drawn inside public ranges
     simulated: bool = False  # the probability of ranges on several columns is estimated
+    gaps: bool = False  # copies have gaps of their own
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
     unit: str | None = None  # whose records the claim is for, all together, in words; None: one record's
 
@@ -102,6 +103,7 @@ class Guarantee:
             corrected=corrected,
             inside=standard.inside,
             simulated=simulated,
+            gaps=any(column.missing == "synthesized" for column in settings.columns),
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -208,6 +210,7 @@ class Guarantee:
             write_caveat("C36"): not self.statement.independent and bound.over_draws,
             write_caveat("C27"): self.seeded,
             write_caveat("C37"): self.simulated and bound.local,
+            write_caveat("C38"): self.gaps and "withheld" in self.neighbour,
             write_caveat("C34"): self.standard == "Strict, in range",
         }
         return (*bound.not_covered, *(caveat for caveat, applies in told.items() if applies))
@@ -254,6 +257,10 @@ class Release:
     guarantee: Guarantee
     checks: Any = None  # how many rows of each copy break each check, as a dataframe; None without checks
     replay: Any = None  # what `intervals` replays: public things alone; or in words why it cannot
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle holds copies and guarantee alone: what `intervals` replays stays in this process."""
+        return type(self), (self.tables, self.guarantee, self.checks)
 
     def __repr__(self) -> str:
         epsilon = self.guarantee.terms.epsilon

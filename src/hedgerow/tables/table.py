@@ -375,7 +375,7 @@ class Table:
         what is no number as missing.
         """
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
-        if own is None or not (self.frame[name].dtype == nw.Object or own == np.dtype(np.bool_)):
+        if own is None or own not in (np.dtype(np.object_), np.dtype(np.bool_)):
             return self
         cells = [_as_double(cell) for cell in self.native[name].tolist()]
         native = self.native.copy()
@@ -384,7 +384,9 @@ class Table:
 
     def drop(self, names: Sequence[str], native: Any) -> Any:
         """A native table of this kind without some columns."""
-        return nw.from_native(native, eager_only=True).drop(*names).to_native() if names else native
+        left = nw.from_native(native, eager_only=True).drop(*names).to_native() if names else native
+        # pandas has columns of one type in one array, of which those dropped would still be a part.
+        return left.copy() if names and is_pandas_like_dataframe(left) else left
 
     def like(self, columns: Mapping[str, Any]) -> Any:
         """A new dataframe of the same kind."""

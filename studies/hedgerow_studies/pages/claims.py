@@ -52,6 +52,7 @@ WHEN: dict[str, dict[str, Any]] = {
         "standard": hr.RangeTruncated(hr.Brackets([0, 10, 1e6])),
         "simulated": True,
     },
+    'missing="synthesized"': {"gaps": True},
     'relation="range"': {"standard": hr.Strict(limits=LIMITS, relation="range", range=RADIUS)},
     "a column was kept on purpose": {"kept": ("…",), "protected": "…"},
     "copies are corrected": {"corrected": 1},

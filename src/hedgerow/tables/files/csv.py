@@ -60,9 +60,8 @@ def read_csv(
     body, dialect = _decode(path, encoding, delimiter, decimal)
     names, cells, notes = _split(path.name, body, dialect)
     words = pa.array(sorted({"", *missing}), pa.string())
+    fixed = {*text, *numbers, *dates}  # columns whose cells may decide nothing
     if decimal is None and dialect.delimiter != ",":
-        # Not by a column whose cells may decide nothing.
-        fixed = {*text, *numbers, *dates}
         others = {n: c for n, c in zip(names, cells.columns, strict=True) if n not in fixed}
         comma, decides = _find_decimal_comma(others, words)
         if decides:
@@ -77,7 +76,7 @@ def read_csv(
                 "--decimal , (decimal=), or group thousands."
             )
     if not header:
-        check_header(path.name, names, cells, dialect.decimal, missing)
+        check_header(path.name, names, cells, dialect.decimal, missing, fixed)
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(
@@ -238,14 +237,23 @@ def _find_decimal_comma(columns: Mapping[str, pa.ChunkedArray], missing: pa.Arra
 
 
 def check_header(
-    file: str, names: list[str], cells: pa.Table, decimal: str, missing: Collection[str]
+    file: str,
+    names: list[str],
+    cells: pa.Table,
+    decimal: str,
+    missing: Collection[str],
+    known: Collection[str] = (),
 ) -> None:
     """Refuses a first line that looks like a record: a number over numbers, a word that comes again.
 
-    A word that comes again may still be a name ("other", "total") where another word stands over numbers.
+    A word that comes again may still be a name ("other", "total") where another word stands over numbers. A
+    name that the caller knows is one, whatever stands below it.
     """
     alike, again, unlike = 0, 0, 0
     for name, column in zip(names, cells.columns, strict=True):
+        if name in known:
+            unlike += 1
+            continue
         word = name.replace(",", ".") if decimal == "," else name
         pattern = next((each for each in (_NUMBER, _DATE, _STAMP.pattern) if re.match(each, word)), None)
         plain = pc.replace_substring(column, ",", ".") if decimal == "," else column
@@ -307,7 +315,8 @@ class _Types:
             empty += words.pop("", 0)
         if empty or words:
             self.counts[name] = Missing(empty, freeze(words))
-        if len(words) == 1 and not empty:
+        # How a copy spells its gaps may not follow from a cell that decides nothing.
+        if len(words) == 1 and not empty and name not in (*self.numbers, *self.dates):
             (self.missing[name],) = words
         return cells if typed is None else typed
 

@@ -81,7 +81,8 @@ def read_excel(
     if not header:
         words = [pa.chunked_array([_as_text(cells)]) for cells in columns.values()]
         numbered = [str(place) for place in range(len(names))]
-        check_header(path.name, names, pa.Table.from_arrays(words, names=numbered), ".", missing)
+        known = {*text, *numbers, *dates}
+        check_header(path.name, names, pa.Table.from_arrays(words, names=numbered), ".", missing, known)
     unknown = sorted(set(text) - set(names))
     if unknown:
         raise DataError(f"{path.name}: no column named {list_some(unknown)}. It has {list_some(names, 20)}.")

@@ -12,6 +12,7 @@ from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns, ta
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
 STATUS = ["employed", "retired", "student"]
@@ -226,3 +227,18 @@ def test_limits_of_one_column_say_where_kinds_go():
     column = {"net": hr.Column("net ~ age", codes=(-8,))}
     with pytest.raises(hr.HedgerowError, match=r'limits={"net"'):
         hr.Synthesizer(column, epsilon=1.0, standard=hr.Strict(limits=(1, 9)))
+
+
+@pytest.mark.parametrize("relation", ["withheld", pytest.param("replaced", marks=pytest.mark.slow)])
+def test_a_gap_that_is_synthesized_is_no_cell_that_is_withheld(relation):
+    """An amount that becomes a gap moves the rounds and the sum of gaps: 2ε where a record is withheld."""
+    columns = {"wage": hr.Column("wage ~ age", missing="synthesized")}
+    strict = hr.Strict(limits={"wage": (10, 1e6)}, relation=relation)
+    synth = hr.Synthesizer(columns, standard=strict, epsilon=1.0, draws=100, seed=1)
+    data = people(60)[["age", "wage"]]
+    release = synth.fit(data.assign(wage=data["wage"].where(data["wage"] > 10))).sample()
+    (column,) = synth._fitted.released
+    assert synth._fitted.values[0].present.all()  # gaps among them
+    price = column.kinds.sums[0].row_price + sum(each.row_price for each in column.released.rounds)
+    assert price == pytest.approx({"withheld": 2.0, "replaced": 1.5}[relation], rel=1e-3)
+    assert (write_caveat("C38") in release.guarantee.caveats()) == (relation == "withheld")
