@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
-from hedgerow.errors import FormulaError, SettingError
+from hedgerow.errors import DataError, FormulaError, SettingError, list_some
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
@@ -140,12 +140,18 @@ def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weigh
 def check_analyses(analyses: Sequence[Analysis], columns: Sequence[str]) -> None:
     """Refuse what is no formula over these columns, before any data are seen."""
     for analysis in analyses:
-        _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
+        try:
+            _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
+        except DataError:  # its list of columns has the stand-in for the left side in it
+            raise FormulaError(
+                f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
+                f"{list_some(columns, 12, quoted=True)}."
+            ) from None
 
 
 def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
     """The left side as terms of its own, and the right side."""
-    blank = "outcome"
+    blank = "left side of the analysis"
     while blank in frame.columns:
         blank += "_"
     table = Table.of(frame.assign(**{blank: 0.0}))
