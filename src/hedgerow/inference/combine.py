@@ -92,8 +92,8 @@ def combine(
             found = receive.estimate(tables, what, given=apart, stack=_stack, take=_take, rows=rows)
         elif not isinstance(what, str):
             raise SettingError(
-                f"what: {type(what).__name__} is neither text, nor a function, nor estimates and variances. Write "
-                '"pay ~ age" or "mean of pay by region".'
+                f"what: {type(what).__name__} is neither text, nor a function, nor estimates and variances. "
+                'Write "pay ~ age" or "mean of pay by region".'
             )
         else:
             found = _analyse([_to_pandas(table) for table in tables], what, family, weights)
