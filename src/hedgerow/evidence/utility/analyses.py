@@ -169,11 +169,7 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
     parsed = _parse(analysis, frame)
     read = dict.fromkeys(name for formula in parsed for name in formula.predictors)
     there = np.logical_and.reduce([stack.columns[name].there for name in read])
-    if not all(there[stack.part(number)].any() for number in range(len(stack.sizes))):
-        raise FormulaError(
-            f"Analysis '{shorten(analysis.formula)}': the original or a copy has no row with a value in each "
-            "of its columns."
-        )
+    _require_rows(analysis, stack, there)
     known = Table.of(frame[there].reset_index(drop=True))
     outcome, names = _encode_terms(parsed[0], known)
     if outcome.shape[1] == 2 and analysis.family == "binomial" and len(parsed[0].predictors) == 1:
@@ -186,6 +182,7 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
     matrix, names = _encode_terms(parsed[1], known)
     works = np.isfinite(outcome[:, 0]) & np.isfinite(matrix).all(axis=1)  # no log of what is not positive
     there[np.flatnonzero(there)[~works]] = False
+    _require_rows(analysis, stack, there)
     values = outcome[works, 0]
     if analysis.family != "gaussian" and (
         (values < 0).any() or (analysis.family == "binomial" and (values > 1).any())
@@ -195,6 +192,14 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
             f"{'of 0 and 1, or of two labels' if analysis.family == 'binomial' else 'from 0 up'}."
         )
     return values, matrix[works], names, there
+
+
+def _require_rows(analysis: Analysis, stack: Stack, there: Mask) -> None:
+    if not all(there[stack.part(number)].any() for number in range(len(stack.sizes))):
+        raise FormulaError(
+            f"Analysis '{shorten(analysis.formula)}': the original or a copy has no row with a value in each "
+            "of its terms."
+        )
 
 
 def _encode_terms(formula: Formula, table: Table) -> tuple[Matrix, list[str]]:
