@@ -78,7 +78,7 @@ receive_intervals <- function(folder, estimator, level = 0.95, rule = NULL) {
   if (is.null(rule)) rule <- receive_rule(public$certificate)
   found <- receive_estimate(public$tables, estimator, given = rule %in% c("noisy", "projected"))
   combined <- receive_combine(found$estimates, found$variances, rule, level, found$given)
-  if (!is.null(public$certificate$combining)) message(public$certificate$combining)
+  if (!is.null(public$certificate$combining)) message(public$certificate$combining$why)
   cbind(term = found$terms, combined, row.names = NULL)
 }
 
@@ -89,7 +89,7 @@ receive_estimate <- function(tables, estimator, given) {
   terms <- if (is.null(names(first$estimate))) seq_along(first$estimate) else names(first$estimate)
   values <- function(table) {
     found <- split_up(estimator(table))
-    if (length(found$estimate) != length(terms) || !all(is.finite(found$estimate))) {
+    if (!length(terms) || length(found$estimate) != length(terms) || !all(is.finite(found$estimate))) {
       stop("the estimator must return the same finite numbers by name on each copy, and on parts of its rows.")
     }
     found

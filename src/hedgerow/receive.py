@@ -52,6 +52,11 @@ _NUMBER = re.compile(
 _CODE = re.compile(r"[+-]?0[0-9].*|\+[0-9]+|-?[0-9]{16,}")  # 00123, +44123, long keys: names, not numbers
 _FLAGS = {word: float(word.lower() == "true") for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _FLAGS[""] = math.nan
+_RETURN = (
+    "the estimator must return a finite number by name, with a variance for all of them or for none: "
+    '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a copy, or on a part of its rows, it did not.'
+)
+_AGAIN = "Download the release again."
 _OTHERS = {"plan.yaml": "plan", "statistics.json": "statistics", "index.html": "page"}
 
 Table = dict[str, Any]
@@ -233,9 +238,24 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
     """
     public, certificate = _open(folder)
     names = _protected(certificate) + list(certificate["unchanged"])
-    tables = [
-        _read_table(public / copy["file"], copy["format"], names, encoding) for copy in certificate["copies"]
-    ]
+    tables = []
+    for copy in certificate["copies"]:
+        name = ascii(copy["file"])[1:-1]
+        try:
+            table = _read_table(public / copy["file"], copy["format"], names, encoding)
+            rows = len(next(iter(table.values())))
+        except FileNotFoundError:
+            raise ReceiveError(f"{name} is missing. {_AGAIN}") from None
+        except (ValueError, KeyError, StopIteration, csv.Error):
+            raise ReceiveError(
+                f"{name} is no table in the format {copy['format']!a}: it was changed or cut short, or "
+                f"needs another encoding. {_AGAIN}"
+            ) from None
+        if rows != certificate.get("records", rows):
+            raise ReceiveError(
+                f"{name} has {rows} rows, the certificate says {certificate['records']}. {_AGAIN}"
+            )
+        tables.append(table)
     return Public(tables, certificate)
 
 
@@ -354,17 +374,17 @@ def _take(table: Table, places: np.ndarray) -> Table:
 def _values(found: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
     """Terms, numbers and variances, if any, of what an estimator returned."""
     if not isinstance(found, Mapping):
-        array = np.atleast_1d(np.asarray(found, dtype=np.float64)).ravel()
+        array = np.atleast_1d(np.asarray(found)).ravel()
         found = {str(place + 1): value for place, value in enumerate(array.tolist())}
-    pairs = [value if isinstance(value, tuple) else (value, None) for value in found.values()]
-    values = np.array([value for value, _ in pairs], dtype=np.float64)
-    told = [variance for _, variance in pairs if variance is not None]
+    try:
+        pairs = [value if isinstance(value, tuple) else (value, None) for value in found.values()]
+        told = [float(variance) for _, variance in pairs if variance is not None]
+        values = np.array([float(value) for value, _ in pairs])
+    except (TypeError, ValueError):
+        raise ReceiveError(_RETURN) from None
     if not len(values) or len(told) not in (0, len(values)) or not np.isfinite(values).all():
-        raise ReceiveError(
-            "the estimator must return a finite number by name, with a variance for all of them or for none: "
-            '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a part of the rows it did not.'
-        )
-    return tuple(map(str, found)), values, np.array(told, dtype=np.float64) if told else None
+        raise ReceiveError(_RETURN)
+    return tuple(map(str, found)), values, np.array(told) if told else None
 
 
 def _match(terms: tuple[str, ...], found: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -381,8 +401,15 @@ def _open(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     """The public folder and its certificate, whose files are none but those in it."""
     for place in (Path(folder), Path(folder) / "public"):
         if (place / "certificate.json").is_file():
-            certificate = json.loads((place / "certificate.json").read_bytes())
-            if any(re.search(r"[/\\:]", copy["file"]) for copy in certificate["copies"]):
+            try:
+                certificate = json.loads((place / "certificate.json").read_bytes())
+                files = [copy["file"] for copy in certificate["copies"]]
+                outside = any(re.search(r"[/\\:]|^\.+$", name) for name in files)
+            except (ValueError, KeyError, TypeError):
+                files, outside = [], False
+            if not files:
+                raise ReceiveError(f"certificate.json lists no copies: it was changed or cut short. {_AGAIN}")
+            if outside:
                 raise ReceiveError(
                     "certificate.json names a copy outside its folder: it was not made by hedgerow."
                 )

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import hedgerow as hr
+from hedgerow.errors import FormulaError
 from hedgerow.evidence.utility import analyses, columns, groups, pairs, propensity
 from hedgerow.evidence.utility.analyses import fit_regression
 from hedgerow.evidence.utility.stack import pool_copies, stack_tables
@@ -428,3 +429,11 @@ def test_survey_weights_are_a_released_column_of_positive_numbers():
     with pytest.raises(hr.HedgerowError, match="name of a column"):
         hr.Synthesizer("x ~ z", design_weight=table["w"])
     asked.fit(table)  # without a word of it: the tests take warnings for errors
+
+
+@pytest.mark.parametrize("formula", ["log(x - 1e9) ~ z", "x ~ log(0 * z)"])
+def test_an_analysis_without_a_row_is_refused_in_words(formula):
+    """As left_out then, so that whether a release is made does not depend on what an analysis finds."""
+    table = pd.DataFrame({"x": [1.0, 2.0, 3.0], "z": [1.0, 2.0, 4.0]})
+    with pytest.raises(FormulaError, match="no row with a value in each of its terms"):
+        hr.utility.compare_analyses(table, [table], [formula])

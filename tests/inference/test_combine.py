@@ -289,3 +289,36 @@ def test_tables_alone_need_a_rule_and_one_copy_another(strict):
     rare = [strict.tables[0].assign(k="a"), strict.tables[1].assign(k="b")]
     with pytest.raises(DataError, match="other terms than the first"):
         hr.combine(rare, "mean of x by k", rule="partial")
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "kind", "words"),
+    [
+        (lambda table: "abc", {}, SettingError, "finite number by name"),
+        (lambda table: {"a": "abc"}, {}, SettingError, "finite number by name"),
+        (lambda table: {"a": (1.0, "abc")}, {}, SettingError, "finite number by name"),
+        (lambda table: {"a": (1.0, 2.0, 3.0)}, {}, SettingError, "finite number by name"),
+        (lambda table: None, {}, SettingError, "finite number by name"),
+        (5, {}, SettingError, "int is neither"),
+        ("mean of x", {"weights": "group"}, DataError, "'group' holds no survey weights"),
+        ("x ~ z", {"weights": "z"}, DataError, "'z' holds no survey weights"),
+        ("log(0 * x) ~ z", {}, DataError, "no row with a value"),
+    ],
+)
+def test_what_estimators_and_weights_may_not_be_is_said_in_words(strict, what, more, kind, words):
+    with pytest.raises(kind, match=words):
+        hr.combine(strict, what, **more)
+
+
+def test_no_tables_at_all_are_refused():
+    with pytest.raises(SettingError, match="no tables"):
+        hr.combine([], "mean of x", rule="partial")
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_without_a_finite_term_are_left_out_of_formulas(strict):
+    """The log of a zero, as of a wage that nobody has: as gaps, with its influence at its place."""
+    zeros = [table.assign(x=table["x"].where(np.arange(300) % 7 > 0, 0.0)) for table in strict.tables]
+    gaps = [table.assign(x=table["x"].where(np.arange(300) % 7 > 0)) for table in strict.tables]
+    found, same = (hr.combine(tables, "log(x) ~ z", rule="noisy", weights="w") for tables in (zeros, gaps))
+    pd.testing.assert_frame_equal(found, same)

@@ -170,6 +170,26 @@ def test_its_code_runs(chain, monkeypatch):
     assert np.mean(estimates) == pytest.approx(np.mean([copy[HOSTILE].mean() for copy in copies]), rel=1e-12)
 
 
+def test_its_code_takes_no_code_for_an_amount(tmp_path, monkeypatch):
+    """A mean over refusals written as -8 is no mean of wages."""
+    frame = hr.datasets.lognormal(n=60, seed=3)
+    frame.loc[::5, "x"] = -8.0
+    release = release_of(
+        tmp_path, frame, formula={"x": Column("x ~ z", codes=(-8,))}, epsilon=6.0, copies=2,
+        standard=hr.Strict(limits={"x": (0.1, 100)}),
+    )  # fmt: skip
+    monkeypatch.chdir(release / "public")
+    page, ran = Path("index.html").read_text(), {}
+    exec(code_of(page, "Python"), ran)
+    amounts = [
+        pd.read_parquet(f"synthetic-copy-{number}.parquet")["x"].replace(-8, np.nan) for number in (1, 2)
+    ]
+    assert any(column.isna().any() for column in amounts)
+    estimates = ran["estimates"] if "estimates" in ran else ran["found"]["estimate"]
+    assert np.mean(estimates) == pytest.approx(np.mean([column.mean() for column in amounts]))
+    assert '[!copy[["x"]] %in% c(-8' in code_of(page, "R")
+
+
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
 def test_its_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch):
     frame = hr.datasets.lognormal(n=60, seed=3).rename(columns={"x": 'a "b" \\ c'})

@@ -217,3 +217,29 @@ def test_a_folder_without_a_certificate_and_files_outside_it_are_refused(tmp_pat
     for door in (receive.read, receive.verify):
         with pytest.raises(receive.ReceiveError, match="outside its folder"):
             door(tmp_path)
+
+
+def test_a_folder_that_was_tampered_with_has_one_clear_error(folder, tmp_path):
+    public = folder / "public"
+    copy, told = "synthetic-copy-2.csv", (public / "certificate.json").read_text()
+    content = (public / "synthetic-copy-2.csv").read_bytes()
+    for number, (name, changed, words) in enumerate(
+        [
+            (copy, None, "synthetic-copy-2.csv is missing"),
+            (copy, b"", "no table in the format 'csv'"),
+            (copy, content + b"1,2\n", "no table in the format 'csv'"),
+            (copy, content[: content.rindex(b"\n", 0, -1) + 1], "rows, the certificate says"),
+            ("certificate.json", told[:100].encode(), "lists no copies"),
+            ("certificate.json", b"[]", "lists no copies"),
+            ("certificate.json", b'{"copies": [{"file": ".."}]}', "outside its folder"),
+        ]
+    ):
+        place = tmp_path / str(number)
+        shutil.copytree(public, place)
+        (place / name).unlink()
+        if changed is not None:
+            (place / name).write_bytes(changed)
+        with pytest.raises(receive.ReceiveError, match=words):
+            receive.read(place)
+        with pytest.raises(hr.HedgerowError, match=words):
+            hr.combine(place, "mean of x")

@@ -90,6 +90,11 @@ def combine(
         elif callable(what):
             rows = len(nw.from_native(tables[0], eager_only=True))
             found = receive.estimate(tables, what, given=apart, stack=_stack, take=_take, rows=rows)
+        elif not isinstance(what, str):
+            raise SettingError(
+                f"what: {type(what).__name__} is neither text, nor a function, nor estimates and variances. "
+                'Write "pay ~ age" or "mean of pay by region".'
+            )
         else:
             found = _analyse([_to_pandas(table) for table in tables], what, family, weights)
         combined = receive.combine(
@@ -124,14 +129,20 @@ def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule]:
             "Tables alone do not say how they were made. Pass the release or its folder, or say the rule: "
             f"{', '.join(receive.RULES)}."
         )
-    return list(release), receive.rule_for({}, rule)
+    if not (tables := list(release)):
+        raise SettingError("There are no tables to combine. Pass one for each copy.")
+    return tables, receive.rule_for({}, rule)
 
 
 def _analyse(
     tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None
 ) -> receive.Estimates:
     """A formula or a table on each copy."""
-    _require(tables[0], [] if weights is None else [weights])
+    if weights is not None:
+        _require(tables[0], [weights])
+        for table in tables:
+            if not pd.api.types.is_numeric_dtype(table[weights]) or (table[weights] < 0).any():
+                raise DataError(f"'{weights}' holds no survey weights: they are numbers from 0 up.")
     if "~" in what:
         each = [_fit(table, what, family, weights) for table in tables]
     else:
@@ -158,7 +169,7 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
     try:
         import statsmodels.api as sm
         import statsmodels.formula.api as smf
-        from patsy import PatsyError
+        from patsy import PatsyError, dmatrices
     except ImportError:
         raise SettingError("Formulas are fitted by statsmodels. Install hedgerow[models].") from None
     kinds = pd.api.types
@@ -176,7 +187,15 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
     robust = {} if weights is None else {"cov_type": "HC1"}
     told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
     linear = smf.ols if weights is None else smf.wls
+    rows = len(table)
     try:
+        with np.errstate(divide="ignore", invalid="ignore"):  # the log of a zero, say
+            sides = dmatrices(formula, table, return_type="dataframe")
+        known = pd.concat(sides, axis=1)
+        table = table.loc[known.index[np.isfinite(known).all(axis=1)]]
+        if table.empty:
+            raise DataError(f"{formula!r}: a copy has no row with a value in each term.")
+        told = {name: column[table.index] for name, column in told.items()}
         model = (
             linear(formula, table, **told)
             if family is None
@@ -190,7 +209,7 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
     else:
         scores = np.asarray(model.score_factor(fitted.params))[:, None] * model.exog
         influence = scores @ np.linalg.pinv(-model.hessian(fitted.params, observed=False))
-    every = np.zeros((len(table), len(fitted.params)))  # nothing by rows without a value
+    every = np.zeros((rows, len(fitted.params)))  # nothing by rows without a value
     every[np.asarray(model.data.row_labels)] = np.asarray(influence)
     values = fitted.params.to_numpy(), np.diag(fitted.cov_params())
     return _Analysis(tuple(map(str, fitted.params.index)), *values, every)

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
-from hedgerow.errors import FormulaError, SettingError
+from hedgerow.errors import DataError, FormulaError, SettingError, list_some
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
@@ -140,12 +140,18 @@ def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weigh
 def check_analyses(analyses: Sequence[Analysis], columns: Sequence[str]) -> None:
     """Refuse what is no formula over these columns, before any data are seen."""
     for analysis in analyses:
-        _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
+        try:
+            _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
+        except DataError:  # its list of columns has the stand-in for the left side in it
+            raise FormulaError(
+                f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
+                f"{list_some(columns, 12, quoted=True)}."
+            ) from None
 
 
 def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
     """The left side as terms of its own, and the right side."""
-    blank = "outcome"
+    blank = "left side of the analysis"
     while blank in frame.columns:
         blank += "_"
     table = Table.of(frame.assign(**{blank: 0.0}))
@@ -163,11 +169,7 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
     parsed = _parse(analysis, frame)
     read = dict.fromkeys(name for formula in parsed for name in formula.predictors)
     there = np.logical_and.reduce([stack.columns[name].there for name in read])
-    if not all(there[stack.part(number)].any() for number in range(len(stack.sizes))):
-        raise FormulaError(
-            f"Analysis '{shorten(analysis.formula)}': the original or a copy has no row with a value in each "
-            "of its columns."
-        )
+    _require_rows(analysis, stack, there)
     known = Table.of(frame[there].reset_index(drop=True))
     outcome, names = _encode_terms(parsed[0], known)
     if outcome.shape[1] == 2 and analysis.family == "binomial" and len(parsed[0].predictors) == 1:
@@ -180,6 +182,7 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
     matrix, names = _encode_terms(parsed[1], known)
     works = np.isfinite(outcome[:, 0]) & np.isfinite(matrix).all(axis=1)  # no log of what is not positive
     there[np.flatnonzero(there)[~works]] = False
+    _require_rows(analysis, stack, there)
     values = outcome[works, 0]
     if analysis.family != "gaussian" and (
         (values < 0).any() or (analysis.family == "binomial" and (values > 1).any())
@@ -189,6 +192,14 @@ def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[s
             f"{'of 0 and 1, or of two labels' if analysis.family == 'binomial' else 'from 0 up'}."
         )
     return values, matrix[works], names, there
+
+
+def _require_rows(analysis: Analysis, stack: Stack, there: Mask) -> None:
+    if not all(there[stack.part(number)].any() for number in range(len(stack.sizes))):
+        raise FormulaError(
+            f"Analysis '{shorten(analysis.formula)}': the original or a copy has no row with a value in each "
+            "of its terms."
+        )
 
 
 def _encode_terms(formula: Formula, table: Table) -> tuple[Matrix, list[str]]:

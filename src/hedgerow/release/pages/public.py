@@ -101,7 +101,7 @@ def write_page(certificate: Certificate, plan: Plan, layout: Layout) -> str:
         "what": ("What this is", _introduce(certificate, plan)),
         "claim": ("What may be claimed", _claim(certificate)),
         "kept": ("What is kept, and what is not", _compare(certificate, plan)),
-        "analyse": ("How to analyse it", _analyse(certificate, layout)),
+        "analyse": ("How to analyse it", _analyse(certificate, plan, layout)),
         "columns": ("Columns", _list_columns(certificate, plan, layout)),
         "verify": ("How to verify it", _verify(certificate)),
     }
@@ -293,7 +293,7 @@ def _list_lost(certificate: Certificate) -> list[object]:
     return said
 
 
-def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
+def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
     copies, rule, receive = len(certificate.copies), certificate.combining, certificate.receive
     several = (
         "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
@@ -305,7 +305,7 @@ def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
         "the values were drawn, and one copy does not show by how much."
     )
     format = certificate.copies[0].format
-    python, r = _write_estimate(certificate, layout)
+    python, r = _write_estimate(certificate, plan, layout)
     read_python, read_r = _write_reading(format, layout)
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
@@ -332,15 +332,22 @@ def _analyse(certificate: Certificate, layout: Layout) -> list[object]:
     ]
 
 
-def _write_estimate(certificate: Certificate, layout: Layout) -> tuple[str, str]:
+def _write_estimate(certificate: Certificate, plan: Plan, layout: Layout) -> tuple[str, str]:
     """An estimate from a table, {}, in Python and in R: a mean, or a share where no column has numbers."""
     numbers = [name for name in certificate.outcomes if layout.types[name].endswith("number")]
     column = (numbers or certificate.outcomes)[0]
     quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "name of the column")
     quoted = quoted.replace("{", "{{").replace("}", "}}")
     if numbers:
-        return f"np.nanmean({{}}[{quoted}])", f"mean({{}}[[{quoted}]], na.rm = TRUE)"
-    return f'np.mean({{}}[{quoted}] == "a class")', f'mean({{}}[[{quoted}]] == "a class", na.rm = TRUE)'
+        codes = {each.outcome: each.codes for each in plan.settings.columns}.get(column, ())
+        python, r = f"{{0}}[{quoted}]", f"{{0}}[[{quoted}]]"
+        if told := ", ".join(str(code) for code in codes if not isinstance(code, str)):  # are no amounts
+            python, r = (
+                f"np.where(np.isin({python}, [{told}]), np.nan, {python})",
+                f"{r}[!{r} %in% c({told})]",
+            )
+        return f"np.nanmean({python})", f"mean({r}, na.rm = TRUE)"
+    return f'np.mean({{0}}[{quoted}] == "a class")', f'mean({{0}}[[{quoted}]] == "a class", na.rm = TRUE)'
 
 
 def _write_reading(format: str, layout: Layout) -> tuple[list[str], str]:

@@ -164,7 +164,13 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(body),
-            pyarrow.csv.ReadOptions(column_names=numbered, skip_rows_after_names=1, block_size=_BLOCK),
+            pyarrow.csv.ReadOptions(
+                # Threads of a process that ends at once, for a table without rows, can abort it.
+                use_threads=len(body) >= _BLOCK,
+                column_names=numbered,
+                skip_rows_after_names=1,
+                block_size=_BLOCK,
+            ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=dialect.delimiter,
                 newlines_in_values=True,
