@@ -3,6 +3,8 @@
 import json
 import sys
 
+import pytest
+
 from hedgerow_studies import strict
 
 
