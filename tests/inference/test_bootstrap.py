@@ -361,3 +361,9 @@ def test_copies_beyond_those_released_are_not_asked_for(noisy):
     found = bootstrap(own, lambda table: 1.0, tables=5, key=Key.from_seed(1))
     assert asked == [(5, 9)]
     assert found.made.shape == (5, 9, 1)
+
+
+def test_a_folder_of_drawn_copies_says_who_has_intervals(tmp_path):
+    (tmp_path / "plan.yaml").write_text(hr.Plan(formula="x ~ z", epsilon=2.0).public().text())
+    with pytest.raises(hr.HedgerowError, match="drawn from a posterior"):
+        hr.intervals(tmp_path)

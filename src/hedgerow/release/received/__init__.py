@@ -85,6 +85,12 @@ def read_folder(folder: str | os.PathLike[str]) -> Replay:
     """What a received folder says of how it was made."""
     place = Path(folder)
     place = place / PUBLIC if (place / PUBLIC).is_dir() else place
+    plan = Plan.load(place / PLAN)
+    if plan.settings.noisy is None:
+        raise ReleaseError(
+            "intervals: these copies were drawn from a posterior, which only its owner can replay "
+            "(Synthesizer.intervals). hr.combine needs copies alone."
+        )
     try:
         document = json.loads((place / STATISTICS).read_bytes())
     except OSError as error:
@@ -92,7 +98,6 @@ def read_folder(folder: str | os.PathLike[str]) -> Replay:
             f"{STATISTICS} cannot be read ({reason_of(error)}): intervals need it, and a release under "
             "Strict(limits=…) has it with outputs: {statistics: true}. hr.combine needs copies alone."
         ) from None
-    plan = Plan.load(place / PLAN)
     files = sorted(place.glob("synthetic-copy-*"), key=lambda file: (len(file.name), file.name))
     missing, words = plan.read.missing, plan.settings.worded
     numbers = [column.outcome for column in plan.settings.columns if column.outcome not in words]

@@ -165,7 +165,7 @@ def _split(name: str, body: bytes, dialect: Dialect) -> tuple[list[str], pa.Tabl
         table = pyarrow.csv.read_csv(
             pa.BufferReader(body),
             pyarrow.csv.ReadOptions(
-                # Threads of a process that ends at once, for a table without rows, can abort it.
+                # Commands that ended at once, on tables without rows, sometimes aborted with threads.
                 use_threads=len(body) >= _BLOCK,
                 column_names=numbered,
                 skip_rows_after_names=1,
