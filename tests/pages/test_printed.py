@@ -27,6 +27,10 @@ KEY = (
     "import subprocess; subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', 'id_ed25519'])\n"
 )
 PAYROLL = "import hedgerow as hr; hr.datasets.payroll(300).to_csv('payroll.csv', index=False)\n"
+CLASSES = """
+import hedgerow as hr, pandas as pd
+table = pd.DataFrame({"age": range(20, 60), "income_class": [0.0, 10.0, 50.0, 250.0] * 10})
+"""
 COMBINE = """
 import warnings, hedgerow as hr
 warnings.simplefilter("ignore", hr.HedgerowWarning)
@@ -37,7 +41,7 @@ hr.make_release(hr.Plan(**told, standard=hr.Strict(limits=(1e3, 1e9)), epsilon=1
 EXAMPLES = {
     "../README.md": (None, ""),
     "bias.md": (None, ""),
-    "blowfish.md": (None, "import hedgerow as hr\n"),
+    "blowfish.md": (None, CLASSES),
     "combine.md": (None, COMBINE),
     "coverage.md": (None, ""),
     "programs.md": (3, ""),  # the rest is for PyMC, brms and matrices from elsewhere
