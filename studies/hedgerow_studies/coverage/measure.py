@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import t
 
+from hedgerow import receive
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import CalibrationError
 from hedgerow.inference.bootstrap import Replay, bootstrap
@@ -165,12 +166,10 @@ def _uncorrected(synth: Synthesizer) -> Any:
 
 
 def combine(tables: list[pa.Table]) -> Array:
-    """Ends by the rule for partially synthetic data: T = b/m + v̄, (m − 1)(1 + v̄/(b/m))² degrees of freedom.
+    """Ends by the rule for partially synthetic data: T = b/m + v̄.
 
     For copies given noisy statistics another rule holds, which docs/combine.md has and measures.
     """
-    estimates = np.array([estimate(table) for table in tables])
-    m, within = len(tables), np.mean([variances(table) for table in tables], axis=0)
-    between = estimates.var(axis=0, ddof=1) / m
-    half = t.ppf((1 + LEVEL) / 2, (m - 1) * (1 + within / between) ** 2) * np.sqrt(between + within)
-    return np.column_stack([estimates.mean(axis=0) - half, estimates.mean(axis=0) + half])
+    each = [estimate(table) for table in tables], [variances(table) for table in tables]
+    found = receive.combine(*each, rule="partial", level=LEVEL)
+    return np.column_stack([found["lower"], found["upper"]])

@@ -63,14 +63,17 @@ def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
     places, labels = stack.columns[by].group()
     declared = None if weight is None else read_weights(stack, weight)
     found: Rows = []
-    for name in (name for name in stack.protected if stack.columns[name].numbers is not None):
+    for name in stack.protected:
         column, weights = stack.columns[name], None if name == weight else declared
+        numbers = column.numbers
+        if numbers is None:
+            continue
         for place, label in enumerate(labels[:_MOST_GROUPS]):
             inside = (places == place) & column.there
             parts = [inside[stack.part(number)] for number in range(len(stack.sizes))]
             if not all(part.any() for part in parts):
                 continue
-            values = [column.numbers[stack.part(n)][part] for n, part in enumerate(parts)]  # type: ignore[index]
+            values = [numbers[stack.part(n)][part] for n, part in enumerate(parts)]
             own = [None if weights is None else weights[stack.part(n)][part] for n, part in enumerate(parts)]
             truth = _describe(values[0], own[0], values[0], own[0])
             for number in stack.copies:
