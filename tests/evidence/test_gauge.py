@@ -1,6 +1,7 @@
 """Whether a target is met only by discarding the data, and that nothing is spent then."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.evidence.gauge import describe_stop
 from hedgerow.release.ledger import open_ledger
 
 SMALL = {"draws": 200, "seed": 1}
@@ -67,6 +69,17 @@ def test_a_model_that_does_not_fit_is_not_taken_for_discarded_data():
     gauge = hr.Synthesizer("x ~ z", **settings, **SMALL).fit(table).gauge_
     assert gauge.plain_ecdf > 0.2
     assert not gauge.discards
+
+
+def test_far_draws_stop_only_where_records_are_lost(nonsense):
+    """Two draws of a heavy tail are no discarded data while most of the records' worth is there."""
+    far = replace(nonsense.gauge_, ecdf=0.14, plain_ecdf=0.14, beyond=True, of=60)
+    assert not replace(far, records=45.0).discards
+    lost = replace(far, records=3.0)
+    assert lost.discards
+    told = describe_stop(nonsense.settings, lost, None)
+    assert "beyond 10 times the original's" in told
+    assert "further" not in told
 
 
 def test_a_release_stops_before_anything_is_spent(tmp_path, monkeypatch, data):

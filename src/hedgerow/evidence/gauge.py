@@ -70,8 +70,12 @@ class Gauge(Confidential):
 
     @property
     def discards(self) -> bool:
-        """Whether the target is met only by discarding the data."""
-        return self.may_stop and (self.apart > _APART or self.beyond)
+        """Whether the target is met only by discarding the data.
+
+        A few far draws of a heavy tail are no sign of it while most of the records' worth is there.
+        """
+        far = self.beyond and self.records < self.of / 2
+        return self.may_stop and (self.apart > _APART or far)
 
     @property
     def apart(self) -> float:
@@ -218,12 +222,17 @@ def remedies(settings: Settings, gauge: Gauge, epsilon: float | None = None) -> 
 def describe_stop(settings: Settings, gauge: Gauge, epsilon: float | None) -> str:
     """Why nothing is released, with figures: confidential."""
     of = f" of '{gauge.column}'" if gauge.column else ""
+    if gauge.apart > _APART:
+        sign = (
+            f"are further from the original (ECDF maximum {gauge.ecdf:.2g}) than the model without weights "
+            f"({gauge.plain_ecdf:.2g})"
+        )
+    else:
+        sign = f"have quantiles beyond {_BEYOND:g} times the original's, unlike the model without weights"
     return (
         f"The target ε = {settings.epsilon:g} is met only by discarding the data: {gauge.records:.2g} of "
-        f"{gauge.of} records' worth of information is left, and copies{of} are further from the original "
-        f"(ECDF maximum {gauge.ecdf:.2g}) than the model without weights ({gauge.plain_ecdf:.2g}); computed "
-        f"from the data: confidential. {remedies(settings, gauge, epsilon)} --anyway (anyway=True) "
-        "releases it."
+        f"{gauge.of} records' worth of information is left, and copies{of} {sign}; computed from the data: "
+        f"confidential. {remedies(settings, gauge, epsilon)} --anyway (anyway=True) releases it."
     )
 
 
