@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from hedgerow.errors import SettingError
 
@@ -64,6 +64,20 @@ def threads() -> int:
             )
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers(Protocol):
+    """Who runs tasks over leaves of records (`tables.leaves`)."""
+
+    def map(self, task: Callable[[Any, int], Made], leaves: Any, which: Iterable[int]) -> Iterator[Made]:
+        """`task(leaves, number)` for each number, results in the order of the numbers."""
+
+
+class Here:
+    """One leaf after the other, in this process: what a task does inside may use all cores."""
+
+    def map(self, task: Callable[[Any, int], Made], leaves: Any, which: Iterable[int]) -> Iterator[Made]:
+        return (task(leaves, number) for number in which)
 
 
 def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: bool = True) -> list[Made]:

@@ -5,12 +5,16 @@ sums of squares, and the last diagonal entry is the root of the residual sum of 
 squares would lose to cancellation.
 """
 
+from collections.abc import Iterable
+from functools import reduce
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.threads import one_blas_thread
+from hedgerow.numerics.leaves import leaves_of
+from hedgerow.threads import one_blas_thread, share_out
 
 ROWS = 65_536  # rows factored at a time: tens of MB at most, and the merge costs next to nothing
 
@@ -30,12 +34,22 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
 
     `start` is a factor to continue from. A record of power 0 leaves no trace, one of power 2 counts twice.
     """
-    width = Z.shape[1] + 1
     if np.any(np.asarray(power) < 0.0):
         raise SettingError(
             "power must not be negative: it is the exponent of a record's likelihood. Clip it at 0."
         )
     power = np.broadcast_to(np.asarray(power, dtype=np.float64), y.shape)
+
+    def factor(rows: slice) -> Array:
+        return leaf_factor(Z[rows], y[rows], power[rows], start=None if rows.start else start)
+
+    leaves = leaves_of(y.size) or [slice(0, 0)]
+    return merge_factors(share_out(factor, leaves, worth=len(leaves) > 1))
+
+
+def leaf_factor(Z: Array, y: Array, power: Array, *, start: Array | None = None) -> Array:
+    """The same of one leaf; the first one continues from `start`."""
+    width = Z.shape[1] + 1
     R = np.zeros((width, width)) if start is None else np.asarray(start, dtype=np.float64)
     for first in range(0, y.size, ROWS):
         block = slice(first, first + ROWS)
@@ -47,6 +61,11 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
         np.multiply(y[block], root, out=rows[width:, -1])
         R = _factor(rows)
     return R
+
+
+def merge_factors(factors: Iterable[Array]) -> Array:
+    """The factor of all leaves from theirs, merged from the first to the last."""
+    return reduce(lambda merged, one: _factor(np.vstack([merged, one])), factors)
 
 
 @one_blas_thread()

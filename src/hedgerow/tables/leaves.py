@@ -1,0 +1,83 @@
+"""A table leaf by leaf (`numerics.leaves`): what a procedure that never holds all of it works on.
+
+A procedure over leaves is made of tasks: functions of this object, the number of a leaf and a few small
+things about all records. They return what is small (a factor, a sum, an extreme) and keep what has one number
+for each record with the leaf, under a name. Tasks are repeated when a worker is lost: doing one twice leaves
+what doing it once does.
+
+Formal guarantee: confidential values of a leaf are where its tasks run and where `keep` puts them, and
+nowhere else.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential
+from hedgerow.numerics.leaves import LEAF
+from hedgerow.tables.design import Design
+from hedgerow.tables.table import Table
+
+
+class Leaves(ABC, Confidential):
+    """The records of one table, leaf by leaf. Small and picklable unless it holds the table itself."""
+
+    records: int
+
+    @property
+    def count(self) -> int:
+        """Number of leaves."""
+        return -(-self.records // LEAF)
+
+    def rows(self, leaf: int) -> slice:
+        """Which records of the table these are."""
+        return slice(leaf * LEAF, min((leaf + 1) * LEAF, self.records))
+
+    @abstractmethod
+    def table(self, leaf: int) -> Table:
+        """The columns that are used or released."""
+
+    @abstractmethod
+    def design(self, leaf: int) -> Design:
+        """Outcome and predictors, encoded as the whole table's; `means` and `spread` are those of all."""
+
+    @abstractmethod
+    def keep(self, name: str, leaf: int, values: Array) -> None:
+        """Keep an array with the leaf, whole or not at all; one of the same name is replaced."""
+
+    @abstractmethod
+    def kept(self, name: str, leaf: int) -> Array:
+        """What was kept under a name."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Held(Leaves):
+    """A table that is in memory, with its design."""
+
+    whole: Table
+    encoded: Design
+    arrays: dict[tuple[str, int], Array] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:  # type: ignore[override]  # derived, where others have a field
+        return self.encoded.records
+
+    def table(self, leaf: int) -> Table:
+        return self.whole.take(self._places(leaf))
+
+    def design(self, leaf: int) -> Design:
+        part = self.encoded.take(self._places(leaf))
+        for own, link in zip(part.links, self.encoded.links, strict=True):
+            vars(own).update(means=link.means, spread=link.spread)
+        return part
+
+    def keep(self, name: str, leaf: int, values: Array) -> None:
+        self.arrays[name, leaf] = values
+
+    def kept(self, name: str, leaf: int) -> Array:
+        return self.arrays[name, leaf]
+
+    def _places(self, leaf: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+        rows = self.rows(leaf)
+        return np.arange(rows.start, rows.stop, dtype=np.intp)
