@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.numerics.leaves import LEAF
+from hedgerow.numerics import leaves
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
@@ -28,11 +28,11 @@ class Leaves(ABC, Confidential):
     @property
     def count(self) -> int:
         """Number of leaves."""
-        return -(-self.records // LEAF)
+        return -(-self.records // leaves.LEAF)
 
     def rows(self, leaf: int) -> slice:
         """Which records of the table these are."""
-        return slice(leaf * LEAF, min((leaf + 1) * LEAF, self.records))
+        return slice(leaf * leaves.LEAF, min((leaf + 1) * leaves.LEAF, self.records))
 
     @abstractmethod
     def table(self, leaf: int) -> Table:
