@@ -9,9 +9,11 @@ Everything here holds confidential values, and no repr shows one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, LogMass, PerLink, PerRecord, RecordMask
 from hedgerow.errors import SettingError
@@ -44,7 +46,11 @@ class Interval:
         """The ranges of one link."""
         return Interval(self.lower[:, place], self.upper[:, place], self.inside)
 
-    @property
+    def take(self, rows: NDArray[np.intp]) -> "Interval":
+        """The ranges of some records."""
+        return Interval(self.lower[rows], self.upper[rows], self.inside[rows])
+
+    @cached_property
     def whole(self) -> bool:
         """True when nothing is known about any record."""
         return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))

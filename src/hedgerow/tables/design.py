@@ -76,6 +76,17 @@ class Design:
         """Number of records."""
         return len(self.values)
 
+    def once(self, name: str, make: Callable[[], PerRecord], *of: object) -> PerRecord:
+        """What `make` makes of this design and these objects, made once; nobody may write to it."""
+        kept: dict[str, tuple[tuple[object, ...], PerRecord]] = vars(self).setdefault("_kept", {})
+        known = kept.get(name)
+        if known is not None and all(one is other for one, other in zip(known[0], of, strict=True)):
+            return known[1]
+        made = make().view()
+        made.flags.writeable = False
+        kept[name] = of, made
+        return made
+
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
         other = replace(self, values=values)
