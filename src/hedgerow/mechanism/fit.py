@@ -89,8 +89,8 @@ class DrawnRisk(Risk):
     """The risk over the draws of a fit. Weights mostly need the largest |f|: quicker than both ends."""
 
     def __init__(self, fit: Fit, interval: Interval) -> None:
-        zeros = np.zeros(fit.design.records)
-        vars(self).update(fit=fit, asked=(Linear(zeros + 1, zeros, zeros), interval))
+        nothing, all_of_it = (np.broadcast_to(one, (fit.design.records,)) for one in (0.0, 1.0))
+        vars(self).update(fit=fit, asked=(Linear(all_of_it, nothing, nothing), interval))
 
     fit: Fit
     asked: tuple[Sensitive, Interval]

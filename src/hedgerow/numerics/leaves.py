@@ -56,8 +56,9 @@ def apply(function: Callable[..., PerRecord], *values: PerRecord) -> PerRecord:
 def multiply(Z: Matrix, vector: Array) -> PerRecord:
     """Z b leaf by leaf: how a matrix product rounds may depend on how many rows it has."""
     product = np.empty(len(Z))
-    for rows in leaves_of(len(Z)):
-        np.matmul(Z[rows], vector, out=product[rows])
+    share_out(
+        lambda rows: np.matmul(Z[rows], vector, out=product[rows]), leaves_of(len(Z)), worth=len(Z) > LEAF
+    )
     return product
 
 
