@@ -23,6 +23,7 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
+from hedgerow.numerics.leaves import multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
@@ -185,18 +186,25 @@ class Regression(StandIn):
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
-        return self._posterior(self._factor(design, power), float(power.sum()))
+        return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
+        return weighted_factor(design.matrix, self.response(design.values), power, start=self.start(design))
+
+    def start(self, design: Design) -> Array:
+        """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
+
+        It enters as one more row per coefficient, so that nothing is squared and subtracted.
+        """
         mean, deviation = self.prior.moments(design)
         width = len(mean)
-        # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
         start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
-        return weighted_factor(design.matrix, self.response(design.values), power, start=start)
+        return start
 
-    def _posterior(self, merged: Array, power: float) -> Posterior:
+    def posterior_of(self, merged: Array, power: float) -> Posterior:
+        """The pseudo posterior from the factor of prior and records, and the sum of their powers."""
         width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
@@ -211,7 +219,7 @@ class Regression(StandIn):
         exact = posterior.draw(draws, key)
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
         parameters = {"beta": exact.beta, "sigma": exact.sigma}
-        return Sample(parameters, health, influence=lambda: self._influence(design, power, posterior))
+        return Sample(parameters, health, influence=lambda: self.influence(design, power, posterior))
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         return np.append(parameters["beta"], np.log(parameters["sigma"]))
@@ -253,13 +261,15 @@ class Regression(StandIn):
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         with np.errstate(over="ignore"):
-            return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+            return self.outcome(
+                multiply(design.matrix, parameters["beta"]) + parameters["sigma"] * ndtri(uniforms)
+            )
 
     def predict_inside(
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
         mean, ends = (
-            design.matrix @ parameters["beta"],
+            multiply(design.matrix, parameters["beta"]),
             (self._end(interval.lower), self._end(interval.upper)),
         )
         with np.errstate(over="ignore"):
@@ -305,9 +315,10 @@ class Regression(StandIn):
         draws = Draws(parameters["beta"], parameters["sigma"])
         return scoring.mean_mass(*self._records(design, interval), draws)
 
-    def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
+    def influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
+        """What each of these records does to a fit of all; `refit` is of these records alone."""
         spread = leverages(design.matrix, posterior.factor)
-        squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
+        squared = (self.response(design.values) - multiply(design.matrix, posterior.mean)) ** 2
         with np.errstate(all="ignore"):
             pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
         jacobian, refit = self.jacobian(design), partial(self._leave_out, design, power)
@@ -320,7 +331,8 @@ class Regression(StandIn):
         Z, y = design.matrix[rows], self.response(design.values[rows])
         others = power.copy()
         others[rows] = 0.0
-        base, left = self._factor(design, others), []
+        base, left_in = self._factor(design, others), sum_leaves(others)
+        left: list[Left] = []
         for place, row in enumerate(rows):
             own = power[rows]
             own[place] -= share[row]
@@ -328,7 +340,7 @@ class Regression(StandIn):
                 left.append((np.inf, np.inf, np.inf))
                 continue
             own[place] = max(own[place], 0.0)
-            fitted = self._posterior(weighted_factor(Z, y, own, start=base), float(others.sum() + own.sum()))
+            fitted = self.posterior_of(weighted_factor(Z, y, own, start=base), left_in + float(own.sum()))
             spread = leverages(Z[[place]], fitted.factor)[0]
             left.append((float(spread), float(y[place] - Z[place] @ fitted.mean) ** 2, fitted.rate))
         return left
