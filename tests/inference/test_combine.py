@@ -36,7 +36,7 @@ MICE = [
     (0.09050185100164919, 279.53576794976772, 0.3346152128753851, 0.6909185911671163),
 ]
 
-# The example of Raghunathan, Reiter and Rubin's rule that the manual of gFormulaMI 1.0.0 prints, ten synthetic
+# The example of Raghunathan, Reiter and Rubin's rule that the manual of gFormulaMI 1.0.0 prints, ten
 # tables (https://jwb133.github.io/gFormulaMI/reference/syntheticPool.html, by J. Bartlett): estimate, within
 # and between variance, then total, df and ends of the 95 % interval.
 PRINTED = [
