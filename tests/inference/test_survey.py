@@ -82,7 +82,8 @@ R = """
 library(survey)
 table <- read.csv(commandArgs(TRUE)[1])
 designs <- list(
-  svydesign(ids = ~1, weights = ~w, data = table), svydesign(ids = ~1, strata = ~s, weights = ~w, data = table),
+  svydesign(ids = ~1, weights = ~w, data = table),
+  svydesign(ids = ~1, strata = ~s, weights = ~w, data = table),
   svydesign(ids = ~c, weights = ~w, data = table),
   svydesign(ids = ~c, strata = ~s, weights = ~w, data = table, nest = TRUE)
 )
