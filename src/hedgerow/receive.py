@@ -141,6 +141,25 @@ def combine(
         )
     mean, u, c = q.mean(axis=0), u.mean(axis=0), c.mean(axis=0)
     b = q.var(axis=0, ddof=1) if m > 1 else np.zeros_like(mean)
+    total, df = total_variance(rule, m, u, b, given=c, ratio=ratio)
+    error = np.sqrt(total)
+    reach = error * np.array([t_quantile((1 + level) / 2, one) for one in df])
+    return {
+        "estimate": mean,
+        "std_error": error,
+        "df": df,
+        "lower": mean - reach,
+        "upper": mean + reach,
+        "rule": rule,
+    }
+
+
+def total_variance(
+    rule: str, m: int, within: Any, between: Any, *, given: Any = None, ratio: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """T and its degrees of freedom, from ū, b and c of m copies: the rules, and nothing else."""
+    u, b = np.asarray(within, dtype=np.float64), np.asarray(between, dtype=np.float64)
+    c = u if given is None else np.asarray(given, dtype=np.float64)
     moving = b / m  # the part of T that is known with m − 1 degrees of freedom only
     if rule == "simple":
         total, moving = u * (ratio + 1 / m), np.zeros_like(b)
@@ -160,16 +179,7 @@ def combine(
         total = np.where(total > 0, total, ratio * u)
     with np.errstate(divide="ignore", invalid="ignore"):
         df = np.where(moving > 0, (m - 1) * (total / moving) ** 2, np.inf)
-    error = np.sqrt(total)
-    reach = error * np.array([t_quantile((1 + level) / 2, one) for one in df])
-    return {
-        "estimate": mean,
-        "std_error": error,
-        "df": df,
-        "lower": mean - reach,
-        "upper": mean + reach,
-        "rule": rule,
-    }
+    return total, df
 
 
 def intervals(

@@ -29,6 +29,22 @@ SYNTHPOP = {
 }
 
 
+# What mice 3.15.0 (Reiter's rule in its pool.syn, R 4.2.2) prints for lm(y ~ x) on the copies of `fixed`:
+# std.error, df, 2.5 % and 97.5 % of intercept and x.
+MICE = [
+    (0.11319597968364258, 77.82988318091827, 0.7523744179460977, 1.2031017042168692),
+    (0.09050185100164919, 279.53576794976772, 0.3346152128753851, 0.6909185911671163),
+]
+
+# The example of Raghunathan, Reiter and Rubin's rule that the manual of gFormulaMI 1.0.0 prints, ten synthetic
+# tables (https://jwb133.github.io/gFormulaMI/reference/syntheticPool.html, by J. Bartlett): estimate, within
+# and between variance, then total, df and ends of the 95 % interval.
+PRINTED = [
+    (-0.02071539, 0.0008125695, 0.001763004, 0.001126735, 3.038045, -0.1267874, 0.08535658),
+    (2.96593502, 0.0016251389, 0.004203106, 0.002998278, 3.784951, 2.8104386, 3.12143146),
+]
+
+
 @pytest.fixture(scope="module")
 def fixed() -> list[pd.DataFrame]:
     rows = np.arange(1, 21)
@@ -73,6 +89,22 @@ def test_rules_give_synthpops_standard_errors(fixed, rows, rule):
     if rows == 20:
         again = hr.combine(fixed, "y ~ x", rule=rule)
         np.testing.assert_allclose(again["std_error"], SYNTHPOP[rows, rule], rtol=1e-12)
+
+
+def test_partial_is_the_rule_of_mice(fixed):
+    found = hr.combine(fixed, "y ~ x", rule="partial")
+    np.testing.assert_allclose(found[["std_error", "df", "lower", "upper"]], MICE, rtol=1e-11)
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_full_is_the_rule_of_a_published_example(printed):
+    mean, within, between, *expected = printed
+    apart = np.tile([-1.0, 1.0], 5)
+    found = receive.combine(
+        mean + apart * np.sqrt(between / apart.var(ddof=1)), np.full(10, within), rule="full"
+    )
+    told = [found["std_error"] ** 2, found["df"], found["lower"], found["upper"]]
+    np.testing.assert_allclose(np.ravel(told), expected, rtol=1e-5)  # of seven digits
 
 
 @pytest.mark.parametrize(

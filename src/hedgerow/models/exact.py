@@ -23,7 +23,7 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
-from hedgerow.numerics.leaves import sum_leaves
+from hedgerow.numerics.leaves import multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
@@ -190,26 +190,27 @@ class Regression(StandIn):
         return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
-        response = self.response(design.values)
-        return weighted_factor(design.matrix, response, power, start=self._start(design))
+        return weighted_factor(design.matrix, self.response(design.values), power, start=self.start(design))
 
     def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
-        """The part of one leaf of records; the first one continues from the prior."""
-        start = self._start(design) if first else None
+        """The factor of one leaf of records; the first one continues from the prior."""
+        start = self.start(design) if first else None
         return leaf_factor(design.matrix, self.response(design.values), power, start=start)
 
-    def _start(self, design: Design) -> Array:
-        """The prior as a factor to continue from."""
+    def start(self, design: Design) -> Array:
+        """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
+
+        It enters as one more row per coefficient, so that nothing is squared and subtracted.
+        """
         mean, deviation = self.prior.moments(design)
         width = len(mean)
-        # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
         start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
         return start
 
     def posterior_of(self, merged: Array, power: float) -> Posterior:
-        """The pseudo posterior of a factor of all records, whose powers add up to so much."""
+        """The pseudo posterior from the factor of prior and records, and the sum of their powers."""
         width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
@@ -270,13 +271,15 @@ class Regression(StandIn):
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         with np.errstate(over="ignore"):
-            return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+            return self.outcome(
+                multiply(design.matrix, parameters["beta"]) + parameters["sigma"] * ndtri(uniforms)
+            )
 
     def predict_inside(
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
         mean, ends = (
-            design.matrix @ parameters["beta"],
+            multiply(design.matrix, parameters["beta"]),
             (self._end(interval.lower), self._end(interval.upper)),
         )
         with np.errstate(over="ignore"):
@@ -327,7 +330,7 @@ class Regression(StandIn):
     ) -> Influence:
         """What these records do to a posterior of them or, with a `refit` of its own, of more than them."""
         spread = leverages(design.matrix, posterior.factor)
-        squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
+        squared = (self.response(design.values) - multiply(design.matrix, posterior.mean)) ** 2
         with np.errstate(all="ignore"):
             pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
         told = self.jacobian(design), posterior.shape, posterior.rate

@@ -12,6 +12,7 @@ import numpy as np
 from hedgerow.arrays import LogMass, PerRecord
 from hedgerow.models.base import Model, Parameters
 from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.tables.design import Design
 
@@ -139,10 +140,11 @@ def draw_blocks(parameters: Parameters, records: int) -> Iterator[tuple[Paramete
 
 
 def blocks(records: int, draws: int) -> Iterator[slice]:
-    """Slices of records such that a block of all draws stays small."""
+    """Slices of records such that a block of all draws stays small; each within one leaf."""
     step = max(1, _BLOCK_CELLS // max(1, draws))
-    for start in range(0, records, step):
-        yield slice(start, min(start + step, records))
+    for leaf in leaves_of(records):
+        for start in range(leaf.start, leaf.stop, step):
+            yield slice(start, min(start + step, leaf.stop))
 
 
 def block_rows(records: int, draws: int) -> int:
