@@ -14,7 +14,7 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.models.exact import Lognormal, Normal
 from hedgerow.models.scored import Interval, Linear, Opaque, Risk
 from hedgerow.numerics import leaves, triangular
-from hedgerow.numerics.triangular import leaf_factor, leverages, merge_factors
+from hedgerow.numerics.triangular import leverages, merge_factors
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.randomness import Key
 from hedgerow.tables.design import build, find_spread
@@ -92,9 +92,8 @@ def test_the_posterior_and_the_influence_of_each_record_follow_from_leaves():
     posterior = MODEL.posterior(design, power)
     parts = [held.design(leaf) for leaf in range(held.count)]
     powers = [power[held.rows(leaf)] for leaf in range(held.count)]
-    start = MODEL.start(parts[0])
     factors = [
-        leaf_factor(part.matrix, MODEL.response(part.values), own, start=None if leaf else start)
+        MODEL.leaf_factor(part, own, first=leaf == 0)
         for leaf, (part, own) in enumerate(zip(parts, powers, strict=True))
     ]
     merged = MODEL.posterior_of(
