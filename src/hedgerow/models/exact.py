@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import expit, gammaln, ndtri, polygamma, psi
 
-from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, Matrix, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample, Units
 from hedgerow.models.correctable import StandIn
@@ -303,7 +303,7 @@ class Regression(StandIn):
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobians(design)
         if not sensitive.form.uses_mass:
-            scored = scoring.density_extremes(design.matrix, self.responses(design), draws)
+            scored = scoring.density_extremes(_predictors(design), self.responses(design), draws)
         elif sensitive.form.conditional:
             scored = scoring.conditional_extremes(*self._records(design, interval), draws)
         else:
@@ -321,7 +321,7 @@ class Regression(StandIn):
         density = sensitive.density
         if not sensitive.form.uses_mass:
             response = self.responses(design)
-            scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
+            scored = scoring.density_absolute(_predictors(design), response, draws, shift=shift)
         elif sensitive.form.conditional:
             scored = scoring.conditional_absolute(*self._records(design, interval), draws, shift=shift)
         else:
@@ -434,7 +434,7 @@ class Regression(StandIn):
                 name, lambda: apply(lambda own, y: self._end(own) - y, end, response), self, end
             )
 
-        return design.matrix, response, offset(interval.lower, "lower"), offset(interval.upper, "upper")
+        return _predictors(design), response, offset(interval.lower, "lower"), offset(interval.upper, "upper")
 
 
 @dataclass(frozen=True)
@@ -536,6 +536,11 @@ class Logit(Regression):
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(self.low + (self.high - self.low) * expit(response), dtype=np.float64)
+
+
+def _predictors(design: Design) -> Matrix:
+    """The matrix as nobody may write to it, so that a device may keep what it was sent."""
+    return design.once("matrix", lambda: design.matrix)
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

@@ -137,6 +137,8 @@ def _records(draws: Draws, Z: Array, y: Array, *ends: Array | float) -> tuple[Ar
 
 
 def _per_record(values: Array | float, y: Array) -> Array:
+    if isinstance(values, np.ndarray) and values.shape == y.shape and values.flags.c_contiguous:
+        return np.asarray(values, dtype=np.float64)  # the very array, which a device may know
     return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
 
 
@@ -153,17 +155,21 @@ def _extremes(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficien
 
 
 def _checked(low: PerRecord, high: PerRecord) -> Extremes:
-    if not np.all(low <= high):  # missing or infinite inputs leave no value to compare, on either back end
+    _require_numbers(np.all(low <= high))  # missing or infinite inputs leave no value to compare
+    return Extremes(low, high)
+
+
+def _require_numbers(given: Any) -> None:
+    if not given:
         raise DataError(
             "Outcome and predictors must be finite numbers. Drop or fill the records that are not."
         )
-    return Extremes(low, high)
 
 
 def _deciding(kernel: str, records: tuple[Array, ...], draws: Draws, prune: bool | None) -> Deciding | None:
     """The draws to scan, or None for all; `prune` None goes by size."""
-    if prune is None:
-        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel]
+    if prune is None:  # a GPU is done sooner than a hull is found
+        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel] and backend() != "jax"
     return draws.deciding if prune else None
 
 
@@ -212,6 +218,10 @@ def _absolute(
     the other records are scanned in full. Same result either way.
     """
     shift, kept = _per_record(shift, records[1]), _deciding(kernel, records, draws, prune)
+    if kept is None and backend() == "jax":
+        found = _run(kernel.replace("extremes", "absolute"), (*records, shift), draws)
+        _require_numbers(not np.isnan(found).any())
+        return np.asarray(found, dtype=np.float64)
     if kept is None:
         return _extremes(kernel, records, draws).shifted(shift).absolute
     return _in_parts(lambda *part: _absolute_of(kernel, part[:-1], part[-1], draws, kept), (*records, shift))
