@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,19 @@ def test_logs_of_a_cluster_hold_no_value(stage):
     assert "987654321" not in logged
 
 
+def ports():
+    """Where this process listens."""
+    return [each.laddr.port for each in psutil.Process().net_connections() if each.status == "LISTEN"]
+
+
+def asked(port):
+    """A page of Dask's, or None where no pages are served."""
+    page = HTTPConnection("127.0.0.1", port, timeout=2)
+    with suppress(OSError, HTTPException):
+        page.request("GET", "/info/main/workers.html")
+        return page.getresponse().read()
+
+
 def left(started):
     """Those of the processes that still run after a while; Python's tracker of resources ends with us."""
 
@@ -168,6 +182,9 @@ def test_processes_of_this_machine_are_alone_with_their_keys_and_gone_at_the_end
             Here().map(on_disk.factor, here, range(20))
         )
         assert cluster.address.startswith("tls://127.0.0.1:")
+        pages = [page for page in map(asked, ports()) if page is not None]
+        assert pages
+        assert all(b"Not Found" in page for page in pages)  # those about tasks are not served to others
         with pytest.raises(OSError):
             distributed.Client(cluster.address.replace("tls", "tcp"), timeout=2, set_as_default=False)
     assert len(started) >= 2

@@ -80,16 +80,20 @@ def _open(address: str) -> Cluster:
 
 def _start(processes: int) -> Cluster:
     """A scheduler and workers of this machine. Others who are logged in lack the keys to talk to them."""
+    import dask
     from distributed import Client, LocalCluster
     from distributed.security import Security
 
     with ExitStack() as undo:
         scratch = undo.enter_context(TemporaryDirectory(prefix="hedgerow-", ignore_cleanup_errors=True))
+        # Dask serves pages about its tasks to whoever asks, keys or not: these have none.
+        pages = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker", "nanny")}
+        undo.enter_context(dask.config.set({**pages, "temporary-directory": scratch}))
         try:
             cluster = LocalCluster(
                 n_workers=processes, threads_per_worker=1, processes=True, host="127.0.0.1", env=ALONE,
-                dashboard_address=None, silence_logs="CRITICAL", local_directory=scratch,
-                security=Security.temporary(),
+                dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
+                silence_logs="CRITICAL", security=Security.temporary(),
             )  # fmt: skip
             undo.callback(cluster.close)
             client = Client(cluster, set_as_default=False)
