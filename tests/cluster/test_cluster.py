@@ -164,7 +164,7 @@ def test_a_scheduler_that_is_not_there_is_an_error_of_ours():
         pytest.raises(ClusterError, match=r"No scheduler answers at tcp://127\.0\.0\.1:9"),
     ):
         hr.connect("tcp://127.0.0.1:9")
-    with pytest.raises(ClusterError, match=r"For tls:// Dask must be told"):
+    with pytest.raises(ClusterError, match=r"needs keys\. Tell Dask"):
         hr.connect("tls://127.0.0.1:9")
 
 
