@@ -190,16 +190,18 @@ class Regression(StandIn):
         return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
-        response = self.response(design.values)
-        return weighted_factor(design.matrix, response, power, start=self._start(design))
+        return weighted_factor(design.matrix, self.response(design.values), power, start=self.start(design))
 
     def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
-        """The part of one leaf of records; the first one continues from the prior."""
-        start = self._start(design) if first else None
+        """The factor of one leaf of records; the first one continues from the prior."""
+        start = self.start(design) if first else None
         return leaf_factor(design.matrix, self.response(design.values), power, start=start)
 
-    def _start(self, design: Design) -> Array:
-        """The prior as a factor to continue from."""
+    def start(self, design: Design) -> Array:
+        """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
+
+        It enters as one more row per coefficient, so that nothing is squared and subtracted.
+        """
         mean, deviation = self.prior.moments(design)
         width = len(mean)
         start = np.zeros((width + 1, width + 1))
@@ -208,7 +210,7 @@ class Regression(StandIn):
         return start
 
     def posterior_of(self, merged: Array, power: float) -> Posterior:
-        """The pseudo posterior of a factor of all records, whose powers add up to so much."""
+        """The pseudo posterior from the factor of prior and records, and the sum of their powers."""
         width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
