@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
-from hedgerow.cluster.orders import Order, Parcel
+from hedgerow.cluster.orders import Order, Parcel, version
 from hedgerow.cluster.probe import Standing, Visit, standing
 from hedgerow.errors import ClusterError, FileError, HedgerowError, HedgerowWarning, list_some, reason_of
 
@@ -137,17 +137,17 @@ class Cluster:
         """One version everywhere, or an error; digits that differ are told."""
         own = standing()
         found = self._ask(standing)
-        strangers = [said for said in found.values() if not isinstance(said, Standing)]
+        strangers = sum(not isinstance(said, Standing) for said in found.values())
         if strangers:
             raise ClusterError(
-                f"{len(strangers)} of {len(found)} workers cannot load this version of hedgerow. Install "
-                f"hedgerow {own.version} on all of them."
+                f"{strangers} of {len(found)} workers cannot load this version of hedgerow. Install hedgerow "
+                f"{own.version} on all of them."
             )
-        versions = sorted({said.version for said in found.values()} - {own.version})
-        if versions:
+        versions = {said.version for said in found.values()} | {self._scheduler_version()}
+        if versions != {own.version}:
             raise ClusterError(
-                f"Workers have hedgerow {list_some(versions)}, this process {own.version}. Install the same "
-                "version everywhere."
+                f"The cluster has hedgerow {list_some(sorted(versions - {own.version}))}, this process "
+                f"{own.version}. Install the same version everywhere."
             )
         others = sum(said.digits != own.digits for said in found.values())
         if others:
@@ -158,6 +158,13 @@ class Cluster:
                 HedgerowWarning,
                 stacklevel=4,
             )
+
+    def _scheduler_version(self) -> str:
+        try:
+            return str(self._client.run_on_scheduler(version))
+        except Exception:  # its own, or of the way to it
+            self._count()
+        raise ClusterError("The scheduler cannot load hedgerow. Install it there as on the workers.")
 
     def _ask(self, what: Callable[[], Any]) -> dict[str, Any]:
         """What each worker answers; an exception in its place where it cannot."""
