@@ -30,7 +30,7 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.table import Table
-from hedgerow_studies.work import each, processors, silence_advice
+from hedgerow_studies.work import each, jobs_of, processors, silence_advice
 
 SEED, FIRMS, SAMPLED, COPIES, LEVEL = 7, 20_000, 800, 5, 0.95
 SECTORS = {"farming": (0.1, -0.4), "trade": (0.35, 0.0), "services": (0.4, 0.2), "industry": (0.15, 0.6)}
@@ -158,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.survey", description=__doc__)
     parser.add_argument("--surveys", type=int, default=200)
     parser.add_argument("--only", nargs="*", help="words that the methods to run begin with: Unweighted ADP")
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, one a survey; resumed if it is there")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
