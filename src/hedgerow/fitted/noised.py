@@ -120,7 +120,7 @@ class Noised(Finished):
                 "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
                 "will not show what lies there. Give wider limits if public knowledge supports them."
             )
-        if self.settings.bound.takes_delta and self.settings.delta * self.design.records >= 1:
+        if self.settings.bound.takes_delta and self.settings.delta * self.records >= 1:
             doubts.append(DELTA_TOO_LARGE)
         return doubts
 
@@ -248,7 +248,7 @@ class NoisedColumn(Noised):
         return divergences(self.released.recipe, orders, withheld=withheld)
 
     def doubts(self) -> list[str]:
-        left_out = margin_left_out(self.settings, self.design.records)
+        left_out = margin_left_out(self.settings, self.records)
         return [*super().doubts(), *filter(None, [left_out])]
 
 
