@@ -30,6 +30,7 @@ from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.numerics.linearized import total_variances
 from hedgerow.privacy.claims.combining import Combining, choose_rule
 from hedgerow.privacy.guarantee import Release
+from hedgerow.tables.kinds import blank_codes
 
 _PHRASE = re.compile(r"\s*(mean|total|share)\s+of\s+(.+?)(?:\s+by\s+(.+?))?\s*")
 _FAMILIES = {
@@ -84,7 +85,7 @@ def combine(
         raise SettingError("clusters go with an analysis. Estimates and variances that you have know them.")
     groups = None if given else _find_clusters(tables, facts.unit)
     shares = isinstance(what, str) and "~" not in what and what.split()[:1] == ["share"]
-    blank = [_blank(table, facts.codes) for table in tables] if facts.codes else tables
+    blank = [blank_codes(table, facts.codes) for table in tables] if facts.codes else tables
     if weights is not None and not isinstance(what, str):
         raise SettingError("weights go with a formula or a table. A function reads the column itself.")
     if family is not None and not (isinstance(what, str) and "~" in what):
@@ -348,14 +349,6 @@ def _require(table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _to_pandas(table: Any) -> pd.DataFrame:
     return nw.from_native(table, eager_only=True).to_pandas()
-
-
-def _blank(table: Any, codes: Mapping[str, Sequence[float]]) -> Any:
-    """The table without the numbers that stand for no amount."""
-    frame = nw.from_native(table, eager_only=True)
-    held = [name for name in codes if name in frame.columns and frame[name].dtype.is_numeric()]
-    gone = [nw.when(~nw.col(name).is_in(codes[name])).then(nw.col(name)).alias(name) for name in held]
-    return frame.with_columns(gone).to_native()
 
 
 def _stack(one: Any, other: Any) -> Any:
