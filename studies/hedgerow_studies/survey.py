@@ -79,7 +79,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
         synth = Synthesizer(columns, copies=COPIES, draws=200, seed=number, **asked)
         try:
             with silence_advice():
-                copies = _make_copies(table, synth)
+                copies = make_copies(table, synth)
         except CalibrationError:  # a weight planned beforehand is not scaled down for this table
             return row | {"figures": None}
     parts = [_estimate(copy) for copy in copies]
@@ -91,7 +91,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
     return row | {"figures": [[float(f"{cell:.7g}") for cell in line] for line in figures]}
 
 
-def _make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
+def make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
     """The copies of a fit; of a weighted posterior without what an owner is told, which takes longest."""
     asked = synth.settings
     if asked.noisy is not None:
