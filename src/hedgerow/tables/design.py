@@ -9,6 +9,7 @@ The matrix is finite, of full rank and made of public columns only; `formula` sa
 a chain (`chain`) it may hold columns that are protected themselves, and is then confidential.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
+from hedgerow.numerics.leaves import add_in_order, leaves_of, sum_leaves
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -117,7 +119,10 @@ class Design:
     def means(self) -> NDArray[np.float64]:
         """The mean of each column of the matrix; 0 for one made of protected values."""
         return np.array(
-            [0.0 if place in self.hidden else column.mean() for place, column in enumerate(self.matrix.T)]
+            [
+                0.0 if place in self.hidden else sum_leaves(column) / self.records
+                for place, column in enumerate(self.matrix.T)
+            ]
         )
 
     @cached_property
@@ -136,9 +141,7 @@ class Design:
                 notes=(), crossing=self.crossing.encode(table),
             )  # fmt: skip
         settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
-        with np.errstate(all="ignore"):
-            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
-        matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+        matrix = self.replay(settled)
         bad = [
             name for name, column in zip(self.columns, matrix.T, strict=True) if not np.isfinite(column).all()
         ]
@@ -148,6 +151,22 @@ class Design:
                 "the log of one that is not positive. Give that column a family of positive values."
             )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
+
+    def replay(self, settled: Table) -> Matrix:
+        """The matrix that the encoding makes of settled predictors."""
+        from formulaic.errors import DataMismatchWarning
+
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # Of a cell without a level, which its message would quote.
+            warnings.simplefilter("ignore", DataMismatchWarning)
+            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
+        return np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+
+    def hollow(self) -> "Design":
+        """The encoding alone, of no records."""
+        return replace(
+            self, values=np.empty(0), matrix=np.empty((0, len(self.columns))), present=None, notes=()
+        )
 
     def encode_secret(self, columns: Mapping[str, Any]) -> tuple[list[int], Matrix]:
         """The places of columns made of protected predictors, and what other values make of them.
@@ -177,6 +196,14 @@ class Design:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Learnt:
+    """How formulas encode a table that comes in parts; learnt of public columns alone."""
+
+    states: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of transforms, by how they read
+    designs: dict[str, Design] = field(default_factory=dict)  # of no records, by the text of the formula
+
+
 def build(
     formula: str,
     table: Table,
@@ -186,6 +213,7 @@ def build(
     secret: Sequence[str] = (),
     levels_of: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
     crossed: bool = False,
+    learnt: Learnt | None = None,
 ) -> Design:
     """Check the formula, then encode the table.
 
@@ -196,8 +224,19 @@ def build(
     has the declared classes of some of these: as categories they are encoded by them. In a row with another
     value the outcome has nothing to be predicted from, and counts as withheld. With `crossed` the predictors
     make cells, and the matrix is an intercept alone.
+
+    `learnt` is for a table that comes in parts. A formula that it knows encodes this part as the whole. One
+    that it does not know is learnt of these rows, which have every level of the whole: neither the outcome
+    nor anything that only all rows tell is looked at, and nothing is refused.
     """
     parsed = parse(formula, table)
+    whole = None if learnt is None else learnt.designs.get(formula)
+    learning = learnt is not None and whole is None
+    if learnt is not None and (also or crossed):
+        raise SettingError(
+            f"Formula '{shorten(formula)}': its family takes a table in memory alone. Use the normal, "
+            "lognormal or asinh family, or a table that fits into memory."
+        )
     for name in also:
         if name in (parsed.outcome, *secret):
             raise FormulaError(
@@ -206,7 +245,9 @@ def build(
             )
     levels = classes(table, parsed.outcome) if classes is not None else None
     present = None
-    if usable is None:
+    if learning:
+        values, usable = np.full(table.rows, np.nan), None
+    elif usable is None:
         values = table.outcome(parsed.outcome, levels)
     else:
         values = table.gappy_numbers(parsed.outcome)
@@ -217,14 +258,15 @@ def build(
         for name, found in levels_of.items()
         if name in parsed.predictors and parsed.as_classes(name, numeric=table.is_numeric(name))
     }
-    for name, found in declared.items():
+    for name, found in {} if learning else declared.items():
         known = table.places(name, found) >= 0
         if not known.all():
             present = known if present is None else present & known
     # Where nothing may be refused for what a protected column holds, a row whose protected predictors make no
     # numbers counts as withheld.
     lenient = [name for name in parsed.predictors if usable is not None and name in secret]
-    table.require_complete([name for name in parsed.predictors if name not in (*lenient, *declared)])
+    if not learning:
+        table.require_complete([name for name in parsed.predictors if name not in (*lenient, *declared)])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
     hidden = tuple(name for name in parsed.predictors if name in secret)
     if crossed:
@@ -236,20 +278,27 @@ def build(
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
-    matrix, columns, spec = encode_terms(parsed, settled, declared)
+    if whole is None:
+        matrix, columns, spec = encode_terms(parsed, settled, declared)
+    else:
+        matrix, columns, spec, notes = whole.replay(settled), whole.columns, whole.spec, []
     if lenient and present is not None:
         works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
         matrix, present = np.where(works[:, None], matrix, 0.0), present & works
-    _check_matrix(matrix, columns, rank=not hidden)
+    if learnt is None:
+        _check_matrix(matrix, columns, rank=not hidden)
     public = {}
     for name in also:
         codes, count = table.codes(name)
         public[name] = Column(codes, count, table.numbers(name) if table.is_numeric(name) else None)
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
-    return Design(
+    design = Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
+    if learnt is not None and learning:
+        learnt.designs[formula] = design.hollow()
+    return design
 
 
 def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...]]) -> Crossing:
@@ -264,14 +313,30 @@ def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...
     return Crossing.of(table, [name for name in formula.predictors if name not in declared], declared)
 
 
-def _find_spread(column: PerRecord) -> float:
-    away = column - column.mean()
-    reach = float(np.abs(away).max())
+def spread_of(mean: float, low: float, high: float, moments: Callable[[float], tuple[float, float]]) -> float:
+    """The spread of a column by mean and extremes; `moments` are its central ones, in units of a reach."""
+    reach = max(high - mean, mean - low)
     if reach == 0:
-        return float(np.abs(column).max())
-    square = (away / reach) ** 2  # of numbers up to 1, so that nothing overflows
-    second, fourth = float(np.mean(square)), float(np.mean(square**2))
+        return max(abs(low), abs(high))
+    second, fourth = moments(reach)
     return reach * float(np.sqrt(max(fourth / second - 3 * second, second / 2)))
+
+
+def sum_powers(column: PerRecord, mean: float, reach: float) -> tuple[float, float]:
+    """Σ of the squares of a leaf's values and of their fourth powers, around a mean, in units of a reach."""
+    square = ((column - mean) / reach) ** 2  # of numbers up to 1, so that nothing overflows
+    return float(square.sum()), float((square**2).sum())
+
+
+def _find_spread(column: PerRecord) -> float:
+    records, mean = len(column), sum_leaves(column) / len(column)
+
+    def moments(reach: float) -> tuple[float, float]:
+        sums = [sum_powers(column[rows], mean, reach) for rows in leaves_of(records)]
+        second, fourth = (add_in_order(each) / records for each in zip(*sums, strict=True))
+        return second, fourth
+
+    return spread_of(mean, float(column.min()), float(column.max()), moments)
 
 
 def check_sigma(design: Design, where: str) -> None:
@@ -318,9 +383,17 @@ def encode_terms(
 
 def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> None:
     """Refuse columns that are not finite or too large; where `rank` matters, constant or made of others."""
-    records, width = matrix.shape
     with np.errstate(invalid="ignore"):
         low, high = matrix.min(axis=0), matrix.max(axis=0)  # NaN where a column has one
+    size = check_extremes(columns, len(matrix), low, high, rank=rank)
+    if rank:
+        check_factor(columns, weighted_factor(matrix / size, np.zeros(len(matrix))))
+
+
+def check_extremes(
+    columns: Sequence[str], records: int, low: Array, high: Array, *, rank: bool
+) -> NDArray[np.float64]:
+    """The size of each column by its least and its largest value, NaN where it has one; refuses as above."""
     size = np.maximum(np.abs(low), np.abs(high))
     bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
@@ -332,17 +405,22 @@ def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> No
     if huge:
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
     if not rank:
-        return
-    if records < width:
+        return size
+    if records < len(columns):
         raise DataError(
-            f"{records} rows are fewer than the {width} coefficients of the formula. "
+            f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
             "Give more rows or a shorter formula."
         )
     intercept = {"Intercept", "1"} & set(columns)
     for name, largest, span in zip(columns, size, high - low, strict=True):
         if largest == 0 or (intercept and name not in intercept and span == 0):
             raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
-    factor = weighted_factor(matrix / size, np.zeros(records))[:-1, :-1]
+    return size
+
+
+def check_factor(columns: Sequence[str], factor: Array) -> None:
+    """Refuse columns that are made of others, by the triangular factor of all, each divided by its size."""
+    factor = factor[:-1, :-1]
     independent = np.abs(np.diag(factor)) / np.linalg.norm(factor, axis=0)
     dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
     if dependent:
