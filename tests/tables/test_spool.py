@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from formulaic.transforms import TRANSFORMS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from hedgerow.numerics import leaves
 from hedgerow.tables import design as designs
 from hedgerow.tables import files
 from hedgerow.tables.leaves import Held
+from hedgerow.tables.spool import arguments, transforms
 from hedgerow.tables.spool.learning import encode_leaves
 from hedgerow.tables.spool.scratch import Scratch
 from hedgerow.tables.spool.store import spool
@@ -103,3 +105,66 @@ def test_leaves_are_rows_of_the_table(tmp_path_factory, data):
         assert_same_rows(spooled, whole)
         encoded = encode_leaves(spooled, partial(build, formula=FORMULA), [FORMULA])
         assert_same_rows(pickle.loads(pickle.dumps(encoded)), whole, FORMULA)
+
+
+def spool_and_encode(path, folder, formula):
+    return encode_leaves(spool(path, folder), partial(build, formula=formula), [formula])
+
+
+TRANSFORMED = (
+    "pay ~ bs(age, df=5) + scale(hours)*region",
+    "pay ~ 0 + cc(hours, df=5)",
+    "pay ~ cr(`the age`, df=4, constraints='center') + poly(hours, 3)",
+    "pay ~ standardize(log(age)) + poly(center(hours), 2) + bs(since, df=4)",
+    "pay ~ bs(hours, df=5, lower_bound=5, upper_bound=50, extrapolation='clip') + C(full)",
+    "pay ~ scale(center(age) + hours) + bs(age, knots=[35, 45])",
+)
+
+
+def run_transforms(tmp_path, monkeypatch, formulas):
+    # Many ranges in a small table, as in one of many leaves.
+    monkeypatch.setattr(arguments, "_EVERY", 3)
+    monkeypatch.setattr(arguments, "_RANGE", 12)
+    for number, formula in enumerate(formulas):
+        table = make_table(70, number, late=False)
+        if "`" in formula:
+            table = table.append_column("the age", table.column("age"))
+            formula = formula.replace("'center'", "[[1, 2, 3, 4, 5]]")  # no quotes beside backticks
+        place = tmp_path / str(number)
+        place.mkdir()
+        path = write(table, place, group=23)
+        whole = Table.of(files.read(path).frame)
+        with Scratch(place, "release") as scratch:
+            encoded = spool_and_encode(path, scratch.path, formula)
+            assert_same_rows(encoded, whole, formula)
+            assert not [*scratch.path.glob("*sorted*")]
+
+
+def test_what_transforms_learn_of_leaves(tmp_path, monkeypatch):
+    run_transforms(tmp_path, monkeypatch, TRANSFORMED[:1])
+
+
+@pytest.mark.slow
+def test_what_all_transforms_learn_of_leaves(tmp_path, monkeypatch):
+    run_transforms(tmp_path, monkeypatch, TRANSFORMED)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64"])
+def test_quantiles_are_those_of_numpy(kind):
+    rng = np.random.default_rng(3)
+    values = np.sort((rng.normal(size=101) * 40).astype(kind))
+    shares = np.linspace(0, 1, 37)
+    ranks = 100 * shares
+    low = np.floor(ranks).astype(int)
+    between = arguments.interpolate(values[low], values[np.minimum(low + 1, 100)], ranks - low)
+    np.testing.assert_array_equal(between, np.quantile(values, shares))
+
+
+@pytest.mark.parametrize("name", ["center", "scale", "standardize", "poly", "cr"])
+def test_transforms_of_one_leaf_are_formulaics(name, monkeypatch):
+    monkeypatch.setattr(leaves, "LEAF", 1 << 17)
+    values = np.random.default_rng(5).normal(size=900)
+    settings = {"poly": {"degree": 3}, "cr": {"df": 4, "constraints": "center"}}.get(name, {})
+    own, formulaics = transforms.by_leaves()[name](values, **settings), TRANSFORMS[name](values, **settings)
+    for one, other in zip(own, formulaics, strict=True):
+        np.testing.assert_array_equal(*((own[one], formulaics[other]) if name == "cr" else (one, other)))

@@ -28,13 +28,13 @@ from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool.transforms import by_leaves
 from hedgerow.tables.table import Table
 
 LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
 _MOST_COLUMNS = 10_000
 _MOST_CELLS = 500_000_000  # 4 GB
-_FUNCTIONS = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
 _NO_VALUE = 1.0  # in place of an outcome that is not there: any number that every model describes
 
 
@@ -159,7 +159,7 @@ class Design:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             # Of a cell without a level, which its message would quote.
             warnings.simplefilter("ignore", DataMismatchWarning)
-            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
+            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=functions())
         return np.ascontiguousarray(np.asarray(again), dtype=np.float64)
 
     def hollow(self) -> "Design":
@@ -177,7 +177,7 @@ class Design:
         spec = self.spec.subset([term for term in self.spec.terms if secret & self.spec.term_variables[term]])
         frame = pd.DataFrame({self.aliases.get(name, name): column for name, column in columns.items()})
         with np.errstate(all="ignore"):
-            matrix = spec.get_model_matrix(frame, context=_FUNCTIONS, na_action="ignore")
+            matrix = spec.get_model_matrix(frame, context=functions(), na_action="ignore")
         places = [self.spec.column_names.index(name) for name in spec.column_names]
         return places, np.asarray(matrix, dtype=np.float64)
 
@@ -279,7 +279,8 @@ def build(
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
     if whole is None:
-        matrix, columns, spec = encode_terms(parsed, settled, declared)
+        states = None if learnt is None else learnt.states
+        matrix, columns, spec = encode_terms(parsed, settled, declared, states)
     else:
         matrix, columns, spec, notes = whole.replay(settled), whole.columns, whole.spec, []
     if lenient and present is not None:
@@ -348,10 +349,24 @@ def check_sigma(design: Design, where: str) -> None:
         )
 
 
+def functions() -> dict[str, Any]:
+    """What formulas may call beside formulaic's own transforms, or in their place."""
+    return {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs, **by_leaves()}
+
+
 def encode_terms(
-    formula: Formula, table: Table, levels: Mapping[str, tuple[Any, ...]]
+    formula: Formula,
+    table: Table,
+    levels: Mapping[str, tuple[Any, ...]],
+    states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Matrix, tuple[str, ...], Any]:
-    """The matrix, the names of its columns, and formulaic's way to build it again."""
+    """The matrix, the names of its columns, and formulaic's way to build it again.
+
+    `states` is what transforms learnt of all records, where these are not all of them.
+    """
+    known = {}
+    if states is not None:
+        known = {text: states[formula.restore_name(text, "`")] for text in formula.learning_calls()}
     width = formula.width(table, levels)
     if width > min(_MOST_COLUMNS, _MOST_CELLS / table.rows):
         raise FormulaError(
@@ -363,8 +378,9 @@ def encode_terms(
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.native, context=_FUNCTIONS, output="numpy", na_action="ignore", ensure_full_rank=True
-            )
+                table.native, context=functions(), output="numpy", na_action="ignore",
+                ensure_full_rank=True, transform_state=deepcopy(known),
+            )  # fmt: skip
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' could not be applied to the table "

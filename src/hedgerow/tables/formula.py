@@ -113,6 +113,21 @@ class Formula:
                 found.append(read)
         return list(dict.fromkeys(found))
 
+    def learning_calls(self) -> dict[str, ast.Call]:
+        """The calls whose result depends on all values, by their text under the aliases; inner ones first."""
+        found: dict[str, ast.Call] = {}
+
+        def walk(node: ast.AST) -> None:
+            for child in ast.iter_child_nodes(node):
+                walk(child)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {*LEARNING} - {"C"}:
+                found[ast.unparse(node)] = node
+
+        for factor in (factor for term in self.terms for factor in term.factors):
+            if factor.eval_method.value == "python":
+                walk(ast.parse(factor.expr, mode="eval"))
+        return found
+
     def width(self, table: Table, levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({})) -> int:
         """The most columns that the terms can make of a table, without making them.
 

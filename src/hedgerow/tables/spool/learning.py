@@ -7,6 +7,7 @@ well; of these nothing is learnt, their means and spread are what `Design` decla
 matrix that has one is nobody's to know.
 """
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,10 +20,12 @@ from hedgerow.errors import FormulaError
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.tables.design import Learnt, check_extremes, check_factor, spread_of, sum_powers
-from hedgerow.tables.formula import parse, shorten
+from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
 from hedgerow.tables.spool.store import Builder, Moments, Spooled
+from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
 
@@ -40,18 +43,35 @@ def encode_leaves(
     protected = [formula.outcome for formula in parsed]
     read = dict.fromkeys(name for each in parsed for name in each.predictors)
     spooled.require_complete([name for name in read if name not in protected])
-    for each in parsed:
-        for name in each.predictors:
-            if each.learns_from(name) and not each.as_classes(name, numeric=blank.is_numeric(name)):
-                raise FormulaError(
-                    f"Formula '{shorten(each.text)}': '{name}' is in a transform that learns from all values, which is not "
-                    "possible for a table that comes in parts."
-                )
     rows = find_rows(spooled, workers, parsed, blank, protected)
-    learnt = Learnt()
+    learnt = Learnt(learn_states(spooled, workers, parsed, protected))
     told = builder(spooled.sample(rows), learnt).notes
     encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
     return replace(encoded, moments=measure(encoded, workers))
+
+
+def learn_states(
+    spooled: Spooled, workers: Workers, formulas: Sequence[Formula], protected: Sequence[str]
+) -> dict[str, State]:
+    """What the transforms of formulas learn of public columns, by how the formula reads."""
+    states: dict[str, State] = {}
+    for formula in formulas:
+        for text, call in formula.learning_calls().items():
+            said = formula.restore_name(text, "`")
+            argument = Argument.of(formula, call, states)
+            if said in states or set(argument.names) & {*protected}:  # of which nothing may be learnt
+                continue
+            try:
+                settings = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+                settings[""] = tuple(ast.literal_eval(value) for value in call.args[1:])
+            except ValueError:
+                raise FormulaError(
+                    f"'{shorten(said)}' in a formula: for a table that comes in parts its settings must be "
+                    "written out as numbers."
+                ) from None
+            values = OverLeaves(spooled, workers, argument)
+            states[said] = learn(ast.unparse(call.func), values, settings)
+    return states
 
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:

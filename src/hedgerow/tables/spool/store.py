@@ -85,6 +85,16 @@ class Spooled(Leaves):
         with explaining_errors(self.folder):
             return np.asarray(np.load(self._place(name, leaf), allow_pickle=False))
 
+    def kept_part(self, name: str, leaf: int, rows: slice) -> Array:
+        """Some rows of what was kept, without reading the others."""
+        with explaining_errors(self.folder):
+            return np.array(np.load(self._place(name, leaf), mmap_mode="r", allow_pickle=False)[rows])
+
+    def forget(self, name: str) -> None:
+        """Deletes what was kept under a name."""
+        for leaf in range(self.count):
+            self._place(name, leaf).unlink(missing_ok=True)
+
     def sample(self, rows: Sequence[int] | NDArray[np.intp], names: Sequence[str] | None = None) -> Table:
         """Some records of the table, by their numbers, in that order."""
         wanted = np.asarray(rows, dtype=np.int64)
