@@ -18,9 +18,9 @@ Guarantee: writing puts a whole file in place or none, and the same table always
 time, path, pandas index or value hidden under a null is written, and no file label but the one passed.
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
-`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
-and `csv_writer`, `excel`, `columnar` (Parquet and Arrow), `statistical` (Stata, SPSS and SAS in, and their
-dates) and `statistical_writer` (Stata and SPSS out).
+`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own),
+`text_numbers` (the numbers that text holds), `csv` and `csv_writer`, `excel`, `columnar` (Parquet and Arrow),
+`statistical` (Stata, SPSS and SAS in, and their dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
 `read`, `check` and `_write_table` below.
