@@ -527,7 +527,7 @@ class Results:
         largest = price.max()
         return self.like(
             {
-                "record": np.arange(len(price)),
+                "record": fitted.numbers,
                 "risk": self.risk_,
                 "alpha": self.alpha_,
                 "power": self.power_,
@@ -550,7 +550,7 @@ class Results:
         """Records for which a draw-based bound cannot be trusted: they decide too much of their own fit."""
         fitted = self._need()
         pricing, rows = fitted.outcome.pricing, np.flatnonzero(fitted.untrusted)
-        columns: dict[str, Any] = {"record": rows}
+        columns: dict[str, Any] = {"record": fitted.numbers[rows]}
         if not fitted.settings.bound.over_draws:
             return self.like(columns)
         oscillation = OSCILLATION.by_record(pricing.withheld)[rows]

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError
 from hedgerow.inference import survey
@@ -29,7 +30,7 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.table import Table
-from hedgerow_studies.work import each, processors, silence_advice
+from hedgerow_studies.work import each, jobs_of, processors, silence_advice
 
 SEED, FIRMS, SAMPLED, COPIES, LEVEL = 7, 20_000, 800, 5, 0.95
 SECTORS = {"farming": (0.1, -0.4), "trade": (0.35, 0.0), "services": (0.4, 0.2), "industry": (0.15, 0.6)}
@@ -78,7 +79,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
         synth = Synthesizer(columns, copies=COPIES, draws=200, seed=number, **asked)
         try:
             with silence_advice():
-                copies = _make_copies(table, synth)
+                copies = make_copies(table, synth)
         except CalibrationError:  # a weight planned beforehand is not scaled down for this table
             return row | {"figures": None}
     parts = [_estimate(copy) for copy in copies]
@@ -90,7 +91,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
     return row | {"figures": [[float(f"{cell:.7g}") for cell in line] for line in figures]}
 
 
-def _make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
+def make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
     """The copies of a fit; of a weighted posterior without what an owner is told, which takes longest."""
     asked = synth.settings
     if asked.noisy is not None:
@@ -117,14 +118,9 @@ def _estimate(table: pd.DataFrame) -> tuple[Array, Array, Array]:
 def find_ends(figures: Array, rule: str, copies: int) -> tuple[Array, Array]:
     """The interval of each figure by a rule for copies (docs/combine.md), or without one."""
     mean, within, between, given = figures.T
-    if rule == "none":
-        total, df = within, np.full(len(mean), np.inf)
-    else:
-        moving = between / copies
-        extra = np.maximum(between - 2 * given, 0) if rule == "noisy" else 0.0
-        total = within + extra + moving
-        moving = np.where(np.asarray(extra) > 0, between + between / copies, moving)
-        df = (copies - 1) * (total / moving) ** 2
+    total, df = within, np.full(len(mean), np.inf)
+    if rule != "none":
+        total, df = receive.total_variance(rule, copies, within, between, given=given)
     reach = t.ppf((1 + LEVEL) / 2, df) * np.sqrt(total)
     return mean - reach, mean + reach
 
@@ -162,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.survey", description=__doc__)
     parser.add_argument("--surveys", type=int, default=200)
     parser.add_argument("--only", nargs="*", help="words that the methods to run begin with: Unweighted ADP")
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, one a survey; resumed if it is there")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
 from hedgerow.errors import list_some
@@ -57,6 +58,16 @@ class Finished(Confidential):
     @abstractmethod
     def present(self) -> RecordMask:
         """Outcomes that were used."""
+
+    @property
+    def records(self) -> int:
+        """How many records the copies have; `table` and `design` may be a view of some of them."""
+        return self.design.records
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Which of the records `table` and `design` have."""
+        return np.arange(self.design.records)
 
     @property
     @abstractmethod
@@ -111,7 +122,7 @@ class Finished(Confidential):
 
     def tell_moved(self) -> list[str]:
         """What the owner should know of values that declared limits moved."""
-        made = self.settings.copies * self.design.records
+        made = self.settings.copies * self.records
         return [
             f"declared: {count} of {made} synthetic values of '{name}' lay beyond its range_min or "
             "range_max and were moved to it, where they now recur (confidential). A family with lower= and "
@@ -147,9 +158,13 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        table = self.table
+        tables = share_out(self._write_copy, self.predict(), worth=self.table.rows > WORTH_SHARING)
+        return Release(tables, self.guarantee, self._count_broken(tables), self.replay(tables))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What may be claimed of the copies, whether they are made already or not."""
         outcomes = [column.outcome for column in self.settings.columns]
-        tables = share_out(self._write_copy, self.predict(), worth=table.rows > WORTH_SHARING)
         declared = [
             words
             for link, each, domain in zip(
@@ -159,11 +174,13 @@ class Finished(Confidential):
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
         protected = (*outcomes, *self.settings.rules.names)
-        guarantee = Guarantee.of(
+        return Guarantee.of(
             self.settings,
             self.statement,
             protected=protected if len(protected) > 1 else protected[0],
-            passed_through=[other for other in table.columns if other not in (*protected, *self.left_out)],
+            passed_through=[
+                other for other in self.table.columns if other not in (*protected, *self.left_out)
+            ],
             declared="; ".join(filter(None, declared)),
             atoms=any(domain.atoms for domain in self.settings.domains),
             seeded=self.seeded,
@@ -173,7 +190,6 @@ class Finished(Confidential):
             simulated=isinstance(self.settings.model, Chain)
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
-        return Release(tables, guarantee, self._count_broken(tables), self.replay(tables))
 
     def _write_copy(self, copy: PerLink) -> Any:
         """A typed copy, without the columns that are left out."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
+from hedgerow.arrays import Array, Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import list_some
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
@@ -102,6 +102,36 @@ class Fitted(Finished):
         return describe_stop(self.settings, self.gauge, epsilon)
 
     @property
+    def left(self) -> float:
+        """Σα*: how many records' worth of likelihood is in the posterior."""
+        return float(self.outcome.fit.power.sum())
+
+    @property
+    def mean_alpha(self) -> float:
+        """The mean weight."""
+        return float(self.outcome.weighted.alpha.mean())
+
+    @property
+    def flagged(self) -> int:
+        """How many records are `untrusted`."""
+        return int(self.untrusted.sum())
+
+    def withheld_total(self) -> float:
+        """What all copies cost under the chosen bound with single rows withheld."""
+        return self.settings.bound.total(self.outcome.pricing.by_row.withheld, self.settings.copies)
+
+    def divergences(self, orders: Array, *, withheld: bool) -> Array | None:
+        """The Rényi divergence of all copies at each order, with rows withheld or under the relation.
+
+        The largest of all records; None where it has no closed form.
+        """
+        pricing = self.outcome.pricing
+        price = pricing.by_row.withheld if withheld else pricing
+        if not RENYI.has(price) or price.neighbours is None:
+            return None
+        return price.neighbours.curve(orders, self.settings.copies)
+
+    @property
     def _guessed_residual(self) -> float:
         """Which share of the plain posterior's sum of squares is the prior's, at most; 0 where not known."""
         fit, shares = self.start.fit, [0.0]
@@ -111,7 +141,8 @@ class Fitted(Finished):
             own = part_of(fit.parameters, place) if self.settings.several else fit.parameters
             precision = float(np.mean(own["sigma"] ** -2.0))  # (a0 + n/2)/b
             present = self.present if link.present is None else self.present & link.present
-            shares.append(model.prior.rate * precision / (model.prior.shape + float(present.sum()) / 2))
+            used = float(present.mean()) * self.records
+            shares.append(model.prior.rate * precision / (model.prior.shape + used / 2))
         return max(shares)
 
     def variant(self, **changes: Any) -> "Fitted":
@@ -197,7 +228,7 @@ class Fitted(Finished):
                 "weight beside the others, so that copies will hardly show that kind (confidential). What is "
                 "rare is risky to these weights: use ScalarWeights (weights: {kind: scalar, alpha: 1})."
             )
-        if settings.bound == RENYI and settings.delta * self.start.design.records >= 1:
+        if settings.bound == RENYI and settings.delta * self.records >= 1:
             doubts.append(DELTA_TOO_LARGE)
         if settings.bound == RENYI and (self.leverage > _HIGH_LEVERAGE).any():
             doubts.append(
@@ -213,19 +244,19 @@ class Fitted(Finished):
             )
         widest = max(len(link.columns) for link in self.start.design.links)
         plenty = _PLENTY * (widest + 1)  # records' worth; no need to look closer
-        if settings.target is not None and self.outcome.fit.power.sum() < plenty and self.gauge.discards:
+        if settings.target is not None and self.left < plenty and self.gauge.discards:
             doubts.append(
                 "The target is met only by discarding the data: the prior decides the copies (gauge_, "
                 f"confidential). {remedies(settings, self.gauge)}"
             )
         elif settings.target is not None:
-            share = self.gauge.least_share if self.outcome.fit.power.sum() < plenty else None
+            share = self.gauge.least_share if self.left < plenty else None
             if share is not None and share < _HALF:
                 doubts.append(
                     "The prior decides more than half of the coefficients (gauge_, confidential): copies may "
                     f"keep the column's distribution and lose its relations. {remedies(settings, self.gauge)}"
                 )
-        if self.untrusted.any():
+        if self.flagged:
             doubts.append(
                 "Some records decide so much of their own fit that draws cannot bound the loss about them: "
                 "the true loss may exceed the Lipschitz and oscillation prices. They are listed in flagged_ "

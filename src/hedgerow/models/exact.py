@@ -5,7 +5,7 @@ exact. It is the oracle for every other model, and the only kind whose privacy l
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import expit, gammaln, ndtri, polygamma, psi
 
-from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, Matrix, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample, Units
 from hedgerow.models.correctable import StandIn
@@ -23,11 +23,12 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
+from hedgerow.numerics.leaves import apply, multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws, Extremes
-from hedgerow.numerics.triangular import leverages, weighted_factor
+from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
 from hedgerow.randomness import Key
 from hedgerow.tables.design import LARGEST, Design
 from hedgerow.tables.values import Support
@@ -102,6 +103,7 @@ class Posterior:
 
 Places = NDArray[np.intp]
 Left = tuple[float, float, float]  # h, r² and b where a record's neighbour is fitted without it
+Refit = Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +117,7 @@ class RegressionInfluence(Influence):
     jacobian: PerRecord
     shape: float
     rate: float
-    refit: Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
+    refit: Refit
 
     def loss_constant(self, share: PerRecord) -> PerRecord:
         taken = share * self.spread
@@ -158,6 +160,10 @@ class Regression(StandIn):
         """The scale on which errors are normal: the table's own, unless a subclass has another."""
         return values
 
+    def responses(self, design: Design) -> PerRecord:
+        """The response of each record of a design."""
+        return design.once("response", lambda: apply(self.response, design.values), self)
+
     def describes(self, values: PerRecord) -> Mask:
         """Which outcomes the model can describe."""
         return np.abs(values) <= LARGEST
@@ -175,6 +181,10 @@ class Regression(StandIn):
         """What the change of scale adds to the log density, record by record."""
         return np.zeros(design.records)
 
+    def jacobians(self, design: Design) -> PerRecord:
+        """The same, computed once."""
+        return design.once("jacobian", lambda: self.jacobian(design), self)
+
     def outcome(self, response: PerRecord) -> PerRecord:
         """Back to the scale of the table."""
         return response
@@ -185,18 +195,30 @@ class Regression(StandIn):
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
-        return self._posterior(self._factor(design, power), float(power.sum()))
+        return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
+        return weighted_factor(design.matrix, self.responses(design), power, start=self.start(design))
+
+    def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
+        """The factor of one leaf of records; the first one continues from the prior."""
+        start = self.start(design) if first else None
+        return leaf_factor(design.matrix, self.responses(design), power, start=start)
+
+    def start(self, design: Design) -> Array:
+        """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
+
+        It enters as one more row per coefficient, so that nothing is squared and subtracted.
+        """
         mean, deviation = self.prior.moments(design)
         width = len(mean)
-        # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
         start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
-        return weighted_factor(design.matrix, self.response(design.values), power, start=start)
+        return start
 
-    def _posterior(self, merged: Array, power: float) -> Posterior:
+    def posterior_of(self, merged: Array, power: float) -> Posterior:
+        """The pseudo posterior from the factor of prior and records, and the sum of their powers."""
         width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
@@ -208,10 +230,14 @@ class Regression(StandIn):
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         posterior = self.posterior(design, power)
+        sample = self.draw(posterior, draws=draws, key=key)
+        return replace(sample, influence=lambda: self.influence(design, power, posterior))
+
+    def draw(self, posterior: Posterior, *, draws: int, key: Key) -> Sample:
+        """Draws of a posterior; what records do to it is left open."""
         exact = posterior.draw(draws, key)
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
-        parameters = {"beta": exact.beta, "sigma": exact.sigma}
-        return Sample(parameters, health, influence=lambda: self._influence(design, power, posterior))
+        return Sample({"beta": exact.beta, "sigma": exact.sigma}, health)
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         return np.append(parameters["beta"], np.log(parameters["sigma"]))
@@ -229,7 +255,7 @@ class Regression(StandIn):
         width = len(design.columns)
         if design.records <= width:
             return None
-        factor = weighted_factor(design.matrix, self.response(design.values))
+        factor = weighted_factor(design.matrix, self.responses(design))
         estimate = solve_triangular(factor[:width, :width], factor[:width, width])
         log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
         expected = psi((design.records - width) / 2) + np.log(2)
@@ -240,7 +266,7 @@ class Regression(StandIn):
         mean = parameters["beta"] @ design.matrix[records].T
         residual = (self.response(design.values[records]) - mean) / sigma
         return np.asarray(
-            self.jacobian(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
+            self.jacobians(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
         )
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
@@ -253,13 +279,15 @@ class Regression(StandIn):
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         with np.errstate(over="ignore"):
-            return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+            return self.outcome(
+                multiply(design.matrix, parameters["beta"]) + parameters["sigma"] * ndtri(uniforms)
+            )
 
     def predict_inside(
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
         mean, ends = (
-            design.matrix @ parameters["beta"],
+            multiply(design.matrix, parameters["beta"]),
             (self._end(interval.lower), self._end(interval.upper)),
         )
         with np.errstate(over="ignore"):
@@ -269,14 +297,14 @@ class Regression(StandIn):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        if not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
+        if not isinstance(sensitive, Linear) or sensitive.form.reversed:
             return blocked_extremes(self, design, parameters, sensitive, interval)
         draws = Draws(parameters["beta"], parameters["sigma"])
         density, mass = sensitive.density, sensitive.mass
-        shift = sensitive.constant + density * self.jacobian(design)
-        if not mass.any():
-            scored = scoring.density_extremes(design.matrix, self.response(design.values), draws)
-        elif np.array_equal(mass, -density):
+        shift = sensitive.constant + density * self.jacobians(design)
+        if not sensitive.form.uses_mass:
+            scored = scoring.density_extremes(_predictors(design), self.responses(design), draws)
+        elif sensitive.form.conditional:
             scored = scoring.conditional_extremes(*self._records(design, interval), draws)
         else:
             records = self._records(design, interval)
@@ -287,48 +315,65 @@ class Regression(StandIn):
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
-        if not isinstance(sensitive, Linear) or sensitive.constant.any() or (sensitive.density < 0).any():
+        if not isinstance(sensitive, Linear) or sensitive.form.shifted or sensitive.form.reversed:
             return self.extremes(design, parameters, sensitive, interval).absolute
-        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobian(design)
-        density, mass = sensitive.density, sensitive.mass
-        if not mass.any():
-            response = self.response(design.values)
-            scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
-        elif np.array_equal(mass, -density):
+        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobians(design)
+        density = sensitive.density
+        if not sensitive.form.uses_mass:
+            response = self.responses(design)
+            scored = scoring.density_absolute(_predictors(design), response, draws, shift=shift)
+        elif sensitive.form.conditional:
             scored = scoring.conditional_absolute(*self._records(design, interval), draws, shift=shift)
         else:
             return self.extremes(design, parameters, sensitive, interval).absolute
         with np.errstate(invalid="ignore"):
-            return np.where(density == 0, 0.0, density * scored)
+            return apply(lambda share, size: np.where(share == 0, 0.0, share * size), density, scored)
+
+    def density_bound(self, design: Design, parameters: Parameters) -> PerRecord:
+        most = np.max(-np.log(parameters["sigma"])) - _LOG_2PI / 2
+        return most + 1e-9 * (1 + abs(most)) + self.jacobians(design)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         draws = Draws(parameters["beta"], parameters["sigma"])
         return scoring.mean_mass(*self._records(design, interval), draws)
 
-    def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
-        spread = leverages(design.matrix, posterior.factor)
-        squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
+    def influence(
+        self, design: Design, power: PerRecord, posterior: Posterior, refit: Refit | None = None
+    ) -> Influence:
+        """What these records do to a posterior of them or, with a `refit` of its own, of more than them."""
+        spread, fitted = leverages(design.matrix, posterior.factor), multiply(design.matrix, posterior.mean)
+        squared = apply(lambda y, mean: (y - mean) ** 2, self.responses(design), fitted)
         with np.errstate(all="ignore"):
-            pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
-        jacobian, refit = self.jacobian(design), partial(self._leave_out, design, power)
-        return RegressionInfluence(
-            power * spread, pull, spread, squared, jacobian, posterior.shape, posterior.rate, refit
-        )
+            pull = apply(
+                lambda power, squared, spread: power * squared / (2 * (1 - power * spread) * posterior.rate),
+                power, squared, spread,
+            )  # fmt: skip
+        told = self.jacobians(design), posterior.shape, posterior.rate
+        refit = refit or partial(self._leave_out, design, power)
+        return RegressionInfluence(power * spread, pull, spread, squared, *told, refit)
 
     def _leave_out(self, design: Design, power: PerRecord, share: PerRecord, rows: Places) -> list[Left]:
         """h, r² and b of these records' neighbours: all of them are left out once, the others put back."""
-        Z, y = design.matrix[rows], self.response(design.values[rows])
         others = power.copy()
         others[rows] = 0.0
-        base, left = self._factor(design, others), []
-        for place, row in enumerate(rows):
-            own = power[rows]
-            own[place] -= share[row]
+        Z, y = design.matrix[rows], self.response(design.values[rows])
+        return self.leave_out(
+            Z, y, power[rows], share[rows], base=self._factor(design, others), rest=sum_leaves(others)
+        )
+
+    def leave_out(
+        self, Z: Array, y: PerRecord, power: PerRecord, share: PerRecord, *, base: Array, rest: float
+    ) -> list[Left]:
+        """The same from these records and a factor of the others, whose powers add up to `rest`."""
+        left: list[Left] = []
+        for place in range(len(y)):
+            own = power.copy()
+            own[place] -= share[place]
             if own[place] < -_DIGITS:  # a standard of one's own may take away more than there is
                 left.append((np.inf, np.inf, np.inf))
                 continue
             own[place] = max(own[place], 0.0)
-            fitted = self._posterior(weighted_factor(Z, y, own, start=base), float(others.sum() + own.sum()))
+            fitted = self.posterior_of(weighted_factor(Z, y, own, start=base), rest + float(own.sum()))
             spread = leverages(Z[[place]], fitted.factor)[0]
             left.append((float(spread), float(y[place] - Z[place] @ fitted.mean) ** 2, fitted.rate))
         return left
@@ -337,7 +382,7 @@ class Regression(StandIn):
         self, design: Design, power: PerRecord, share: PerRecord, unit: Units
     ) -> tuple[Neighbours, PerRecord]:
         """From one fit; a unit that decides nearly all of it has a fit of its own."""
-        posterior, response = self.posterior(design, power), self.response(design.values)
+        posterior, response = self.posterior(design, power), self.responses(design)
 
         def directions(fitted: Posterior, members: Places) -> tuple[Array, Array]:
             """Of units, a row of members each, in coordinates of a fit's precision."""
@@ -372,7 +417,7 @@ class Regression(StandIn):
             sizes[one, : values.shape[1]], squared[one, : along.shape[1]] = values[0], along[0]
             rate[one] = without.rate
         found = BlockNeighbours(added, sizes, squared, posterior.shape - added / 2, rate, unit)
-        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobian(design) - _LOG_2PI / 2))
+        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobians(design) - _LOG_2PI / 2))
         lost = ~np.isfinite(constant) | (sizes.max(axis=1) > 1 / _DIGITS)
         return found, np.where(lost, -np.inf, constant)[unit]
 
@@ -382,13 +427,14 @@ class Regression(StandIn):
 
     def _records(self, design: Design, interval: Interval) -> tuple[Array, PerRecord, PerRecord, PerRecord]:
         """Predictors, response, and the ends of the ranges as offsets from it."""
-        response = self.response(design.values)
-        return (
-            design.matrix,
-            response,
-            self._end(interval.lower) - response,
-            self._end(interval.upper) - response,
-        )
+        response = self.responses(design)
+
+        def offset(end: PerRecord, name: str) -> PerRecord:
+            return design.once(
+                name, lambda: apply(lambda own, y: self._end(own) - y, end, response), self, end
+            )
+
+        return _predictors(design), response, offset(interval.lower, "lower"), offset(interval.upper, "upper")
 
 
 @dataclass(frozen=True)
@@ -431,7 +477,7 @@ class Lognormal(Regression):
         return np.asarray(np.log(values), dtype=np.float64)
 
     def jacobian(self, design: Design) -> PerRecord:
-        return -self.response(design.values)
+        return -self.responses(design)
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(np.exp(response), dtype=np.float64)
@@ -490,6 +536,11 @@ class Logit(Regression):
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(self.low + (self.high - self.low) * expit(response), dtype=np.float64)
+
+
+def _predictors(design: Design) -> Matrix:
+    """The matrix as nobody may write to it, so that a device may keep what it was sent."""
+    return design.once("matrix", lambda: design.matrix)
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

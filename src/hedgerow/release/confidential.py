@@ -35,7 +35,8 @@ def write_confidential(draft: Draft, prepared: Prepared, synth: Synthesizer, fac
     frames = {"utility": synth.utility(), "draws": _draws_table(synth)}
     frames["shapes"] = pa.table(synth.shape_columns())
     if synth.settings.noisy is None:
-        frames |= {"records": synth.records_, "flagged": synth.flagged_, "by-draws": synth.by_draws_}
+        frames |= {"flagged": synth.flagged_, "by-draws": synth.by_draws_}
+        prepared.write_records(synth, draft.path / CONFIDENTIAL / "records.parquet")
     for name, frame in frames.items():
         if len(frame):
             formats.write(frame, draft.path / CONFIDENTIAL / f"{name}.parquet", "parquet")
@@ -107,7 +108,7 @@ def _summarize(prepared: Prepared, synth: Synthesizer) -> dict[str, Any]:
         **({"checks": checks} if checks else {}),
         "seed": prepared.plan.seed,
         "data": prepared.plan.data,
-        "rows": prepared.table.num_rows,
+        "rows": prepared.records,
         "dropped_rows": prepared.dropped_rows,
         "missing": {
             name: {"empty": gaps.empty, **gaps.marked} for name, gaps in prepared.source.missing.items()
@@ -129,8 +130,8 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
         "withheld_epsilon": synth.withheld_epsilon_,
         "sensitivity": synth.sensitivity_,
         "scale": synth.scale_,
-        "mean_alpha": float(synth.alpha_.mean()),
-        "flagged_records": len(synth.flagged_),
+        "mean_alpha": synth._need().mean_alpha,
+        "flagged_records": synth._need().flagged,
         **({"acceptance": synth.acceptance_, "edge_mass": synth.edge_mass_} if boxed else {}),
     }
 

@@ -16,7 +16,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -66,9 +66,6 @@ from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
-from hedgerow.tables import files as formats
-from hedgerow.tables.files import Format
-from hedgerow.threads import WORTH_SHARING, share_out
 
 Progress = Callable[[str], None]
 Expectation = tuple[str, list[tuple[str, str]]]
@@ -101,9 +98,15 @@ def make_release(
     *,
     new_dataset: bool = False,
     anyway: bool = False,
+    stream: bool = False,
+    scratch: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Made:
     """Makes the release that a plan describes, in a folder that does not exist yet.
+
+    `stream` reads the data block by block, for files larger than memory (docs/large.md); a folder of Parquet
+    files is always read so. What is read is kept in a private folder meanwhile, beside the release or in
+    `scratch`.
 
     `new_dataset` states that the data is no version of another dataset, where the ledger asks. Where the
     target is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything
@@ -118,17 +121,26 @@ def make_release(
             "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."
         )
     tell("reading")
-    with _before_spending():
-        prepared = prepare(plan)
+    with ExitStack() as opened:
+        with _before_spending():
+            if stream or (plan.data is not None and Path(plan.data).is_dir()):
+                from hedgerow.release.streamed import stream_plan
+
+                prepared = opened.enter_context(stream_plan(plan, out, scratch))
+            else:
+                prepared = prepare(plan)
+        return _make(prepared, out, tell, new_dataset=new_dataset, anyway=anyway)
+
+
+def _make(prepared: Prepared, out: Path, tell: Progress, *, new_dataset: bool, anyway: bool) -> Made:
     plan = prepared.plan
-    asked = plan.settings
     with open_ledger(plan.ledger) as ledger:
-        fingerprint = ledger.fingerprint(prepared.table, prepared.outcomes)
+        fingerprint = ledger.fingerprint(prepared.whole, prepared.outcomes)
         account: dict[str, Any] = {"fingerprint": fingerprint, "relation": plan.relation}
         price: dict[str, Any] = {"epsilon": plan.settings.epsilon}
         account |= {"dataset": plan.dataset, **charge_unit(price, plan.rows_charged)}
         # Of all columns: a key that is dropped from the copies tells best which records these are.
-        account |= {"sketch": ledger.sketch(prepared.source.frame, *prepared.outcomes)}
+        account |= {"sketch": ledger.sketch(prepared.whole, *prepared.outcomes)}
         account |= {"new_dataset": new_dataset}
         _warn_before(prepared, ledger.check(**account))
         tell("fitting")
@@ -143,7 +155,7 @@ def make_release(
                 except CalibrationError:  # says what was found in the data
                     ledger.look("synthesize", fingerprint=fingerprint, dataset=plan.dataset, plan=plan.digest)
                     raise
-            synth.sample()
+            prepared.try_copies(synth)
         tell("recording the spend")
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
@@ -176,19 +188,17 @@ def make_release(
                     f"{error} Its entry {release} is pending; close it with: hedgerow ledger settle "
                     f"{release} released --release {out.name}"
                 )
-    there = [name for name in prepared.protected if name in prepared.table.column_names]
-    public = prepared.table.drop_columns(there)
-    place, expectation = ledger_path(plan.ledger), partial(_expect, asked, public, gauge)
+    place, expectation = ledger_path(plan.ledger), partial(_expect, plan.settings, prepared.public, gauge)
     checks = rows_of_checks(synth)
     return Made(out, certificate, plan.relation, entry.epsilon, place, expectation, checks)
 
 
-def _expect(asked: Settings, public: pa.Table, gauge: Gauge | None) -> Expectation:
+def _expect(asked: Settings, public: pa.Table | None, gauge: Gauge | None) -> Expectation:
     """What the copies are worth: the gauge, or with noisy statistics what public things foretell."""
     if gauge is not None:
         return "Confidential: what the copies carry of the data:", gauge.facts()
     # Over a box nothing but what stays in confidential/, and for limits by column there are no stand-ins.
-    if asked.noisy is None or asked.by_name:
+    if asked.noisy is None or asked.by_name or public is None:
         return "", []
     errors = expected_errors(asked, public, factors=(1.0,))
     ecdf, plain = errors["ecdf_max"][0], errors["plain_ecdf_max"][0]
@@ -207,21 +217,14 @@ def _write_public(
     earlier: int | None,
 ) -> Certificate:
     """Writes the copies, the plan, the page and the certificate of them, and what else the plan asks for."""
-    sample = synth.sample()
     plan, ending = prepared.plan, prepared.like.format.suffix.removeprefix(".")
-
-    def write(number: int) -> formats.Written:
-        tell(f"writing copy {number} of {plan.settings.copies}")
-        return formats.write(
-            prepared.copy_to_write(sample.tables[number - 1]),
-            draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
-            prepared.like, formulas=plan.outputs.formulas, label=_LABEL.format(release),
-        )  # fmt: skip
-
-    # The writers of other formats are Python, one line at a time.
-    by_arrow = prepared.like.format in (Format.CSV, Format.PARQUET, Format.ARROW)
-    worth = by_arrow and prepared.table.num_rows > WORTH_SHARING
-    files = share_out(write, range(1, len(sample.tables) + 1), worth=worth)
+    files = prepared.write_copies(
+        synth,
+        lambda number: draft.path / PUBLIC / NAMES[VERSION].format(number, ending),
+        label=_LABEL.format(release),
+        tell=lambda number: tell(f"writing copy {number} of {plan.settings.copies}"),
+    )
+    sample = synth.sample()
     copies = [Copy(file.path.name, file.format.value, file.sha256, file.size, file.changes) for file in files]
     tell("writing the certificate")
     not_covered = [write_caveat("C28")]
@@ -241,7 +244,7 @@ def _write_public(
         sample.guarantee,
         release=release,
         date=datetime.now(UTC).date().isoformat(),
-        records=prepared.table.num_rows,
+        records=prepared.records,
         unchanged=tuple(name for name in prepared.released if name not in prepared.protected),
         used_not_released=prepared.withheld,
         assumed=list_assumptions(prepared),

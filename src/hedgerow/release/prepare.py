@@ -1,5 +1,6 @@
 """From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from hedgerow.models.families import model_named, on_log_scale
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
-from hedgerow.tables.files import DictionaryEntry, Format, Source
+from hedgerow.tables.files import DictionaryEntry, Format, Source, Written
 from hedgerow.tables.formula import parse
 from hedgerow.tables.predictors import hint_at_logs, spell_categories
 from hedgerow.tables.table import Table
+from hedgerow.threads import WORTH_SHARING, share_out
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,20 +52,70 @@ class Prepared:
             self.table, left_out=self.withheld, keep=self.plan.outputs.keep
         )
 
+    @property
+    def records(self) -> int:
+        """How many rows take part, and copies have."""
+        return self.table.num_rows
+
+    @property
+    def whole(self) -> Any:
+        """All rows and columns, by which the ledger knows the data."""
+        return self.source.frame
+
+    @property
+    def public(self) -> pa.Table | None:
+        """All rows of the public columns; None where memory does not hold them."""
+        there = [name for name in self.protected if name in self.table.column_names]
+        return self.table.drop_columns(there)
+
+    def try_copies(self, synth: Synthesizer) -> None:
+        """Makes the copies, or some rows of them: what fails does so before anything is spent."""
+        synth.sample()
+
+    def write_copies(
+        self, synth: Synthesizer, place: Callable[[int], Path], label: str, tell: Callable[[int], None]
+    ) -> list[Written]:
+        """Writes every copy to its place; `tell` is told which one is begun."""
+        tables = synth.sample().tables
+
+        def write(number: int) -> Written:
+            tell(number)
+            return formats.write(
+                self.copy_to_write(tables[number - 1]), place(number), self.like,
+                formulas=self.plan.outputs.formulas, label=label,
+            )  # fmt: skip
+
+        # The writers of other formats are Python, one line at a time.
+        by_arrow = self.like.format in (Format.CSV, Format.PARQUET, Format.ARROW)
+        worth = by_arrow and self.records > WORTH_SHARING
+        return share_out(write, range(1, len(tables) + 1), worth=worth)
+
+    def write_records(self, synth: Synthesizer, place: Path) -> None:
+        """Writes what was found by record; confidential."""
+        formats.write(synth.records_, place, "parquet")
+
     def __repr__(self) -> str:
-        return f"Prepared({self.table.num_rows} rows, confidential)"
+        return f"Prepared({self.records} rows, confidential)"
 
 
 def prepare(plan: Plan) -> Prepared:
     """Reads the plan's data and settles what is used, what is released and which rows take part."""
+    return settle(plan, formats.read(data_of(plan), **options_of(plan)))
+
+
+def data_of(plan: Plan) -> str:
+    """The file that the plan names."""
     if plan.data is None:
         raise SettingError("The plan names no data. Give the file: data: payroll.csv, or as an argument.")
+    return plan.data
+
+
+def options_of(plan: Plan) -> dict[str, Any]:
+    """How the plan's data is read: options of `formats.read`."""
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing; declared
     # labels are read as they are.
-    withholds = all(domain.usable is not None for domain in plan.settings.domains)
-    columns, rules = plan.settings.columns, plan.settings.rules
-    outcomes = tuple(column.outcome for column in columns)
-    protected = (*outcomes, *rules.names)
+    withholds, columns = _withholds(plan), plan.settings.columns
+    protected = (*(column.outcome for column in columns), *plan.settings.rules.names)
     # What a protected column is read as follows from the plan: words where its classes are, dates where
     # these are declared, else numbers; and so is a derived one, whose cells nobody uses.
     words = plan.settings.worded if withholds else ()
@@ -73,7 +125,23 @@ def prepare(plan: Plan) -> Prepared:
     ]
     text = (*plan.read.text, *words)
     numbers = [name for name in protected if withholds and name not in (*words, *dates)]
-    source = formats.read(plan.data, **vars(replace(plan.read, text=text)), numbers=numbers, dates=dates)
+    return vars(replace(plan.read, text=text)) | {"numbers": numbers, "dates": dates}
+
+
+def _withholds(plan: Plan) -> bool:
+    """Whether no outcome may be refused."""
+    return all(domain.usable is not None for domain in plan.settings.domains)
+
+
+def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
+    """What is used, what is released and which rows take part, of a table that was read.
+
+    Without `all_rows` the source has some of the rows, and its `missing` counts the gaps of all.
+    """
+    withholds = _withholds(plan)
+    columns, rules = plan.settings.columns, plan.settings.rules
+    outcomes = tuple(column.outcome for column in columns)
+    protected = (*outcomes, *rules.names)
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
@@ -127,7 +195,7 @@ def prepare(plan: Plan) -> Prepared:
         )
     complete = [column.outcome for column in columns if column.missing == "refused"]
     needed = predictors if withholds and plan.missing == "refuse" else (*complete, *predictors)
-    source, dropped = _drop_incomplete(plan, source, needed)
+    source, dropped = _drop_incomplete(plan, source, needed, all_rows=all_rows)
     spelled = [spell_categories(column.formula, source, protected) for column in columns]
     notes = dict.fromkeys(note for _, told in spelled for note in told)
     if notes:
@@ -141,7 +209,8 @@ def prepare(plan: Plan) -> Prepared:
     check_analyses(plan.analyses, released)
     like = formats.source_of_copies(
         source, released, dict.fromkeys(protected, DictionaryEntry()) | dict(plan.dictionary),
-        keep=outputs.keep_levels,
+        # Of some rows it cannot be told here which levels do not occur.
+        keep=outputs.keep_levels if all_rows else names,
         format=None if outputs.format is None else Format(outputs.format),
     )  # fmt: skip
     shown = source.frame.select(there)
@@ -192,15 +261,24 @@ def _check_units(plan: Plan, name: str, declared: int, units: pa.ChunkedArray) -
         )
 
 
-def _drop_incomplete(plan: Plan, source: Source, names: tuple[str, ...]) -> tuple[Source, int]:
+def _drop_incomplete(
+    plan: Plan, source: Source, names: tuple[str, ...], *, all_rows: bool
+) -> tuple[Source, int]:
     """The source without rows that lack a value in a column of the formula, if the plan says so."""
     gaps = {name: pc.is_null(source.frame.column(name), nan_is_null=True) for name in dict.fromkeys(names)}
     counts = {name: int(pc.sum(gap).as_py() or 0) for name, gap in gaps.items()}
+    if not all_rows:
+        counts = {name: source.missing[name].total for name in gaps if name in source.missing}
     rows = source.frame.num_rows
     if not any(counts.values()):
         return source, 0
+    where = ", ".join(f"'{name}' in {count}" for name, count in counts.items() if count)
+    if not all_rows:
+        raise DataError(
+            f"Values are missing in columns of the formula: {where} rows. Fill them in; or leave these rows "
+            "out of the file, if it is public knowledge which they are."
+        )
     if plan.missing == "refuse":
-        where = ", ".join(f"'{name}' in {count}" for name, count in counts.items() if count)
         own = [column.outcome for column in plan.settings.columns if counts.get(column.outcome)]
         also = f"; or say what gaps of '{own[0]}' are (missing: synthesized under its column)" if own else ""
         raise DataError(

@@ -64,7 +64,7 @@ def collect(synth: Synthesizer) -> dict[str, Any]:
 
 def _state(synth: Synthesizer) -> dict[str, Any]:
     """What may be claimed: public facts."""
-    guarantee, done = synth.sample().guarantee, synth._done()
+    guarantee, done = synth._done().guarantee, synth._done()
     figures, shares = guarantee.figures(), guarantee.shares()
     bound, protected = guarantee.terms.bound, guarantee.protected
     return {
@@ -77,12 +77,12 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
         "assumed": guarantee.known,
         "neighbour": guarantee.neighbour,
         "copies": guarantee.terms.copies,
-        "records": done.design.records,
+        "records": done.records,
         "epsilon": None if shares is None else list(shares.epsilon),
         "delta": None if shares is None or shares.delta is None else list(shares.delta),
         "confidence": guarantee.statement.confidence if bound.over_draws else None,
         "draws": guarantee.statement.draws,
-        "plain": guarantee.plain(records=done.design.records),
+        "plain": guarantee.plain(records=done.records),
         "formal": guarantee.claim(),
         "odds": [] if figures is None else tabulate_odds(bound.name, figures),
         "processing": list(guarantee.processing()),
@@ -130,7 +130,7 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
             "known": summarize(weighted.known) if settings.standard.uses_known else None,
             "alpha_by_risk": relate(synth.risk_, weighted.alpha, riskiest),
             "riskiest": _list_riskiest(synth, done, riskiest, price, flagged),
-            "flagged": int(flagged.sum()),
+            "flagged": done.flagged,
         },
         "draws": _move_with_draws(synth, done),
         "gauge": _gauge(done) if bound.local else None,
@@ -162,7 +162,7 @@ def _list_riskiest(
             for place, (a, b) in enumerate(zip(lower, upper, strict=True))
             if np.isfinite(a[row]) or np.isfinite(b[row])
         ]
-        told: dict[str, Any] = {"record": row, "price": _finite(price[row])}
+        told: dict[str, Any] = {"record": int(done.numbers[row]), "price": _finite(price[row])}
         told["share"] = shorten([price[row] / largest])[0] if np.isfinite(largest) and largest > 0 else None
         told |= {"risk": _finite(synth.risk_[row]), "alpha": _finite(weighted.alpha[row])}
         told |= {"power": _finite(done.outcome.fit.power[row])}

@@ -11,10 +11,12 @@ nowhere else.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
+from hedgerow.errors import ClusterError
 from hedgerow.numerics import leaves
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -69,7 +71,7 @@ class Held(Leaves):
     def design(self, leaf: int) -> Design:
         part = self.encoded.take(self._places(leaf))
         for own, link in zip(part.links, self.encoded.links, strict=True):
-            vars(own).update(means=link.means, spread=link.spread)
+            vars(own).update(summary=link.summary, means=link.means, spread=link.spread)
         return part
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
@@ -77,6 +79,9 @@ class Held(Leaves):
 
     def kept(self, name: str, leaf: int) -> Array:
         return self.arrays[name, leaf]
+
+    def __reduce__(self) -> NoReturn:
+        raise ClusterError("A table in memory stays in its process. Make the release with --stream.")
 
     def _places(self, leaf: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
         rows = self.rows(leaf)

@@ -36,24 +36,20 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     A price of None, where nothing is claimed or the price is infinite, is unbounded.
     """
     from hedgerow.numerics.renyi import COARSE_ORDERS
-    from hedgerow.privacy.bounds import RENYI
 
     if synth.settings.noisy is not None:
         return _charge_of_noise(synth, relation)
-    fitted, shares = synth._need(), synth.sample().guarantee.shares()
-    bound, copies, pricing = fitted.settings.bound, fitted.settings.copies, fitted.outcome.pricing
+    fitted, shares = synth._need(), synth._need().guarantee.shares()
     delta = None if shares is None or shares.delta is None else float(shares.delta[1])
-    alone = pricing.by_row.withheld
-    priced = {WITHHELD: alone} | ({} if relation == WITHHELD else {relation: pricing})
     curves = {
-        name: each.neighbours.curve(COARSE_ORDERS, copies).tolist()
-        for name, each in priced.items()
-        if RENYI.has(each) and each.neighbours is not None
+        name: curve.tolist()
+        for name in {WITHHELD: None, relation: None}
+        if (curve := fitted.divergences(COARSE_ORDERS, withheld=name == WITHHELD)) is not None
     }
-    withheld = None if shares is None or relation == WITHHELD else bound.total(alone, copies)
+    withheld = None if shares is None or relation == WITHHELD else fitted.withheld_total()
     curve = write_curve(COARSE_ORDERS.tolist(), curves) if curves else None
     finite = None if withheld is None or math.isinf(withheld) else float(withheld)
-    return {"bound": bound.name, "delta": delta, "curve": curve, "withheld": finite}
+    return {"bound": fitted.settings.bound.name, "delta": delta, "curve": curve, "withheld": finite}
 
 
 def _charge_of_noise(synth: "Synthesizer", relation: str) -> dict[str, Any]:

@@ -12,7 +12,10 @@ which is why the key is as confidential as the data.
 
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError
-from hedgerow.tables.files.columns import EXACT, is_text, join_chunks, to_arrow
-
-Words = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+from hedgerow.release.ledger.parts import (
+    Blocks,
+    Parts,
+    Words,
+    full_scratch,
+    read_words,
+    sort_rows,
+    write_words,
+)
+from hedgerow.tables.files.columns import EXACT, is_text, join_chunks
 
 MISSING = np.uint64(0x7FF8_0000_0000_0001)  # a NaN, and NaN is never a value
 _DAY = 86_400_000_000
@@ -30,26 +40,57 @@ _REAL = (pa.types.is_null, pa.types.is_boolean, pa.types.is_floating, pa.types.i
 
 
 def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes) -> str:
-    """64 hex digits for the rows of the given columns (all, if none are given)."""
-    table = to_arrow(frame)
-    names = list(columns) if columns is not None else table.column_names
-    absent = sorted(set(names) - set(table.column_names))
+    """64 hex digits for the rows of the given columns (all, if none are given).
+
+    `frame` is a dataframe, or the parts of a table that is larger than memory: the same digits.
+    """
+    table = Parts.of(frame)
+    names = list(columns) if columns is not None else table.names
+    absent = sorted(set(names) - set(table.names))
     if absent or not names:
         raise DataError(
-            f"columns {absent or 'none'} cannot be fingerprinted. Choose from {table.column_names[:20]}."
+            f"columns {absent or 'none'} cannot be fingerprinted. Choose from {table.names[:20]}."
         )
-    if table.num_rows == 0:
+    if table.records == 0:
         raise DataError("a table of 0 rows cannot be fingerprinted. At least one row is needed.")
-    cells = [cell_words(name, table.column(name), lambda texts: _hash_all(texts, key)) for name in names]
+
+    def cells() -> Iterator[Words]:
+        for number in range(table.count):
+            part = table.part(number)
+            words = [
+                cell_words(name, part.column(name), lambda texts: _hash_all(texts, key)) for name in names
+            ]
+            yield np.column_stack(words)
+
+    if table.scratch is None:
+        held = list(cells())
+        return _fingerprint(lambda: iter(held), names, table, key)
+    with tempfile.TemporaryDirectory(dir=table.scratch) as folder:
+        place = Path(folder) / "words"
+        write_words(place, cells())
+        try:
+            return _fingerprint(partial(read_words, place, len(names)), names, table, key)
+        except OSError as error:
+            raise full_scratch(error) from None
+
+
+def _fingerprint(rows: Blocks, names: list[str], table: Parts, key: bytes) -> str:
+    def digest(mac: hmac.HMAC, blocks: Blocks, keys: Sequence[int]) -> hmac.HMAC:
+        for block in sort_rows(blocks, table.records, keys, table.scratch):
+            mac.update(np.ascontiguousarray(block, dtype="<u8").data)
+        return mac
+
     # Columns are ordered by what they hold, not by name: renaming one must not open a new account. Only
     # columns with the very same values in another order need their names to tell them apart.
-    inner = [hmac.digest(key, np.sort(column).tobytes(), "sha256") for column in cells]
-    order = sorted(range(len(names)), key=lambda i: (inner[i], names[i]))
-    rows = np.column_stack([cells[i] for i in order])
-    rows = rows[np.lexsort(rows.T)]
-    mac = hmac.new(key, f"hedgerow fingerprint 1 {rows.shape[0]} {rows.shape[1]} ".encode(), "sha256")
-    mac.update(np.ascontiguousarray(rows, dtype="<u8").tobytes())
-    return mac.hexdigest()
+    order = [0]
+    if len(names) > 1:
+        inner = [
+            digest(hmac.new(key, None, "sha256"), lambda: (block[:, [i]] for block in rows()), [0]).digest()  # noqa: B023
+            for i in range(len(names))
+        ]
+        order = sorted(range(len(names)), key=lambda i: (inner[i], names[i]))
+    mac = hmac.new(key, f"hedgerow fingerprint 1 {table.records} {len(names)} ".encode(), "sha256")
+    return digest(mac, lambda: (block[:, order] for block in rows()), range(len(names))[::-1]).hexdigest()
 
 
 def cell_words(name: str, column: pa.ChunkedArray, hash_texts: Callable[[Any], Words]) -> Words:

@@ -17,7 +17,8 @@ shows about how many values were there to sample, and nobody can test a guess of
 import base64
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -26,9 +27,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hedgerow.release.ledger.fingerprint import MISSING, Words, cell_words
+from hedgerow.release.ledger.fingerprint import MISSING, cell_words
 from hedgerow.release.ledger.overlap import TAIL
-from hedgerow.tables.files.columns import is_text, to_arrow
+from hedgerow.release.ledger.parts import Parts, Words
+from hedgerow.tables.files.columns import is_text
 from hedgerow.threads import WORTH_SHARING, share_out
 
 _MOST_COLUMNS = 200  # that are looked at
@@ -37,6 +39,7 @@ _MOST_KEYS, _MOST_COMBINED, _JOINED = 16, 8, 6
 _ITEMS = 1600  # over all features: a sketch stays below 10 kB
 _MOST_ITEMS = 256  # of one feature
 _SAMPLED = 4096  # values from which chances are estimated
+_LOOKED_AT = 131_072  # values among which a grid is looked for
 _FEWEST = 8  # values that are worth a comparison
 _MOST_CHANCE = 0.4  # of the values may be in an unrelated table, or a feature is no evidence
 _LITTLE_CHANCE = 0.05
@@ -47,33 +50,24 @@ def sketch(frame: Any, *outcomes: str, key: bytes) -> str:
     """The sketch of a table as JSON, at most 10 kB.
 
     An only outcome is looked at first. Several have no precedence: they would crowd out the columns by which
-    a release of another choice of columns of the same table is recognised.
+    a release of another choice of columns of the same table is recognised. `frame` is a dataframe, or the
+    parts of a table that is larger than memory, which has the same sketch.
     """
     key = hmac.digest(key, b"hedgerow sketch 1", "sha256")
-    table = to_arrow(frame)
+    table = Parts.of(frame)
     only = outcomes if len(outcomes) == 1 else ()
-    others = sorted({*table.column_names} - {*only}, key=lambda name: (name.casefold(), name))
+    others = sorted({*table.names} - {*only}, key=lambda name: (name.casefold(), name))
     names = [*only, *others][:_MOST_COLUMNS]
-    look = _Look(table.num_rows, key)
+    look = _Look(table, key)
     keys: list[_Sample] = []
     joined: list[_Column] = []  # the columns with the most values, to be combined
-
-    def describe(name: str) -> tuple[Words, Words, float, float]:
-        column = table.column(name)
-        words = cell_words(name, column, look.hash_texts)
-        items, present = look.mix(words), words != MISSING
-        rows = slice(None) if present.all() else present
-        chance = look.chance_of_split(items[rows], rows)
-        filled = _filled(_positions(column, words[rows])) if chance <= _MOST_CHANCE else 0.0
-        return items, look.sample(items[rows]), max(chance, 2 * filled), filled
-
     for first in range(0, len(names), _AT_ONCE):
-        described = share_out(describe, names[first : first + _AT_ONCE], worth=table.num_rows > WORTH_SHARING)
-        for items, alone, chance, filled in described:
-            if alone.size >= _FEWEST and chance <= _MOST_CHANCE and len(keys) < _MOST_KEYS:
-                keys.append(_Sample(1, chance, alone))
+        for name, found, filled in look.describe(names[first : first + _AT_ONCE]):
+            chance = max(found.chance, 2 * filled)
+            if found.sample.size >= _FEWEST and chance <= _MOST_CHANCE and len(keys) < _MOST_KEYS:
+                keys.append(_Sample(1, chance, found.sample))
             if chance > _LITTLE_CHANCE:  # a true key would be in every combination, and be missed in all
-                joined.append(_Column(look.spread(items), filled > _COUNTED, items))
+                joined.append(_Column(found.spread, filled > _COUNTED, name))
         joined = sorted(joined, key=lambda each: -each.spread)[:_JOINED]
     samples = keys + _combine(look, joined)
     most = min(_MOST_ITEMS, _ITEMS // max(1, len(samples)))
@@ -84,7 +78,7 @@ def sketch(frame: Any, *outcomes: str, key: bytes) -> str:
 class _Column(NamedTuple):
     spread: int
     counter: bool  # unique and in a row, like the number of a line
-    items: Words
+    name: str
 
 
 class _Sample(NamedTuple):
@@ -93,26 +87,174 @@ class _Sample(NamedTuple):
     items: Words
 
 
+class _Found:
+    """What was seen of the items of a column or a combination, part by part."""
+
+    def __init__(self) -> None:
+        self._halves: tuple[list[Words], list[Words]] = [], []
+        self._few: list[Words] = []
+
+    def add(self, items: Words, half: Any, few: Words) -> None:
+        self._halves[0].append(np.unique(items[half]))
+        self._halves[1].append(np.unique(items[~half]))
+        self._few.append(np.unique(few))
+
+    @cached_property
+    def halves(self) -> tuple[Words, Words]:
+        first, second = (_unite(parts) for parts in self._halves)
+        return first, second
+
+    @property
+    def sample(self) -> Words:
+        """The distinct items below the threshold, in order."""
+        return np.union1d(*self.halves)
+
+    @property
+    def spread(self) -> int:
+        """How many values there are among some thousand rows."""
+        return int(_unite(self._few).size)
+
+    @property
+    def chance(self) -> float:
+        """Which share of the values is expected in a second sample of the same population.
+
+        Judged by two halves of the rows; a sample of full size has about twice as many values in common.
+        """
+        first, second = self.halves
+        return 2 * _share(first, second) if min(first.size, second.size) else 1.0
+
+
 class _Look:
     """One table's random splits and secret hash, the same for each of its columns."""
 
-    def __init__(self, rows: int, key: bytes) -> None:
+    def __init__(self, table: Parts, key: bytes) -> None:
         seed = hmac.digest(key, b"mix", "sha256")
         self._secret = np.frombuffer(seed, np.uint64)
         self._text_key = base64.b64encode(hmac.digest(key, b"text", "sha256")).decode()[:16]
         # The smallest power of two by which the values must be thinned out.
-        self.base = max(0, (max(rows, 1) - 1) // _SAMPLED).bit_length()
-        random = np.random.default_rng(0)  # for estimates alone
-        self._half = random.random(rows) < 0.5
-        self._order = random.permutation(rows)
-        self._few = self._order[:_SAMPLED]
+        self.base = max(0, (max(table.records, 1) - 1) // _SAMPLED).bit_length()
+        self._table = table
+        self._worth = table.records > WORTH_SHARING
 
-    def hash_texts(self, texts: pa.Array) -> Words:
+    def describe(self, names: list[str]) -> list[tuple[str, _Found, float]]:
+        """Each column: what was found in it, and how much of an even grid its values take."""
+        found = {name: _Found() for name in names}
+        middle: dict[str, list[Any]] = {name: [] for name in names}
+
+        def look_at(name: str, part: pa.Table, half: Any, order: Any) -> None:
+            items, present = self._items(part, name)
+            chosen = self._chosen(items) & present
+            few, some = order[: self._each(_SAMPLED)], order[: self._each(_LOOKED_AT)]
+            found[name].add(items[chosen], half[chosen], items[few])
+            if self._table.count > 1:
+                middle[name].append(self._positions(part.column(name).take(some))[0])
+
+        for number, part in self._parts():
+            half, order = self._split(number)
+            share_out(partial(look_at, part=part, half=half, order=order), names, worth=self._worth)
+        telling = [name for name in names if found[name].chance <= _MOST_CHANCE]
+        windows = {name: self._window(middle[name]) for name in telling}
+        filled = self._fill(windows)
+        return [(name, found[name], filled.get(name, 0.0)) for name in names]
+
+    def _window(self, values: list[Any]) -> tuple[float, float]:
+        """Between which values the grid is looked at: all, or of many rows about so many in the middle."""
+        share = min(1.0, _LOOKED_AT / self._table.records)
+        if share == 1 or not sum(map(len, values)):
+            return -np.inf, np.inf
+        low, high = np.quantile(np.concatenate(values), (0.5 - share / 2, 0.5 + share / 2))
+        return float(low), float(high)
+
+    def _fill(self, windows: dict[str, tuple[float, float]]) -> dict[str, float]:
+        """How much of an even grid the values of each column take, within its window."""
+        found: dict[str, list[Any]] = {name: [] for name in windows}
+
+        def look_at(name: str, part: pa.Table) -> None:
+            values, numbered, of = self._positions(part.column(name))
+            low, high = windows[name]
+            found[name].append((values[(values >= low) & (values <= high)], numbered, of))
+
+        for _, part in self._parts() if windows else ():
+            share_out(partial(look_at, part=part), windows, worth=self._worth)
+        filled = {}
+        for name, parts in found.items():
+            numbered, of = (sum(each[place] for each in parts) for place in (1, 2))
+            filled[name] = _filled(_unite([each[0] for each in parts])) if numbered >= 0.9 * of else 0.0
+        return filled
+
+    def combine(self, choices: list[tuple[str, ...]]) -> list[_Found]:
+        """What is found of combinations of columns."""
+        found = [_Found() for _ in choices]
+        names = list(dict.fromkeys(name for names in choices for name in names))
+
+        def look_at(place: int, columns: dict[str, Words], half: Any) -> None:
+            items = self._mix(np.add.reduce([columns[name] for name in choices[place]]))
+            chosen = self._chosen(items)
+            found[place].add(items[chosen], half[chosen], items[:0])
+
+        for number, part in self._parts():
+            made = share_out(partial(self._items, part), names, worth=self._worth)
+            columns = {name: items for name, (items, _) in zip(names, made, strict=True)}
+            half, _ = self._split(number)
+            share_out(partial(look_at, columns=columns, half=half), range(len(choices)), worth=self._worth)
+        return found
+
+    def chance_of_shuffle(self, names: tuple[str, ...], sampled: Words) -> float:
+        """Which share of the combinations is there again when one of the columns is shuffled; the worst.
+
+        Two surveys of the same places in the same years combine place and year alike, though no combination
+        is there twice in either. Of several parts a column comes from another part, since rows that are near
+        each other may be alike.
+        """
+        count = self._table.count
+        shuffled: list[list[Words]] = [[] for _ in names[: None if len(names) > 2 else 1]]
+        for number, part in self._parts():
+            other = part if count == 1 else self._table.part((number + count // 2) % count)
+            order = self._split(number)[1] % other.num_rows
+            columns = [self._items(part, name)[0] for name in names]
+            total = np.add.reduce(columns)
+            for place, parts in enumerate(shuffled):
+                strange = columns[place] if count == 1 else self._items(other, names[place])[0]
+                items = self._mix(total - columns[place] + strange[order])
+                parts.append(np.unique(items[self._chosen(items)]))
+        return max(_share(_unite(parts), sampled) for parts in shuffled)
+
+    def _split(self, number: int) -> tuple[Any, Any]:
+        """Which rows of a part are of the first half, and all in random order: for estimates alone."""
+        random, rows = np.random.default_rng(number), self._table.size(number)
+        return random.random(rows) < 0.5, random.permutation(rows)
+
+    def _parts(self) -> Iterator[tuple[int, pa.Table]]:
+        return ((number, self._table.part(number)) for number in range(self._table.count))
+
+    def _each(self, rows: int) -> int:
+        """How many rows of each part make so many in all."""
+        return -(-rows // self._table.count)
+
+    def _positions(self, column: pa.ChunkedArray) -> tuple[Any, int, int]:
+        """The distinct values as numbers, in order: for text the number at its end, of so many of so many."""
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if is_text(kind):
+            texts = column.cast(pa.large_string()).unique()
+            ends = pc.struct_field(pc.extract_regex(texts, r"(?P<end>\d{1,15})\s*$"), "end").drop_null()
+            return np.unique(ends.cast(pa.int64()).to_numpy().astype(np.float64)), len(ends), len(texts)
+        words = cell_words("", column, self._hash_texts)
+        words = words[words != MISSING]
+        timed = pa.types.is_temporal(kind)
+        numbers = words.view(np.int64).astype(np.float64) if timed else words.view(np.float64)
+        return np.unique(numbers[np.isfinite(numbers)]), 0, 0
+
+    def _items(self, part: pa.Table, name: str) -> tuple[Words, Any]:
+        """A quick keyed hash of each cell, and which of them are there."""
+        words = cell_words(name, part.column(name), self._hash_texts)
+        return self._mix(words), words != MISSING
+
+    def _hash_texts(self, texts: pa.Array) -> Words:
         """SipHash under a key, in one call: a column may hold a million names."""
         objects = texts.to_numpy(zero_copy_only=False)
         return pd.util.hash_array(objects, hash_key=self._text_key, categorize=False)
 
-    def mix(self, words: Words) -> Words:
+    def _mix(self, words: Words) -> Words:
         """A quick keyed hash that decides which values are sampled; what is stored is hashed once more."""
         mixed: Words = words ^ self._secret[0]
         for number in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
@@ -122,59 +264,30 @@ class _Look:
         mixed ^= mixed >> np.uint64(33)
         return mixed
 
-    def sample(self, items: Words) -> Words:
-        """The distinct items below a threshold, in order."""
-        return np.unique(items[self._chosen(items)])
-
     def _chosen(self, items: Words) -> Any:
         """Where items are below the threshold."""
-        return np.flatnonzero(items < np.uint64(1 << 64 - self.base)) if self.base else slice(None)
-
-    def spread(self, items: Words) -> int:
-        """How many values there are among some thousand rows."""
-        return int(np.unique(items[self._few]).size)
-
-    def chance_of_split(self, items: Words, rows: Any = slice(None)) -> float:
-        """Which share of the values is expected in a second sample of the same population.
-
-        Judged by two halves of the rows; a sample of full size has about twice as many values in common.
-        """
-        chosen = self._chosen(items)
-        half, items = self._half[rows][chosen], items[chosen]
-        first, second = np.unique(items[half]), np.unique(items[~half])
-        return 2 * _share(first, second) if min(first.size, second.size) else 1.0
-
-    def chance_of_shuffle(self, columns: list[Words], sampled: Words) -> float:
-        """Which share of the combinations is there again when one of the columns is shuffled; the worst.
-
-        Two surveys of the same places in the same years combine place and year alike, though no combination
-        is there twice in either.
-        """
-        total = _add(columns)
-        return max(
-            _share(self.sample(self.mix(total - column + column[self._order])), sampled)
-            for column in columns[: None if len(columns) > 2 else 1]
-        )
+        return items < np.uint64(1 << 64 - self.base) if self.base else np.ones(items.size, dtype=np.bool_)
 
 
 def _combine(look: _Look, columns: list[_Column]) -> list[_Sample]:
     """Samples of the combinations of columns that single out records, those of few columns first."""
     best: list[_Sample] = []
     more: list[_Sample] = []
-    for chosen in _choices(columns):
-        parts = [column.items for column in chosen]
-        items = look.mix(_add(parts))
-        chance, sampled = look.chance_of_split(items), look.sample(items)
-        if chance <= _MOST_CHANCE and sampled.size >= _FEWEST:
-            chance = max(chance, look.chance_of_shuffle(parts, sampled))
-            (best if chance <= 2 * _LITTLE_CHANCE else more).append(_Sample(len(chosen), chance, sampled))
+    choices = list(_choices(columns))
+    for first in range(0, len(choices), _MOST_COMBINED):
+        some = choices[first : first + _MOST_COMBINED]
+        for names, found in zip(some, look.combine(some), strict=True):
+            chance, sampled = found.chance, found.sample
+            if chance <= _MOST_CHANCE and sampled.size >= _FEWEST and len(best) < _MOST_COMBINED:
+                chance = max(chance, look.chance_of_shuffle(names, sampled))
+                (best if chance <= 2 * _LITTLE_CHANCE else more).append(_Sample(len(names), chance, sampled))
         if len(best) == _MOST_COMBINED:
             break
     more = sorted((each for each in more if each.chance <= _MOST_CHANCE), key=lambda each: each.chance)
     return [*best, *more][:_MOST_COMBINED]
 
 
-def _choices(columns: list[_Column]) -> Iterator[tuple[_Column, ...]]:
+def _choices(columns: list[_Column]) -> Iterator[tuple[str, ...]]:
     """Which columns to combine, in an order in which no column is in all of the first combinations.
 
     Not two counters: the numbers of lines and consecutive days pair up alike in every table.
@@ -183,31 +296,16 @@ def _choices(columns: list[_Column]) -> Iterator[tuple[_Column, ...]]:
     for size in dict.fromkeys(size for size in (2, 3, count - 1, count) if 2 <= size <= count):
         for chosen in sorted(combinations(range(count), size), key=lambda chosen: chosen[::-1]):
             if sum(columns[i].counter for i in chosen) < 2:
-                yield tuple(columns[i] for i in chosen)
+                yield tuple(columns[i].name for i in chosen)
 
 
-def _add(columns: list[Words]) -> Words:
-    """One item for each row, whatever the order of the columns."""
-    return np.add.reduce(columns)
+def _unite(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
 
 
 def _share(some: Words, others: Words) -> float:
     both = np.intersect1d(some, others, assume_unique=True).size
     return both / max(1, min(some.size, others.size))
-
-
-def _positions(column: pa.ChunkedArray, words: Words) -> Any:
-    """The distinct values as numbers, in order: for text the number at its end, if nearly all have one."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if is_text(kind):
-        texts = column.cast(pa.large_string()).unique()
-        ends = pc.struct_field(pc.extract_regex(texts, r"(?P<end>\d{1,15})\s*$"), "end").drop_null()
-        if len(ends) < 0.9 * len(texts):
-            return np.array([])
-        return np.unique(ends.cast(pa.int64()).to_numpy().astype(np.float64))
-    timed = pa.types.is_temporal(kind)
-    numbers = words.view(np.int64).astype(np.float64) if timed else words.view(np.float64)
-    return np.unique(numbers[np.isfinite(numbers)])
 
 
 def _filled(values: Any) -> float:

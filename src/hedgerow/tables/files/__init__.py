@@ -18,8 +18,8 @@ Guarantee: writing puts a whole file in place or none, and the same table always
 time, path, pandas index or value hidden under a null is written, and no file label but the one passed.
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
-`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own),
-`text_numbers` (the numbers that text holds), `csv` and `csv_writer`, `excel`, `columnar` (Parquet and Arrow),
+`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
+and `csv_writer`, `excel`, `columnar` (Parquet and Arrow), `growing` (files written part by part),
 `statistical` (Stata, SPSS and SAS in, and their dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
@@ -28,26 +28,25 @@ To add a format: its name and endings in `source`, a module that reads and write
 
 import hashlib
 import os
-import secrets
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hedgerow.errors import FileError, SettingError, list_some, reason_of
-from hedgerow.tables.files.columnar import count_missing, read_columnar, write_columnar
+from hedgerow.errors import FileError, SettingError, reason_of
+from hedgerow.tables.files.columnar import read_columnar, write_columnar
 from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
 from hedgerow.tables.files.dictionary import DictionaryEntry, source_of_copies
+from hedgerow.tables.files.growing import find_not_numbers, grow, look_at, placing, tell_gaps, tell_labels
 from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Written, as_format, format_of
 
 __all__ = [
     "MISSING_WORDS", "DictionaryEntry", "Format", "Missing", "Source", "Written", "check", "format_of",
-    "read", "source_of_copies", "write",
+    "grow", "look_at", "read", "source_of_copies", "write",
 ]  # fmt: skip
 
 
@@ -148,26 +147,12 @@ def write(
     table = check_flat(to_arrow(frame), "the table")
     source = like if isinstance(like, Source) else Source(table, as_format(like))
     kind = _target(like, format)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        if path.exists() and not overwrite:
-            raise FileError(f"{path.name}: the file exists. Choose another name, or pass overwrite=True.")
-        if not path.parent.is_dir():
-            raise FileError(f"{path.name}: the folder to write it into does not exist. Create it first.")
+    with placing(path, overwrite=overwrite) as partial:
         changes = _write_table(partial, table, source, kind, formulas, encoding, label)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = partial.stat().st_size
-        partial.replace(path)
-    except OSError as error:
-        raise FileError(
-            f"{path.name}: cannot be written ({reason_of(error)}). Nothing was left "
-            "behind; free some room, or choose a folder that can be written to."
-        ) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
     return Written(path, kind, digest, size, tuple(changes))
 
 
@@ -194,7 +179,6 @@ def _write_table(
     """Writes the file; returns what its format could not hold."""
     changes: list[str] = []
     dictionary = source.dictionary
-    labelled = sorted({*dictionary.labels, *dictionary.value_labels} & set(table.column_names))
     if kind in (Format.STATA, Format.SPSS):
         from hedgerow.tables.files.statistical_writer import write_statistical
 
@@ -209,8 +193,7 @@ def _write_table(
             dictionary, codes = Dictionary(dictionary.labels, dictionary.value_labels), {}
         changes += write_statistical(table, path, kind, dictionary, codes, label)
     else:
-        if labelled:
-            changes.append(f"{kind.value} has no place for the labels of columns {list_some(labelled)}.")
+        changes += tell_labels(dictionary, table.column_names, kind)
         if kind in (Format.PARQUET, Format.ARROW):
             with path.open("wb") as file:
                 write_columnar(table, file, kind, label)
@@ -224,7 +207,4 @@ def _write_table(
             dialect = replace(source.dialect, encoding=encoding or source.dialect.encoding)
             with path.open("wb") as file:
                 file.writelines(csv_bytes(table, dialect, formulas))
-    not_numbers = sorted(name for name, missing in count_missing(table).items() if missing.marked)
-    if not_numbers:
-        changes.append(f"NaN in columns {list_some(not_numbers)} reads as a missing value.")
-    return changes
+    return changes + tell_gaps(find_not_numbers(table))

@@ -1,6 +1,8 @@
 """Parquet and Arrow IPC, in and out."""
 
 import re
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -60,14 +62,56 @@ def count_missing(table: pa.Table) -> dict[str, Missing]:
 
 def write_columnar(table: pa.Table, file: BinaryIO, kind: Format, label: str = "") -> None:
     """The same table gives the same bytes, whatever its chunks were; a label becomes the description."""
-    # Statistics in the footer come from the written values alone. No column's bytes depend on another.
-    own = written_buffers if kind is Format.PARQUET else own_buffers  # Arrow pads with what follows a slice
+    if kind is Format.PARQUET:
+        with closing(ParquetParts(file, label)) as parts:
+            parts.append(table)
+        return
+    clean = _clean(table, own_buffers, label)  # Arrow pads with what follows a slice
+    with pyarrow.ipc.new_file(file, clean.schema) as writer:
+        writer.write_table(clean)
+
+
+class ParquetParts:
+    """A Parquet file that grows part by part: the same bytes as all of them at once.
+
+    Categories of all parts have the same levels, in the same order.
+    """
+
+    def __init__(self, file: BinaryIO, label: str = "") -> None:
+        self._file, self._label = file, label
+        self._writer: pyarrow.parquet.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+
+    def append(self, part: pa.Table) -> None:
+        """More rows. What makes a whole group of rows is written."""
+        self._waiting.append(part)
+        rows = sum(each.num_rows for each in self._waiting)
+        if rows >= _ROW_GROUP:
+            whole = pa.concat_tables(self._waiting)
+            there = rows - rows % _ROW_GROUP
+            self._write(whole.slice(0, there))
+            self._waiting = [whole.slice(there)] if there < rows else []
+
+    def close(self) -> None:
+        """The rest of the rows, and the end of the file."""
+        if self._waiting:
+            self._write(pa.concat_tables(self._waiting))
+        if self._writer is not None:
+            self._writer.close()
+
+    def _write(self, table: pa.Table) -> None:
+        # Statistics in the footer come from the written values alone. No column's bytes depend on another.
+        clean = _clean(table, written_buffers, self._label)
+        if self._writer is None:
+            self._writer = pyarrow.parquet.ParquetWriter(
+                self._file, clean.schema, version="2.6", compression="snappy"
+            )
+        self._writer.write_table(clean, _ROW_GROUP)
+
+
+def _clean(table: pa.Table, own: Callable[[pa.Array], pa.Array], label: str) -> pa.Table:
+    """The columns in one piece each, with nothing around their values."""
     columns = [own(join_chunks(column)) for column in table.columns]
     fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
     told = {"description": label} if label else None
-    clean = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=told))
-    if kind is Format.PARQUET:
-        pyarrow.parquet.write_table(clean, file, _ROW_GROUP, version="2.6", compression="snappy")
-        return
-    with pyarrow.ipc.new_file(file, clean.schema) as writer:
-        writer.write_table(clean)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=told))

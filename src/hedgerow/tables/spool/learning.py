@@ -10,16 +10,16 @@ matrix that has one is nobody's to know.
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from hedgerow.arrays import Array
 from hedgerow.errors import FormulaError
-from hedgerow.numerics.leaves import add_in_order
+from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
-from hedgerow.tables.design import Learnt, check_extremes, check_factor, spread_of, sum_powers
+from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
@@ -75,74 +75,50 @@ def learn_states(
 
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
-    """Means and spread of each link's matrix, in two passes; refuses what `tables.design.build` would."""
-    first = leaves.design(0).links
-    numbers = range(leaves.count)
-    looked = list(workers.map(Look(), leaves, numbers))
-    sizes, means, ends = [], [], []
-    for place, link in enumerate(first):
-        low = np.minimum.reduce([leaf[place][0] for leaf in looked])
-        high = np.maximum.reduce([leaf[place][1] for leaf in looked])
-        sums = [leaf[place][2] for leaf in looked]
-        rank = not link.secret
-        sizes.append(check_extremes(link.columns, leaves.records, low, high, rank=rank))
-        totals = [add_in_order([float(each[column]) for each in sums]) for column in range(len(low))]
-        means.append(np.array([total / leaves.records for total in totals]))
-        ends.append((low, high))
-    reaches = [np.maximum(high - mean, mean - low) for mean, (low, high) in zip(means, ends, strict=True)]
-    again = list(workers.map(LookAgain(tuple(sizes), tuple(means), tuple(reaches)), leaves, numbers))
+    """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
+    first, numbers = leaves.design(0).links, range(leaves.count)
+    looked = zip(*workers.map(Look(), leaves, numbers), strict=True)
+    summaries = [merge_columns(parts) for parts in looked]
+    for link, summary in zip(first, summaries, strict=True):
+        check_columns(summary, link.columns, leaves.records, rank=not link.secret)
+    centres = [summary.total / leaves.records for summary in summaries]
+    reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
+    again = zip(*workers.map(LookAgain(tuple(centres), tuple(reaches)), leaves, numbers), strict=True)
     found = []
-    for place, link in enumerate(first):
+    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
         if not link.secret:
             with one_blas_thread():
-                check_factor(link.columns, merge_factors([leaf[place][0] for leaf in again]))
-        low, high = ends[place]
-        spread = np.ones(len(low))
-        for column in range(len(low)):
-            powers = [leaf[place][1][column] for leaf in again]
-            second, fourth = (add_in_order(each) / leaves.records for each in zip(*powers, strict=True))
-            if column not in link.hidden:
-                spread[column] = spread_of(
-                    float(means[place][column]), float(low[column]), float(high[column]),
-                    lambda _, moments=(second, fourth): moments,
-                )  # fmt: skip
-        means[place][list(link.hidden)] = 0.0
-        found.append((means[place], spread))
+                check_rank(merge_factors(factor for factor, _ in parts), summary, link.columns)
+        powers = np.asarray(reduce(np.add, (sums for _, sums in parts)))
+        spread, hidden = find_spread(summary, reach, powers / leaves.records), [*link.hidden]
+        spread[hidden], centre[hidden] = 1.0, 0.0
+        found.append(Moments(summary, centre, spread))
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class Look:
-    """A task: for each link the least, the largest and the sum of each column of a leaf's matrix."""
+    """A task: extremes and sums of the columns of each link's matrix in a leaf."""
 
-    def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array, Array]]:
-        matrices = [link.matrix for link in leaves.design(leaf).links]
-        with np.errstate(invalid="ignore"):
-            return [
-                (m.min(axis=0), m.max(axis=0), np.array([float(column.sum()) for column in m.T]))
-                for m in matrices
-            ]
+    def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
+        return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
 
 
 @dataclass(frozen=True)
 class LookAgain:
     """A task: for each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
 
-    sizes: tuple[NDArray[np.float64], ...]
-    means: tuple[NDArray[np.float64], ...]
-    reaches: tuple[NDArray[np.float64], ...]
+    centres: tuple[Array, ...]
+    reaches: tuple[Array, ...]
 
-    def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, list[tuple[float, float]]]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
         found = []
         links = leaves.design(leaf).links
-        for link, size, mean, reach in zip(links, self.sizes, self.means, self.reaches, strict=True):
-            rows, factor = link.records, np.empty((0, 0))
+        for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
+            factor = np.empty((0, 0))
             if not link.secret:
+                rows = link.records
                 with one_blas_thread():
-                    factor = leaf_factor(link.matrix / size, np.zeros(rows), np.ones(rows))
-            powers = [
-                sum_powers(column, float(m), float(r)) if r > 0 else (0.0, 0.0)
-                for column, m, r in zip(link.matrix.T, mean, reach, strict=True)
-            ]
-            found.append((factor, powers))
+                    factor = leaf_factor(link.matrix, np.zeros(rows), np.ones(rows))
+            found.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
         return found
