@@ -413,7 +413,7 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
     if huge:
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
     if not rank:
-        return size
+        return
     if records < len(columns):
         raise DataError(
             f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
