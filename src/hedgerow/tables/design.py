@@ -302,7 +302,6 @@ def build(
     if lenient and present is not None:
         works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
         matrix, present = np.where(works[:, None], matrix, 0.0), present & works
-    summary = None
     if learnt is None:
         summary = summarize_columns(matrix)
         check_columns(summary, columns, len(matrix), rank=not hidden)
@@ -313,15 +312,15 @@ def build(
         codes, count = table.codes(name)
         public[name] = Column(codes, count, table.numbers(name) if table.is_numeric(name) else None)
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
-    design = Design(
+    built = Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
-    if summary is not None:
-        vars(design)["summary"] = summary
-    if learnt is not None and learning:
-        learnt.designs[formula] = design.hollow()
-    return design
+    if learnt is None:
+        vars(built)["summary"] = summary
+    elif learning:
+        learnt.designs[formula] = built.hollow()
+    return built
 
 
 def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...]]) -> Crossing:
@@ -403,7 +402,7 @@ def encode_terms(
 
 def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, rank: bool) -> None:
     """Refuse columns that are not finite or too large; where `rank` matters, constant or too many."""
-    size, width = summary.largest, len(columns)
+    size = summary.largest
     bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
         raise DataError(
@@ -415,7 +414,7 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
     if not rank:
         return
-    if records < width:
+    if records < len(columns):
         raise DataError(
             f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
             "Give more rows or a shorter formula."

@@ -75,31 +75,30 @@ def learn_states(
 
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
-    """Means and spread of each link's matrix, in two passes; refuses what `tables.design.build` would."""
-    numbers, found = range(leaves.count), []
-    looked = list(workers.map(Look(), leaves, numbers))
-    summaries = [merge_columns(parts) for parts in zip(*looked, strict=True)]
-    links = leaves.design(0).links
-    for link, summary in zip(links, summaries, strict=True):
+    """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
+    first, numbers = leaves.design(0).links, range(leaves.count)
+    looked = zip(*workers.map(Look(), leaves, numbers), strict=True)
+    summaries = [merge_columns(parts) for parts in looked]
+    for link, summary in zip(first, summaries, strict=True):
         check_columns(summary, link.columns, leaves.records, rank=not link.secret)
-    means = [summary.total / leaves.records for summary in summaries]
-    reaches = [summary.reach(own) for summary, own in zip(summaries, means, strict=True)]
-    again = list(workers.map(LookAgain(tuple(means), tuple(reaches)), leaves, numbers))
-    for place, (link, summary) in enumerate(zip(links, summaries, strict=True)):
+    centres = [summary.total / leaves.records for summary in summaries]
+    reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
+    again = zip(*workers.map(LookAgain(tuple(centres), tuple(reaches)), leaves, numbers), strict=True)
+    found = []
+    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
         if not link.secret:
             with one_blas_thread():
-                check_rank(merge_factors([leaf[place][0] for leaf in again]), summary, link.columns)
-        powers = reduce(np.add, [leaf[place][1] for leaf in again]) / leaves.records
-        spread = find_spread(summary, reaches[place], powers)
-        hidden = list(link.hidden)
-        means[place][hidden], spread[hidden] = 0.0, 1.0
-        found.append((means[place], spread))
+                check_rank(merge_factors(factor for factor, _ in parts), summary, link.columns)
+        powers = np.asarray(reduce(np.add, (sums for _, sums in parts)))
+        spread, hidden = find_spread(summary, reach, powers / leaves.records), [*link.hidden]
+        spread[hidden], centre[hidden] = 1.0, 0.0
+        found.append(Moments(summary, centre, spread))
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class Look:
-    """A task: for each link the extremes and sums of the columns of a leaf's matrix."""
+    """A task: extremes and sums of the columns of each link's matrix in a leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
         return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
@@ -109,16 +108,17 @@ class Look:
 class LookAgain:
     """A task: for each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
 
-    means: tuple[Array, ...]
+    centres: tuple[Array, ...]
     reaches: tuple[Array, ...]
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
         found = []
         links = leaves.design(leaf).links
-        for link, means, reach in zip(links, self.means, self.reaches, strict=True):
-            rows, factor = link.records, np.empty((0, 0))
+        for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
+            factor = np.empty((0, 0))
             if not link.secret:
+                rows = link.records
                 with one_blas_thread():
                     factor = leaf_factor(link.matrix, np.zeros(rows), np.ones(rows))
-            found.append((factor, sum_leaf_powers(link.matrix, means, reach)))
+            found.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
         return found

@@ -24,9 +24,10 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array
+from hedgerow.arrays import Array, Confidential
 from hedgerow.errors import DataError, SettingError
 from hedgerow.numerics import leaves
+from hedgerow.numerics.leaves import Columns
 from hedgerow.tables.design import Design, Learnt
 from hedgerow.tables.files.columnar import count_missing
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, format_of, freeze
@@ -35,8 +36,16 @@ from hedgerow.tables.spool.parquet import Parquet
 from hedgerow.tables.spool.scratch import explaining_errors, write_whole
 from hedgerow.tables.table import Table
 
-Moments = tuple[NDArray[np.float64], NDArray[np.float64]]  # means and spread of a design's columns
 Builder = Callable[[Table, Learnt], Design]  # a leaf's design, by what was learnt of all; picklable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moments(Confidential):
+    """What a link's design knows of all rows of its matrix, under the names it has there."""
+
+    summary: Columns
+    means: Array
+    spread: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,8 +82,8 @@ class Spooled(Leaves):
         if self.builder is None:
             raise SettingError("The leaves have no design yet. Use learning.encode_leaves first.")
         design = self.builder(self.table(leaf), self.learnt)
-        for link, (means, spread) in zip(design.links, self.moments, strict=False):
-            vars(link).update(means=means, spread=spread)
+        for link, known in zip(design.links, self.moments, strict=False):
+            vars(link).update(vars(known))
         return design
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
