@@ -146,6 +146,21 @@ class RegressionInfluence(Influence):
         return Neighbours(share, spread, squared, self.shape - share / 2, rate)
 
 
+class Drawn(dict[str, Array]):
+    """Parameters that score many leaves: what is found out about the draws is found out once."""
+
+    def __init__(self, parameters: Parameters, records: int) -> None:
+        super().__init__(parameters)
+        self.draws = Draws(parameters["beta"], parameters["sigma"], records)
+
+
+def read_draws(parameters: Parameters) -> Draws:
+    """The draws that parameters are."""
+    if isinstance(parameters, Drawn):
+        return parameters.draws
+    return Draws(parameters["beta"], parameters["sigma"])
+
+
 @dataclass(frozen=True)
 class Regression(StandIn):
     """Linear regression of a perhaps transformed outcome with normal errors and a conjugate prior."""
@@ -291,7 +306,7 @@ class Regression(StandIn):
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or sensitive.form.reversed:
             return blocked_extremes(self, design, parameters, sensitive, interval)
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobian(design)
         if not sensitive.form.uses_mass:
@@ -309,7 +324,7 @@ class Regression(StandIn):
     ) -> PerRecord:
         if not isinstance(sensitive, Linear) or sensitive.form.shifted or sensitive.form.reversed:
             return self.extremes(design, parameters, sensitive, interval).absolute
-        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobian(design)
+        draws, shift = read_draws(parameters), self.jacobian(design)
         density = sensitive.density
         if not sensitive.form.uses_mass:
             response = self.response(design.values)
@@ -322,7 +337,7 @@ class Regression(StandIn):
             return np.where(density == 0, 0.0, density * scored)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         return scoring.mean_mass(*self._records(design, interval), draws)
 
     def influence(

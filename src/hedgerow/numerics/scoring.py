@@ -37,6 +37,7 @@ class Draws:
 
     beta: Array
     sigma: Array
+    records: int = 0  # that they score in all, a leaf at a time; 0: those that are given
 
     def __post_init__(self) -> None:
         beta = np.ascontiguousarray(self.beta, dtype=np.float64)
@@ -161,7 +162,7 @@ def _checked(low: PerRecord, high: PerRecord) -> Extremes:
 def _deciding(kernel: str, records: tuple[Array, ...], draws: Draws, prune: bool | None) -> Deciding | None:
     """The draws to scan, or None for all; `prune` None goes by size."""
     if prune is None:
-        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel]
+        prune = max(records[1].size, draws.records) * len(draws) >= _WORTH_PRUNING[kernel]
     return draws.deciding if prune else None
 
 

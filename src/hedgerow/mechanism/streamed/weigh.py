@@ -9,7 +9,7 @@ import numpy as np
 from hedgerow.arrays import Array, Confidential, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.steps import FITTING, find_known
-from hedgerow.mechanism.streamed.leaf import Overview
+from hedgerow.mechanism.streamed.leaf import Overview, empty_table
 from hedgerow.mechanism.streamed.merged import (
     Asking,
     Merged,
@@ -19,6 +19,7 @@ from hedgerow.mechanism.streamed.merged import (
     merge_leaves,
     name_rows,
 )
+from hedgerow.mechanism.streamed.ranks import settle_tails
 from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
 from hedgerow.numerics.leaves import add_in_order
@@ -73,8 +74,11 @@ class FindRisk(Confidential):
         ones = np.ones(start.design.records)
         nowhere = Everywhere().interval(start.design.values, start.table)
         fit = self.overview.fit(self.plain, start.design, ones, leaf, Asking())
-        extremes = fit.extremes(withheld_part(ones), nowhere)
-        leaves.keep("risk", leaf, np.stack([extremes.low, extremes.high]))
+        if risk_kind(self.overview.settings) == "lipschitz":
+            risk = fit.absolute(withheld_part(ones), nowhere)
+        else:
+            risk = fit.extremes(withheld_part(ones), nowhere).oscillation
+        leaves.keep("risk", leaf, risk)
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
             return (not interval.whole,) * len(start.design.links)
@@ -96,12 +100,21 @@ class FindKnown(Confidential):
         leaves.keep("known", leaf, find_known(self.overview.settings, start, interval, **told))
 
 
+def risk_kind(settings: Settings) -> RiskKind:
+    """The kind of risk that the weights read, which is the one that is kept."""
+    weights = settings.weights
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+    kind: RiskKind = getattr(weights, "risk", "lipschitz")
+    return kind
+
+
 @phase(FITTING)
 def begin_streamed(
     settings: Settings, leaves: Leaves, workers: Workers, *, key: Key
 ) -> tuple[Overview, Merged]:
     """Fit the plain posterior, and keep the risk of each record and what is known of it."""
-    overview = Overview(settings, settings.standard.range)
+    overview = Overview(settings, settle_tails(settings, leaves, workers))
     intercepts: list[list[list[bool]]] = []
 
     def parts() -> Iterator[tuple[Sequence[Array], float]]:
@@ -114,7 +127,9 @@ def begin_streamed(
         raise SettingError(
             "Leaf by leaf: a predictor that is called Intercept is 1 in some leaves alone. Rename it."
         )
-    plain = fit_merged(settings.model, factors, power, draws=settings.draws, key=key.child("unweighted"))
+    plain = fit_merged(
+        settings.model, factors, power, leaves.records, draws=settings.draws, key=key.child("unweighted")
+    )
     ranged: tuple[bool, ...] = ()
     for some in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
         ranged = tuple(a or b for a, b in zip(ranged or some, some, strict=True))
@@ -130,11 +145,10 @@ def begin_streamed(
 class SumRisk(Confidential):
     """What a leaf says of its risks: their ends and sum, and the squares about a mean once it is known."""
 
-    kind: RiskKind
     mean: float | None = None
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float, float]:
-        risk = Risk(*leaves.kept("risk", leaf)).of(self.kind)
+        risk = leaves.kept("risk", leaf)
         away = risk if self.mean is None else (risk - self.mean) ** 2
         return float(risk.min()), float(risk.max()), float(away.sum())
 
@@ -158,9 +172,10 @@ class GiveWeights(Confidential):
     plan: Plan
 
     def __call__(self, leaves: Leaves, leaf: int) -> None:
-        risk = Risk(*leaves.kept("risk", leaf))
-        unread = np.full(len(risk.low), np.nan)  # no rule that goes by leaves reads outcomes
-        evidence = Evidence(risk, unread, leaves.table(leaf), _no_refit, self.plan, self.whole)
+        kept = leaves.kept("risk", leaf)
+        unread = np.full(len(kept), np.nan)  # no rule that goes by leaves reads outcomes
+        risk = Risk(np.zeros(len(kept)), kept)  # both kinds of it are the one that the rule reads
+        evidence = Evidence(risk, unread, empty_table(), _no_refit, self.plan, self.whole)
         _keep_alpha(leaves, leaf, self.weights, self.weights.alpha(evidence))
 
 
@@ -223,14 +238,13 @@ def _keep_given(weights: FixedWeights, leaves: Leaves, workers: Workers) -> None
 
 
 def _overall(weights: Normalised, leaves: Leaves, workers: Workers) -> Overall:
-    kind, reads = weights.risk, weights.reads
-    if reads == "nothing":
+    if weights.reads == "nothing":
         return Overall()
-    low, high, sums = zip(*go_over(workers, SumRisk(kind), leaves, stage="weights"), strict=True)
-    if reads == "ends":
+    low, high, sums = zip(*go_over(workers, SumRisk(), leaves, stage="weights"), strict=True)
+    if weights.reads == "ends":
         return Overall(min(low), max(high))
     mean = add_in_order(sums) / leaves.records
-    _, _, squares = zip(*go_over(workers, SumRisk(kind, mean), leaves, stage="weights"), strict=True)
+    _, _, squares = zip(*go_over(workers, SumRisk(mean), leaves, stage="weights"), strict=True)
     return Overall(mean=mean, spread=spread_of(add_in_order(squares), leaves.records))
 
 
