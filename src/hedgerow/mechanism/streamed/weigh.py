@@ -8,6 +8,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.fit import DrawnRisk
 from hedgerow.mechanism.steps import FITTING, find_known
 from hedgerow.mechanism.streamed.leaf import Overview, empty_table
 from hedgerow.mechanism.streamed.merged import (
@@ -24,7 +25,6 @@ from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import (
     Evidence,
@@ -64,25 +64,23 @@ class LookFirst(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class FindRisk(Confidential):
-    """Keep a leaf's risks; says which links have a range."""
+    """Keep a leaf's risks; says which links have a range, and how many densities exceed 1."""
 
     overview: Overview
     plain: Merged
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[bool, ...]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[bool, ...], int]:
         start = self.overview.start(leaves, leaf)
         ones = np.ones(start.design.records)
         nowhere = Everywhere().interval(start.design.values, start.table)
         fit = self.overview.fit(self.plain, start.design, ones, leaf, Asking())
-        if risk_kind(self.overview.settings) == "lipschitz":
-            risk = fit.absolute(withheld_part(ones), nowhere)
-        else:
-            risk = fit.extremes(withheld_part(ones), nowhere).oscillation
-        leaves.keep("risk", leaf, risk)
+        risk = DrawnRisk(fit, nowhere)
+        leaves.keep("risk", leaf, risk.of(risk_kind(self.overview.settings)))
+        above = round(risk.share_above_one * len(ones))
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
-            return (not interval.whole,) * len(start.design.links)
-        return tuple(not interval.link(place).whole for place in range(len(start.design.links)))
+            return (not interval.whole,) * len(start.design.links), above
+        return tuple(not interval.link(place).whole for place in range(len(start.design.links))), above
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,10 +128,11 @@ def begin_streamed(
     plain = fit_merged(
         settings.model, factors, power, leaves.records, draws=settings.draws, key=key.child("unweighted")
     )
-    ranged: tuple[bool, ...] = ()
-    for some in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
+    ranged, dense = tuple[bool, ...](), 0
+    for some, above in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
         ranged = tuple(a or b for a, b in zip(ranged or some, some, strict=True))
-    overview = replace(overview, ranged=ranged)
+        dense += above
+    overview = replace(overview, ranged=ranged, share_above_one=dense / leaves.records)
     if settings.standard.uses_known and any(ranged):
         task = FindKnown(overview, plain, key.child("known"))
         for _ in go_over(workers, task, leaves, stage="ranges"):
