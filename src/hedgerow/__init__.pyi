@@ -7,6 +7,8 @@ import hedgerow.report.plots
 from . import datasets as datasets
 from . import receive as receive
 from . import weights as weights
+from .cluster.connect import connect as connect
+from .cluster.workers import Cluster as Cluster
 from .comparison import Comparison as Comparison, compare as compare
 from .errors import HedgerowError as HedgerowError, HedgerowWarning as HedgerowWarning
 from .evidence.external import Assessment as Assessment, assess as assess

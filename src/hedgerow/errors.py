@@ -60,6 +60,10 @@ class FileError(HedgerowError):
     """A file that cannot be read or written: absent, cut short, of another kind, or no room for it."""
 
 
+class ClusterError(HedgerowError):
+    """A cluster that cannot be reached, lost its scheduler or its workers, or is not set up for the work."""
+
+
 class LedgerError(HedgerowError):
     """The ledger cannot be read, written or trusted."""
 

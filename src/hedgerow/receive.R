@@ -72,32 +72,74 @@ receive_combine <- function(estimates, variances, rule, level = 0.95, given = NU
 
 # Estimates with intervals from all copies, by the rule that the certificate calls for. `estimator` takes a
 # data frame and returns a named vector, or list(estimate = …, variance = …). Where it gives no variance, parts
-# of the rows are left out in turn.
+# of the rows are left out in turn, those of one unit together. Cells that hold a code, no amount, are missing in
+# its table (NaN): na.rm = TRUE leaves them out, and receive_read has them.
 receive_intervals <- function(folder, estimator, level = 0.95, rule = NULL) {
   public <- receive_read(folder)
   if (is.null(rule)) rule <- receive_rule(public$certificate)
-  found <- receive_estimate(public$tables, estimator, given = rule %in% c("noisy", "projected"))
+  facts <- receive_facts(public$certificate, names(public$tables[[1]]))
+  found <- receive_estimate(
+    lapply(public$tables, .receive_blank, codes = facts$codes), estimator,
+    given = rule %in% c("noisy", "projected"),
+    clusters = if (is.null(facts$unit)) NULL else public$tables[[1]][[facts$unit]]
+  )
   combined <- receive_combine(found$estimates, found$variances, rule, level, found$given)
   if (!is.null(public$certificate$combining)) message(public$certificate$combining$why)
+  for (note in facts$notes) message(note)
   cbind(term = found$terms, combined, row.names = NULL)
 }
 
-# What an estimator says of each table, with variances and, if asked for, those given the public columns.
-receive_estimate <- function(tables, estimator, given) {
+# Which numbers are codes, by column, and in which column rows that belong together have the same.
+receive_facts <- function(certificate, columns) {
+  codes <- lapply(certificate$codes, function(told) unlist(Filter(is.numeric, told)))
+  codes <- Filter(length, codes)
+  notes <- vapply(names(codes), function(name) {
+    paste0(
+      "Cells of '", name, "' with ", paste(codes[[name]], collapse = ", "),
+      " hold a code, no amount, and count as missing."
+    )
+  }, "")
+  unit <- certificate$unit
+  rows <- if (is.null(unit$rows)) 1 else unit$rows
+  named <- !is.null(unit$column) && unit$column %in% columns && !identical(unit$rows, 1)
+  if (named) {
+    notes <- c(notes, paste0(
+      "Rows with the same '", unit$column, "' belong together: standard errors are those of clusters."
+    ))
+  } else if (rows > 1 || isTRUE(unit$together)) {
+    notes <- c(notes, paste(
+      "Several rows may be one person's or firm's, and copies do not say which: standard errors are those of",
+      "independent rows, and may be too small."
+    ))
+  }
+  list(codes = codes, unit = if (named) unit$column else NULL, notes = unname(notes))
+}
+
+# What an estimator says of each table, with variances and, if asked for, those given the public columns. Rows
+# with the same in `clusters` are left out, or exchanged, together.
+receive_estimate <- function(tables, estimator, given, clusters = NULL) {
   split_up <- function(found) if (is.list(found)) found else list(estimate = found, variance = NULL)
   first <- split_up(estimator(tables[[1]]))
   terms <- if (is.null(names(first$estimate))) seq_along(first$estimate) else names(first$estimate)
   values <- function(table) {
     found <- split_up(estimator(table))
     if (!length(terms) || length(found$estimate) != length(terms) || !all(is.finite(found$estimate))) {
-      stop("the estimator must return the same finite numbers by name on each copy, and on parts of its rows.")
+      stop(
+        "the estimator must return the same finite numbers by name on each copy, and on parts of its rows; gaps, ",
+        "and codes that stand for no amount, are NaN there, which na.rm = TRUE leaves out."
+      )
     }
     found
   }
   m <- length(tables)
   rows <- nrow(tables[[1]])
-  groups <- .receive_groups(rows)
+  groups <- if (is.null(clusters)) {
+    .receive_groups(rows)
+  } else {
+    .receive_groups(length(unique(clusters)))[match(clusters, unique(clusters))]
+  }
   size <- max(groups)
+  if (size < 2) stop("there is one group of rows alone, which shows no variance. Take other clusters.")
   q <- u <- c <- matrix(NA_real_, m, length(terms))
   spread <- function(these) rowSums((these - rowMeans(these))^2)
   for (l in seq_len(m)) {
@@ -224,6 +266,14 @@ receive_verify <- function(folder) {
   groups <- integer(rows)
   groups[order(keys)] <- (seq_len(rows) - 1) %% RECEIVE_GROUPS + 1
   groups
+}
+
+# The table without the numbers that stand for no amount.
+.receive_blank <- function(table, codes) {
+  for (name in intersect(names(codes), names(table))) {
+    if (is.numeric(table[[name]])) table[[name]][table[[name]] %in% codes[[name]]] <- NaN
+  }
+  table
 }
 
 .receive_csv <- function(path, names, encoding) {

@@ -54,7 +54,8 @@ _FLAGS = {word: float(word.lower() == "true") for word in ("true", "True", "TRUE
 _FLAGS[""] = math.nan
 _RETURN = (
     "the estimator must return a finite number by name, with a variance for all of them or for none: "
-    '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a copy, or on a part of its rows, it did not.'
+    '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a copy, or on a part of its rows, it did not; gaps, and codes '
+    "that stand for no amount, are NaN there, which np.nanmean leaves out."
 )
 _AGAIN = "Download the release again."
 _OTHERS = {"plan.yaml": "plan", "statistics.json": "statistics", "index.html": "page"}
@@ -81,6 +82,14 @@ class Rule(NamedTuple):
     why: str
 
 
+class Facts(NamedTuple):
+    """What a certificate says of the columns that an analysis has to know."""
+
+    codes: dict[str, list[float]]  # numbers that stand for no amount, by column
+    unit: str | None  # the column in which rows that belong together have the same; None: there is none
+    notes: str  # the same in words
+
+
 class Estimates(NamedTuple):
     """What copies say one by one: a row for each copy, a column for each term."""
 
@@ -101,6 +110,31 @@ def rule_for(certificate: Mapping[str, Any], asked: str | None = None) -> Rule:
         return Rule(told["rule"], told["why"])
     why = f"The rule {asked} was asked for."
     return Rule(str(asked), why if told is None else f"{why} {told['why']}")
+
+
+def facts_of(certificate: Mapping[str, Any], columns: Iterable[str]) -> Facts:
+    """Which numbers are codes, and which rows are one unit's, by a certificate (a mapping)."""
+    unit, notes = certificate.get("unit") or {}, []
+    codes = {
+        name: [float(code) for code in told if not isinstance(code, str)]
+        for name, told in (certificate.get("codes") or {}).items()
+    }
+    codes = {name: told for name, told in codes.items() if told}
+    notes += [
+        f"Cells of '{name}' with {', '.join(f'{code:g}' for code in told)} hold a code, no amount, and count "
+        "as missing."
+        for name, told in codes.items()
+    ]
+    column = unit.get("column")
+    if column is not None and column in {*columns} and unit.get("rows") != 1:
+        notes.append(f"Rows with the same '{column}' belong together: standard errors are those of clusters.")
+        return Facts(codes, column, " ".join(notes))
+    if (unit.get("rows") or 1) > 1 or unit.get("together"):
+        notes.append(
+            "Several rows may be one person's or firm's, and copies do not say which: standard errors are "
+            "those of independent rows, and may be too small."
+        )
+    return Facts(codes, None, " ".join(notes))
 
 
 def combine(
@@ -141,6 +175,25 @@ def combine(
         )
     mean, u, c = q.mean(axis=0), u.mean(axis=0), c.mean(axis=0)
     b = q.var(axis=0, ddof=1) if m > 1 else np.zeros_like(mean)
+    total, df = total_variance(rule, m, u, b, given=c, ratio=ratio)
+    error = np.sqrt(total)
+    reach = error * np.array([t_quantile((1 + level) / 2, one) for one in df])
+    return {
+        "estimate": mean,
+        "std_error": error,
+        "df": df,
+        "lower": mean - reach,
+        "upper": mean + reach,
+        "rule": rule,
+    }
+
+
+def total_variance(
+    rule: str, m: int, within: Any, between: Any, *, given: Any = None, ratio: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """T and its degrees of freedom, from ū, b and c of m copies: the rules, and nothing else."""
+    u, b = np.asarray(within, dtype=np.float64), np.asarray(between, dtype=np.float64)
+    c = u if given is None else np.asarray(given, dtype=np.float64)
     moving = b / m  # the part of T that is known with m − 1 degrees of freedom only
     if rule == "simple":
         total, moving = u * (ratio + 1 / m), np.zeros_like(b)
@@ -160,16 +213,7 @@ def combine(
         total = np.where(total > 0, total, ratio * u)
     with np.errstate(divide="ignore", invalid="ignore"):
         df = np.where(moving > 0, (m - 1) * (total / moving) ** 2, np.inf)
-    error = np.sqrt(total)
-    reach = error * np.array([t_quantile((1 + level) / 2, one) for one in df])
-    return {
-        "estimate": mean,
-        "std_error": error,
-        "df": df,
-        "lower": mean - reach,
-        "upper": mean + reach,
-        "rule": rule,
-    }
+    return total, df
 
 
 def intervals(
@@ -178,13 +222,21 @@ def intervals(
     """Estimates with intervals from all copies in a folder, by the rule that its certificate calls for.
 
     `estimator` takes a table and returns numbers by name, and variances if it has them: {"mean": (3.2, 0.1)}.
-    Where it gives no variance, parts of the rows are left out in turn (a jackknife over 50 groups).
+    Where it gives no variance, parts of the rows are left out in turn (a jackknife over 50 groups), those of
+    one unit together. Cells that hold a code, no amount, are missing in its table (NaN): np.nanmean leaves
+    them out, and `read` has them.
     """
     tables, certificate = read(folder)
     name, why = rule_for(certificate, rule)
-    found = estimate(tables, estimator, given=name in ("noisy", "projected"))
+    codes, unit, notes = facts_of(certificate, tables[0])
+    found = estimate(
+        [_blank(table, codes) for table in tables],
+        estimator,
+        given=name in ("noisy", "projected"),
+        clusters=None if unit is None else tables[0][unit],
+    )
     combined = combine(found.estimates, found.variances, rule=name, level=level, given=found.given)
-    return {"term": list(found.terms), **combined, "why": why}
+    return {"term": list(found.terms), **combined, "why": f"{why} {notes}".strip()}
 
 
 def estimate(
@@ -192,6 +244,7 @@ def estimate(
     estimator: Estimator,
     *,
     given: bool,
+    clusters: Any = None,
     stack: Callable[[Any, Any], Any] | None = None,
     take: Callable[[Any, np.ndarray], Any] | None = None,
     rows: int | None = None,
@@ -199,9 +252,10 @@ def estimate(
     """What `estimator` says of each table, with variances and, if asked for, those given public columns.
 
     Rows are in the same order in all tables, as copies have them. A variance is that of leaving out a group
-    of rows at a time. Given the public columns, it is that of exchanging a group for the same rows of the
-    next copy: public values stay, and d_g, the change of the estimate, has twice the variance of what the
-    protected values of the group add to it, so that ½ Σ (d_g − d̄)² · G/(G − 1) is the part asked for.
+    of rows at a time; rows with the same in `clusters`, which has an entry for each row, are in one group.
+    Given the public columns, it is that of exchanging a group for the same rows of the next copy: public
+    values stay, and d_g, the change of the estimate, has twice the variance of what the protected values of
+    the group add to it, so that ½ Σ (d_g − d̄)² · G/(G − 1) is the part asked for.
 
     For tables that are no columns of arrays: `stack(one, other)` puts one below the other,
     `take(table, places)` is the rows at `places`, and `rows` how many a table has.
@@ -212,8 +266,10 @@ def estimate(
     every = [(first, told), *(_match(terms, estimator(table)) for table in tables[1:])]
     q = np.array([values for values, _ in every])
     u = np.array([np.full(len(terms), np.nan) if var is None else var for _, var in every])
-    groups = _groups(count)
+    groups = _groups(count) if clusters is None else _group_clusters(clusters)
     size = int(groups.max()) + 1
+    if size < 2:
+        raise ReceiveError("there is one group of rows alone, which shows no variance. Take other clusters.")
     c = np.empty_like(q) if given and len(tables) > 1 else None
     for place, table in enumerate(tables):
         other = tables[(place + 1) % len(tables)]
@@ -363,6 +419,24 @@ def _groups(rows: int) -> np.ndarray:
     return groups
 
 
+def _group_clusters(clusters: Any) -> np.ndarray:
+    """A group for each row, the same for all rows of a cluster; clusters count in the order they come in."""
+    _, first, place = np.unique(np.asarray(clusters), return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(_groups(len(first))[order[place.ravel()]])
+
+
+def _blank(table: Table, codes: Mapping[str, Sequence[float]]) -> Table:
+    """The table without the numbers that stand for no amount."""
+    return {
+        name: np.where(np.isin(cells, codes[name]), np.nan, cells)
+        if name in codes and cells.dtype.kind in "iuf"
+        else cells
+        for name, cells in table.items()
+    }
+
+
 def _stack(one: Table, other: Table) -> Table:
     return {name: np.concatenate([one[name], other[name]]) for name in one}
 
@@ -442,7 +516,13 @@ def _read_table(path: Path, format: str, names: Sequence[str], encoding: str | N
         "excel": pd.read_excel,
     }  # fmt: skip
     frame = readers[format](path)
-    return {str(name): frame[name].to_numpy() for name in frame.columns}
+    numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])}
+    return {
+        str(name): frame[name].to_numpy(np.float64, na_value=np.nan)
+        if name in numeric and pd.api.types.is_extension_array_dtype(frame[name])
+        else frame[name].to_numpy()
+        for name in frame.columns
+    }
 
 
 def _read_csv(content: bytes, names: Sequence[str], encoding: str | None) -> Table:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hedgerow.errors import SettingError
 
@@ -66,6 +66,7 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@runtime_checkable
 class Workers(Protocol):
     """Who runs tasks over leaves of records (`tables.leaves`)."""
 

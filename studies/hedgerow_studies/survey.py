@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError
 from hedgerow.inference import survey
@@ -117,14 +118,9 @@ def _estimate(table: pd.DataFrame) -> tuple[Array, Array, Array]:
 def find_ends(figures: Array, rule: str, copies: int) -> tuple[Array, Array]:
     """The interval of each figure by a rule for copies (docs/combine.md), or without one."""
     mean, within, between, given = figures.T
-    if rule == "none":
-        total, df = within, np.full(len(mean), np.inf)
-    else:
-        moving = between / copies
-        extra = np.maximum(between - 2 * given, 0) if rule == "noisy" else 0.0
-        total = within + extra + moving
-        moving = np.where(np.asarray(extra) > 0, between + between / copies, moving)
-        df = (copies - 1) * (total / moving) ** 2
+    total, df = within, np.full(len(mean), np.inf)
+    if rule != "none":
+        total, df = receive.total_variance(rule, copies, within, between, given=given)
     reach = t.ppf((1 + LEVEL) / 2, df) * np.sqrt(total)
     return mean - reach, mean + reach
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -27,6 +28,22 @@ SYNTHPOP = {
     (30, "proper"): (0.114674637529096, 0.095728537836932),
     (30, "partial"): (0.0960567117075055, 0.0754408717972264),
 }
+
+
+# What mice 3.15.0 (Reiter's rule in its pool.syn, R 4.2.2) prints for lm(y ~ x) on the copies of `fixed`:
+# std.error, df, 2.5 % and 97.5 % of intercept and x.
+MICE = [
+    (0.11319597968364258, 77.82988318091827, 0.7523744179460977, 1.2031017042168692),
+    (0.09050185100164919, 279.53576794976772, 0.3346152128753851, 0.6909185911671163),
+]
+
+# The example of Raghunathan, Reiter and Rubin's rule that the manual of gFormulaMI 1.0.0 prints, ten tables
+# (https://jwb133.github.io/gFormulaMI/reference/syntheticPool.html, by J. Bartlett): estimate, within
+# and between variance, then total, df and ends of the 95 % interval.
+PRINTED = [
+    (-0.02071539, 0.0008125695, 0.001763004, 0.001126735, 3.038045, -0.1267874, 0.08535658),
+    (2.96593502, 0.0016251389, 0.004203106, 0.002998278, 3.784951, 2.8104386, 3.12143146),
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +90,22 @@ def test_rules_give_synthpops_standard_errors(fixed, rows, rule):
     if rows == 20:
         again = hr.combine(fixed, "y ~ x", rule=rule)
         np.testing.assert_allclose(again["std_error"], SYNTHPOP[rows, rule], rtol=1e-12)
+
+
+def test_partial_is_the_rule_of_mice(fixed):
+    found = hr.combine(fixed, "y ~ x", rule="partial")
+    np.testing.assert_allclose(found[["std_error", "df", "lower", "upper"]], MICE, rtol=1e-11)
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_full_is_the_rule_of_a_published_example(printed):
+    mean, within, between, *expected = printed
+    apart = np.tile([-1.0, 1.0], 5)
+    found = receive.combine(
+        mean + apart * np.sqrt(between / apart.var(ddof=1)), np.full(10, within), rule="full"
+    )
+    told = [found["std_error"] ** 2, found["df"], found["lower"], found["upper"]]
+    np.testing.assert_allclose(np.ravel(told), expected, rtol=1e-5)  # of seven digits
 
 
 @pytest.mark.parametrize(
@@ -234,7 +267,7 @@ def test_weighted_means_totals_and_shares(fixed):
     found = hr.combine([table], "mean of x", rule="simple", weights="w").iloc[0]
     assert found.estimate == 15 / 6
     added = np.array([1, 3, 2]) * (np.array([1, 2, 4]) - 2.5) / 6
-    assert found.std_error**2 / 2 == pytest.approx(1.5 * added @ added)
+    assert found.std_error**2 / 2 == pytest.approx(4 / 3 * added @ added)  # of four rows, one without a value
     totals = hr.combine([table], "total of x by g", rule="simple", weights="w")
     assert list(totals["term"]) == ["a", "b"]
     assert list(totals["estimate"]) == [7, 8]
@@ -322,3 +355,105 @@ def test_rows_without_a_finite_term_are_left_out_of_formulas(strict):
     gaps = [table.assign(x=table["x"].where(np.arange(300) % 7 > 0)) for table in strict.tables]
     found, same = (hr.combine(tables, "log(x) ~ z", rule="noisy", weights="w") for tables in (zeros, gaps))
     pd.testing.assert_frame_equal(found, same)
+
+
+@pytest.fixture(scope="module")
+def households() -> list[pd.DataFrame]:
+    """Three copies of 40 households of three rows: one income each, a wage a row, −8 for refused."""
+    rng = np.random.default_rng(5)
+    home, age = np.repeat(np.arange(40), 3), rng.integers(20, 60, 120)
+    tables = []
+    for _ in range(3):
+        wage = np.exp(0.02 * age + rng.normal(size=120)).round(2)
+        wage[::10] = -8
+        tables.append(
+            pd.DataFrame({"home": home, "age": age, "income": rng.normal(size=40)[home], "wage": wage})
+        )
+    return tables
+
+
+def test_tables_have_the_standard_errors_of_surveys(households):
+    """Small cells and clusters too: hr.survey is R's survey and svy (tests/inference/test_survey.py)."""
+    table = households[0].assign(w=households[0]["age"] / 10.0, cell=np.arange(120) % 55 // 2, kind="a")
+    table.loc[::3, "kind"] = "b"
+    asked = {"mean of income": hr.survey.estimate_means, "total of income": hr.survey.estimate_totals}
+    for what, estimate in (asked | {"share of kind": hr.survey.estimate_shares}).items():
+        for clusters in (None, "home"):
+            more = {"by": ["cell"], "weight": "w", "clusters": clusters}
+            theirs = estimate(table, what.split()[-1], **more)
+            keys = [theirs["cell"].map(str), *([theirs["kind"]] if "kind" in theirs else [])]
+            theirs = theirs.iloc[np.lexsort(keys[::-1])]  # in the order of words, as ours
+            found = hr.combine([table], f"{what} by cell", rule="simple", weights="w", clusters=clusters)
+            error = found["std_error"] / np.sqrt(2)
+            np.testing.assert_allclose(error, theirs["std_error"], rtol=1e-10, atol=1e-12)
+
+
+def test_rows_of_a_unit_belong_together(households):
+    """By what the release says of its unit, for formulas, tables and functions; else by a name."""
+    import statsmodels.formula.api as smf
+
+    asked = {"unit": "home", "standard": hr.Unweighted()}
+    release = hr.Release(households, promise(3, **asked))
+    ours = hr.combine(release, "income ~ age")
+    fits = [
+        smf.ols("income ~ age", table).fit(cov_type="cluster", cov_kwds={"groups": table["home"]})
+        for table in households
+    ]
+    u, q = np.array([fit.bse**2 for fit in fits]), np.array([fit.params for fit in fits])
+    np.testing.assert_allclose(ours["std_error"] ** 2, u.mean(axis=0) + q.var(axis=0, ddof=1) / 3)
+    assert "Rows with the same 'home' belong together" in ours.attrs["why"]
+    named = hr.combine(households, "income ~ age", rule="partial", clusters="home")
+    pd.testing.assert_frame_equal(named, ours)
+    alone = hr.combine(households, "mean of income", rule="simple")
+    both = hr.combine(households, "mean of income", rule="simple", clusters="home")
+    assert both["std_error"][0] > 1.6 * alone["std_error"][0]  # √3 of equal rows
+    own = hr.combine(households, lambda table: table["income"].mean(), rule="simple", clusters="home")
+    np.testing.assert_allclose(own["std_error"], both["std_error"])  # forty groups of a household each
+    noisy = hr.combine(households, "mean of income", rule="noisy", clusters="home")
+    between = np.var([table["income"].mean() for table in households], ddof=1)
+    added = [(table["income"][::3] - table["income"].mean()) / 40 for table in households]
+    given = np.var(added, axis=0, ddof=1).sum()
+    within = both["std_error"][0] ** 2 / (4 / 3)
+    expected = within + max(between - 2 * given, 0) + between / 3  # cells that are shared differ together
+    np.testing.assert_allclose(noisy["std_error"] ** 2, expected)
+    hidden = hr.Release([table.drop(columns="home") for table in households], promise(3, **asked))
+    assert "copies do not say which" in hr.combine(hidden, "mean of income").attrs["why"]
+
+
+def test_codes_are_no_amounts(households):
+    """−8 for a refusal: missing to means, formulas and functions of it, a value of its own to shares."""
+    column = hr.Column("wage ~ age", codes=[-8], missing="synthesized")
+    settings = Settings.of({"wage": column}, copies=3, standard=hr.Unweighted())
+    statement = Statement(delta=0.0, confidence=0.95, draws=100, independent=True)
+    guarantee = Guarantee.of(settings, statement, protected="wage", passed_through=["age", "home", "income"])
+    release = hr.Release(households, guarantee)
+    gaps = [table.assign(wage=table["wage"].where(table["wage"] != -8)) for table in households]
+    for what in ("mean of wage", "wage ~ age", lambda table: {"mean": table["wage"].mean()}):
+        found = hr.combine(release, what)
+        assert "Cells of 'wage' with -8 hold a code" in found.attrs["why"]
+        np.testing.assert_allclose(
+            found["std_error"], hr.combine(gaps, what, rule="partial")["std_error"], rtol=1e-12
+        )
+    shares = hr.combine(release, "share of wage").set_index("term")
+    assert shares.loc["wage = -8", "estimate"] == pytest.approx(0.1)
+    polars = hr.Release([pl.from_pandas(table) for table in households], guarantee)
+    mean = hr.combine(polars, lambda table: {"mean": table["wage"].mean()})
+    np.testing.assert_allclose(mean["estimate"], hr.combine(gaps, "mean of wage", rule="partial")["estimate"])
+    with pytest.raises(SettingError, match=r"np\.nanmean leaves out"):
+        hr.combine(release, lambda table: {"mean": table["wage"].to_numpy().mean()})
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "words"),
+    [
+        ("street", "mean of wage", "no column 'street'"),
+        ("wage", "mean of income", "differs between copies"),
+        ("one", "mean of wage", "same in all rows"),
+        ("gaps", "mean of wage", "'gaps' has gaps"),
+        ("home", ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]), "clusters go with an analysis"),
+    ],
+)
+def test_clusters_that_are_none_are_refused(households, name, what, words):
+    tables = [table.assign(one=1, gaps=table["income"].where(table.index > 3)) for table in households]
+    with pytest.raises(hr.HedgerowError, match=words):
+        hr.combine(tables, what, rule="partial", clusters=name)

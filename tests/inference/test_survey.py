@@ -1,6 +1,8 @@
-"""Weighted means, totals and shares, against svy and against samples drawn again and again."""
+"""Weighted means, totals and shares, against svy, R's survey and samples drawn again and again."""
 
 import doctest
+import shutil
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -74,6 +76,57 @@ def test_shares_are_those_of_svy(table):
     rows = {(row.g, row.k): (row.estimate, row.std_error) for row in found.itertuples()}
     assert {key: pytest.approx(value, rel=1e-9) for key, value in SHARES.items()} == rows
     assert found.groupby("g")["estimate"].sum().tolist() == pytest.approx([1.0, 1.0])
+
+
+R = """
+library(survey)
+table <- read.csv(commandArgs(TRUE)[1])
+designs <- list(
+  svydesign(ids = ~1, weights = ~w, data = table),
+  svydesign(ids = ~1, strata = ~s, weights = ~w, data = table),
+  svydesign(ids = ~c, weights = ~w, data = table),
+  svydesign(ids = ~c, strata = ~s, weights = ~w, data = table, nest = TRUE)
+)
+show <- function(found) cat(sprintf("%.17g %.17g\n", unlist(coef(found)), unlist(SE(found))), sep = "")
+for (design in designs) {
+  show(svymean(~y, design))
+  show(svytotal(~y, design))
+  show(svyby(~y, ~g, design, svymean, na.rm = TRUE))
+  show(svyby(~y, ~g, design, svytotal, na.rm = TRUE))
+  show(svyby(~gappy, ~g, design, svymean, na.rm = TRUE))
+  show(svyby(~k, ~g, design, svymean))
+}
+"""
+
+
+@pytest.mark.slow  # R takes seconds to load it
+def test_estimates_are_those_of_rs_survey(table, tmp_path):
+    """Of whole tables and of domains; gaps, and clusters that are numbered within their strata."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("needs R and its survey (r-cran-survey)")
+    table = table.assign(gappy=table["y"].where(table.index % 4 > 0), c=table["c"] % 6)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    command = ["Rscript", "--vanilla", "-e", R, tmp_path / "table.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "there is no package" in done.stderr:
+        pytest.skip("needs R's survey (r-cran-survey)")
+    assert done.returncode == 0, done.stderr
+    theirs = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float64)
+    ours = []
+    for design in ({}, {"strata": "s"}, {"clusters": "c"}, {"strata": "s", "clusters": "c"}):
+        asked = {"weight": "w"} | design
+        cells = asked | {"by": ["g"]}
+        ours += [
+            hr.survey.estimate_means(table, "y", **asked),
+            hr.survey.estimate_totals(table, "y", **asked),
+            hr.survey.estimate_means(table, "y", **cells),
+            hr.survey.estimate_totals(table, "y", **cells),
+            hr.survey.estimate_means(table, "gappy", **cells),
+            hr.survey.estimate_shares(table, "k", **cells),
+        ]
+    figures = pd.concat(ours)[["estimate", "std_error"]].to_numpy()
+    assert len(figures) == 4 * 14
+    np.testing.assert_allclose(figures, theirs, rtol=1e-10)
 
 
 def test_a_table_alike_everywhere_has_the_usual_standard_error(table):

@@ -33,7 +33,7 @@ def price(settings, design, weight):
     """The Rényi price of equal weights, by the formulas that a fit is priced by."""
     power = np.full(design.records, weight)
     posterior = settings.model.posterior(design, power)
-    pairs = settings.model._influence(design, power, posterior).neighbours(power)
+    pairs = settings.model.influence(design, power, posterior).neighbours(power)
     return pairs.epsilon(delta=settings.delta, copies=settings.copies)
 
 

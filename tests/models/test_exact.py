@@ -157,7 +157,7 @@ def test_exp_of_minus_loss_averages_to_one():
     count = 20_000
     draws = posterior.draw(count, Key.from_seed(4))
     parameters = {"beta": draws.beta, "sigma": draws.sigma}
-    influence = model._influence(design, power, posterior)
+    influence = model.influence(design, power, posterior)
     loss = power * model.log_lik(design, parameters, slice(None)) - influence.loss_constant(power)
     leverage = influence.leverage
     residual = model.response(design.values) - design.matrix @ posterior.mean

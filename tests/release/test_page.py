@@ -15,6 +15,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.privacy.columns import Column, Rules
+from hedgerow.release.certificate import Certificate
 from hedgerow.release.pages.public import Layout, relate, write_page
 from hedgerow.release.plan import About
 from hedgerow.release.verify import verify_release
@@ -188,6 +189,16 @@ def test_its_code_takes_no_code_for_an_amount(tmp_path, monkeypatch):
     estimates = ran["estimates"] if "estimates" in ran else ran["found"]["estimate"]
     assert np.mean(estimates) == pytest.approx(np.mean([column.mean() for column in amounts]))
     assert '[!copy[["x"]] %in% c(-8' in code_of(page, "R")
+    # What says so to programs is the certificate, which differs from the plan if it names other codes.
+    found = hr.combine(release, "mean of x")
+    assert found["estimate"][0] == pytest.approx(np.mean([column.mean() for column in amounts]))
+    told = Path("certificate.json").read_text()
+    assert hr.verify_release(release).problems == ()
+    other = Certificate.loads(told.replace('"x": [\n   -8\n  ]', '"x": [\n   -9\n  ]').encode())
+    assert (Certificate.loads(told.encode()).codes, other.codes) == ({"x": (-8,)}, {"x": (-9,)})
+    assert Certificate.loads(told.encode()).json() == told
+    Path("certificate.json").write_text(other.json())
+    assert any("differ in the codes" in problem for problem in hr.verify_release(release).problems)
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")

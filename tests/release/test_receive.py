@@ -199,6 +199,64 @@ def test_csv_in_any_dialect_is_read_alike_in_both_languages(tmp_path):
         assert one.split("|") == [*words, *table["y"]]
 
 
+COUNTED = """
+source(commandArgs(TRUE)[1])
+found <- suppressMessages(receive_intervals(".", function(table) c(
+  wage = mean(table$wage, na.rm = TRUE), income = mean(table$income), age = mean(table$age)
+)))
+cat(sprintf("%.17g %.17g %.17g\n", found$estimate, found$std_error, found$df), sep = "")
+cat(tryCatch(receive_intervals(".", function(table) mean(table$wage)), error = conditionMessage,
+  message = function(said) invokeRestart("muffleMessage")), "\n")
+"""
+
+
+def test_codes_and_units_are_heeded_alike_in_both_languages(tmp_path):
+    """Codes are missing, rows of one unit are left out together: as by `hr.combine`."""
+    rng = np.random.default_rng(1)
+    homes = np.repeat([f"h{number}" for number in rng.permutation(30)], 4)
+    copies, tables = [], []
+    for number in (1, 2, 3):
+        wage = rng.lognormal(size=120).round(3)
+        table = {"home": homes, "age": np.arange(120) % 17, "income": np.repeat(rng.normal(size=30), 4)}
+        tables.append(pd.DataFrame(table | {"wage": np.where(np.arange(120) % 7 > 0, wage, -8)}))
+        tables[-1].to_csv(tmp_path / f"copy-{number}.csv", index=False)
+        copies.append({"file": f"copy-{number}.csv", "format": "csv"})
+    certificate = {"copies": copies, "protected": ["income", "wage"], "unchanged": ["home", "age"]}
+    certificate |= {"codes": {"wage": [-8, "refused"]}, "combining": {"rule": "noisy", "why": "Because."}}
+    certificate |= {"unit": {"rows": None, "column": "home", "covered": "…", "together": True}}
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+
+    def means(table):
+        return {
+            "wage": np.nanmean(table["wage"]),
+            "income": table["income"].mean(),
+            "age": table["age"].mean(),
+        }
+
+    found = receive.intervals(tmp_path, means)
+    assert found["why"].startswith("Because. Cells of 'wage' with -8 hold a code")
+    assert "Rows with the same 'home' belong together" in found["why"]
+    np.testing.assert_allclose(
+        found["estimate"][0], np.mean([t["wage"][t["wage"] > 0].mean() for t in tables])
+    )
+    again = hr.combine(tmp_path, means)
+    np.testing.assert_allclose(again["std_error"], found["std_error"], rtol=1e-12)
+    by_hand = hr.combine(tables, "mean of income", rule="partial", clusters="home")  # b < 2c here
+    np.testing.assert_allclose(found["std_error"][1], by_hand["std_error"][0], rtol=1e-9)
+    with pytest.raises(receive.ReceiveError, match=r"which np\.nanmean leaves out"):
+        receive.intervals(tmp_path, lambda table: table["wage"].mean())
+    if not shutil.which("Rscript"):
+        pytest.skip("needs R (r-base-core)")
+    source = Path(receive.__file__).with_name("receive.R")
+    command = ["Rscript", "--vanilla", "-e", COUNTED, source]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *rows, last = done.stdout.strip().splitlines()
+    ours = np.column_stack([found[name] for name in ("estimate", "std_error", "df")])
+    np.testing.assert_allclose([[float(word) for word in row.split()] for row in rows], ours, rtol=1e-10)
+    assert "na.rm = TRUE leaves out" in last
+
+
 def test_other_formats_are_read_by_pandas(tmp_path):
     pd.DataFrame({"x": [1.5, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "copy-1.parquet")
     copies = [{"file": "copy-1.parquet", "format": "parquet"}]

@@ -8,7 +8,7 @@ cell of their own by public knowledge.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def _read(
         return ReleasedClasses(recipe, sums, task.classes == 2), None
     if sums:
         kinds = ReleasedClasses(recipe, sums, signed=False)
-        recipe = replace(recipe, presence=expect_amounts(kinds))
+        recipe = recipe.expecting(expect_amounts(kinds))
     counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
     return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts), kinds
 

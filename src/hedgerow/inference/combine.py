@@ -27,6 +27,7 @@ from numpy import exp, log, sqrt  # noqa: F401 - formulas may say log(pay), as t
 from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError, list_some
+from hedgerow.numerics.linearized import total_variances
 from hedgerow.privacy.claims.combining import Combining, choose_rule
 from hedgerow.privacy.guarantee import Release
 
@@ -53,6 +54,7 @@ def combine(
     rule: str | None = None,
     family: Any = None,
     weights: str | None = None,
+    clusters: str | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
     """Estimates with intervals from all copies of a release: one row per term.
@@ -69,11 +71,19 @@ def combine(
       columns as given, also the parts of the variances that come from protected values.
 
     `weights` names a column of survey weights, for formulas, means, totals and shares; standard errors of a
-    weighted formula are robust ones. `rule` is the one that the release calls for, unless you name another
-    (`hedgerow.receive` lists them). `attrs["why"]` of the result says which and why.
+    weighted formula are robust ones. `clusters` names a public column in which rows that belong together have
+    the same, as members of a household: where the release says so of its unit, that one, unless you name
+    another. Cells that by the release hold a code, no amount, count as missing, but for shares, which have
+    them as values. `rule` is the one that the release calls for, unless you name another (`hedgerow.receive`
+    lists them). `attrs["why"]` of the result says which and why, and what was done about codes and units.
     """
-    tables, (name, why) = _open(release, rule)
+    tables, (name, why), facts = _open(release, rule)
     apart = name in ("noisy", "projected")
+    given = isinstance(what, tuple)
+    if clusters is not None and given:
+        raise SettingError("clusters go with an analysis. Estimates and variances that you have know them.")
+    groups = None if given else _find_clusters(tables, clusters or facts.unit)
+    blank = [_blank(table, facts.codes) for table in tables] if facts.codes else tables
     if weights is not None and not isinstance(what, str):
         raise SettingError("weights go with a formula or a table. A function reads the column itself.")
     if family is not None and not (isinstance(what, str) and "~" in what):
@@ -84,26 +94,29 @@ def combine(
                 raise SettingError(
                     "Give estimates and variances, and perhaps the parts given public columns."
                 )
-            q, u, *given = (np.asarray(part, dtype=np.float64) for part in what)
+            q, u, *parts = (np.asarray(part, dtype=np.float64) for part in what)
             terms = tuple(str(place + 1) for place in range(1 if q.ndim == 1 else q.shape[1]))
-            found = receive.Estimates(terms, q, u, given[0] if given else None)
+            found = receive.Estimates(terms, q, u, parts[0] if parts else None)
         elif callable(what):
             rows = len(nw.from_native(tables[0], eager_only=True))
-            found = receive.estimate(tables, what, given=apart, stack=_stack, take=_take, rows=rows)
+            found = receive.estimate(
+                blank, what, given=apart, clusters=groups, stack=_stack, take=_take, rows=rows
+            )
         elif not isinstance(what, str):
             raise SettingError(
                 f"what: {type(what).__name__} is neither text, nor a function, nor estimates and variances. "
                 'Write "pay ~ age" or "mean of pay by region".'
             )
         else:
-            found = _analyse([_to_pandas(table) for table in tables], what, family, weights)
+            shown = tables if what.lstrip().startswith("share ") and "~" not in what else blank
+            found = _analyse([_to_pandas(table) for table in shown], what, family, weights, groups)
         combined = receive.combine(
             found.estimates, found.variances, rule=name, level=level, given=found.given if apart else None
         )
     except receive.ReceiveError as error:
         raise SettingError(str(error)) from None
     frame = pd.DataFrame({"term": found.terms, **combined})
-    frame.attrs["why"] = why
+    frame.attrs["why"] = why if given else f"{why} {facts.notes}".strip()
     return frame
 
 
@@ -114,28 +127,52 @@ def choose_rule_of(release: Release) -> Combining:
     return choose_rule(standard=of.standard, bound=bound, processing=of.processing(), copies=copies)
 
 
-def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule]:
-    """The tables, and the rule that the release calls for."""
+def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule, receive.Facts]:
+    """The tables, the rule that the release calls for, and what it says of codes and units."""
+    tables: Sequence[Any]
     if isinstance(release, Release):
-        return release.tables, receive.rule_for({"combining": choose_rule_of(release)._asdict()}, rule)
-    if isinstance(release, str | os.PathLike):
+        tables, of = release.tables, release.guarantee
+        unit = {"column": of.unit_column, "together": of.unit is not None}
+        certificate = {"combining": choose_rule_of(release)._asdict(), "codes": of.codes, "unit": unit}
+    elif isinstance(release, str | os.PathLike):
         try:
-            tables, certificate = receive.read(release)
-            return [pd.DataFrame(table) for table in tables], receive.rule_for(certificate, rule)
+            read, certificate = receive.read(release)
+            tables = [pd.DataFrame(table) for table in read]
+            receive.rule_for(certificate, rule)
         except receive.ReceiveError as error:
             raise DataError(str(error)) from None
-    if rule is None:
+    elif rule is None:
         raise SettingError(
             "Tables alone do not say how they were made. Pass the release or its folder, or say the rule: "
             f"{', '.join(receive.RULES)}."
         )
-    if not (tables := list(release)):
+    else:
+        tables, certificate = list(release), {}
+    if not tables:
         raise SettingError("There are no tables to combine. Pass one for each copy.")
-    return tables, receive.rule_for({}, rule)
+    columns = nw.from_native(tables[0], eager_only=True).columns
+    return tables, receive.rule_for(certificate, rule), receive.facts_of(certificate, columns)
+
+
+def _find_clusters(tables: Sequence[Any], name: str | None) -> Array | None:
+    """A number for each row, the same for those that belong together; None if each stands for itself."""
+    if name is None:
+        return None
+    frames = [_to_pandas(table) for table in tables]
+    _require(frames[0], [name])
+    first = frames[0][name].reset_index(drop=True)
+    if first.isna().any():
+        raise DataError(f"'{name}' has gaps: it must name the cluster of each row. Take another column.")
+    if any(not first.equals(frame[name].reset_index(drop=True)) for frame in frames[1:]):
+        raise DataError(f"'{name}' differs between copies. Clusters are those of a public column.")
+    codes, levels = pd.factorize(first)
+    if len(levels) < 2:
+        raise DataError(f"'{name}' is the same in all rows, which shows no variance. Take another column.")
+    return None if len(levels) == len(first) else codes
 
 
 def _analyse(
-    tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None
+    tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None, clusters: Array | None
 ) -> receive.Estimates:
     """A formula or a table on each copy."""
     if weights is not None:
@@ -144,9 +181,9 @@ def _analyse(
             if not pd.api.types.is_numeric_dtype(table[weights]) or (table[weights] < 0).any():
                 raise DataError(f"'{weights}' holds no survey weights: they are numbers from 0 up.")
     if "~" in what:
-        each = [_fit(table, what, family, weights) for table in tables]
+        each = [_fit(table, what, family, weights, clusters) for table in tables]
     else:
-        each = _tabulate(tables, what, weights)
+        each = _tabulate(tables, what, weights, clusters)
     terms = each[0].terms
     if any(one.terms != terms for one in each):
         some = sorted({name for one in each for name in {*one.terms} ^ {*terms}})
@@ -155,7 +192,7 @@ def _analyse(
             "so that each copy has all."
         )
     # Public columns are the same in all copies: what a row adds differs by its protected values alone.
-    parts = np.stack([one.influence for one in each])
+    parts = np.stack([_add_clusters(one.influence, clusters) for one in each])
     given = parts.var(axis=0, ddof=1).sum(axis=0) if len(each) > 1 else np.zeros(len(terms))
     return receive.Estimates(
         terms,
@@ -165,7 +202,18 @@ def _analyse(
     )
 
 
-def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) -> _Analysis:
+def _add_clusters(influence: Array, clusters: Array | None) -> Array:
+    """What each cluster adds; a record, if it stands for itself. Cells that rows share differ together."""
+    if clusters is None:
+        return influence
+    sums = np.zeros((int(clusters.max()) + 1, influence.shape[1]))
+    np.add.at(sums, clusters, influence)
+    return sums
+
+
+def _fit(
+    table: pd.DataFrame, formula: str, family: Any, weights: str | None, clusters: Array | None
+) -> _Analysis:
     try:
         import statsmodels.api as sm
         import statsmodels.formula.api as smf
@@ -184,7 +232,6 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
         if family not in _FAMILIES:
             raise SettingError(f"family={family!r} is not one of {', '.join(_FAMILIES)}.")
         family = getattr(sm.families, _FAMILIES[family])()
-    robust = {} if weights is None else {"cov_type": "HC1"}
     told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
     linear = smf.ols if weights is None else smf.wls
     rows = len(table)
@@ -203,6 +250,10 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
         )
     except PatsyError as error:
         raise SettingError(f"{formula!r} cannot be read: {str(error).splitlines()[0]}.") from None
+    robust: dict[str, Any] = {} if weights is None else {"cov_type": "HC1"}
+    if clusters is not None:
+        used = clusters[np.asarray(model.data.row_labels)]
+        robust = {"cov_type": "cluster", "cov_kwds": {"groups": used}}
     fitted = model.fit(**robust)
     if family is None:
         influence = (np.asarray(fitted.wresid)[:, None] * model.wexog) @ fitted.normalized_cov_params
@@ -215,7 +266,9 @@ def _fit(table: pd.DataFrame, formula: str, family: Any, weights: str | None) ->
     return _Analysis(tuple(map(str, fitted.params.index)), *values, every)
 
 
-def _tabulate(tables: Sequence[pd.DataFrame], phrase: str, weights: str | None) -> list[_Analysis]:
+def _tabulate(
+    tables: Sequence[pd.DataFrame], phrase: str, weights: str | None, clusters: Array | None
+) -> list[_Analysis]:
     """Means, totals or shares by group, of each copy."""
     parts = _PHRASE.fullmatch(phrase)
     if parts is None:
@@ -232,43 +285,42 @@ def _tabulate(tables: Sequence[pd.DataFrame], phrase: str, weights: str | None) 
         values = {f"{column} = {_show(value)}": value for value in sorted(every, key=str)}
     elif not all(pd.api.types.is_numeric_dtype(table[column]) for table in tables):
         raise DataError(f"'{column}' holds no numbers. Ask for a share instead: \"share of {column}\".")
-    return [_tabulate_one(table, kind, column, by, values, weights) for table in tables]
+    return [_tabulate_one(table, kind, column, by, values, weights, clusters) for table in tables]
 
 
 def _tabulate_one(
-    table: pd.DataFrame, kind: str, column: str, by: list[str], values: Mapping[str, Any], weights: str | None
+    table: pd.DataFrame,
+    kind: str,
+    column: str,
+    by: list[str],
+    values: Mapping[str, Any],
+    weights: str | None,
+    clusters: Array | None,
 ) -> _Analysis:
-    """Rows without a value, a group or a weight count for nothing."""
+    """Rows without a value, a group or a weight count for nothing. Variances are those of `hr.survey`."""
     rows, own = len(table), table[column].reset_index(drop=True)
     given = np.ones(rows) if weights is None else table[weights].to_numpy(dtype=np.float64, na_value=0.0)
     usable = own.notna().to_numpy() & table[by].notna().all(axis=1).to_numpy() & (given > 0)
     keys = np.array([", ".join(map(_show, row)) for row in table[by].itertuples(index=False)] or [""] * rows)
-    told, found, spread, influence = [], [], [], []
+    told, found, influence = [], [], []
     for group in np.unique(keys[usable]):
         here = usable & (keys == group)
         weight = np.where(here, given, 0.0)
+        if kind != "total" and here.sum() < 2:
+            raise DataError(
+                f"A group of '{', '.join(by)}' has one row in a copy, which shows no spread. Merge it with "
+                "another."
+            )
         for name, value in values.items():
             x = np.where(here, own == value if kind == "share" else own, 0.0).astype(np.float64)
-            if kind == "total":
-                added, factor = weight * x, rows / (rows - 1)
-                found.append(float(added.sum()))
-                added = added - added.mean()
-            else:
-                count, share = int(here.sum()), weight / weight.sum()
-                if count < 2:
-                    raise DataError(
-                        f"A group of '{', '.join(by)}' has one row in a copy, which shows no spread. Merge "
-                        "it with another."
-                    )
-                factor = count / (count - 1)
-                found.append(float(share @ x))
-                added = share * (x - found[-1])
+            share = weight if kind == "total" else weight / weight.sum()
+            found.append(float(share @ x))
+            influence.append(share * x if kind == "total" else share * (x - found[-1]))
             told.append(", ".join(part for part in (name, str(group)) if part) or f"{kind} of {column}")
-            spread.append(factor * float(added @ added))
-            influence.append(added)
     if not told:
         raise DataError(f"No row has a value of '{column}' and of what it is to be shown by.")
-    return _Analysis(tuple(told), np.array(found), np.array(spread), np.column_stack(influence))
+    added = np.column_stack(influence)
+    return _Analysis(tuple(told), np.array(found), total_variances(added, None, clusters), added)
 
 
 def _show(value: Any) -> str:
@@ -283,6 +335,14 @@ def _require(table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _to_pandas(table: Any) -> pd.DataFrame:
     return nw.from_native(table, eager_only=True).to_pandas()
+
+
+def _blank(table: Any, codes: Mapping[str, Sequence[float]]) -> Any:
+    """The table without the numbers that stand for no amount."""
+    frame = nw.from_native(table, eager_only=True)
+    held = [name for name in codes if name in frame.columns and frame[name].dtype.is_numeric()]
+    gone = [nw.when(~nw.col(name).is_in(codes[name])).then(nw.col(name)).alias(name) for name in held]
+    return frame.with_columns(gone).to_native()
 
 
 def _stack(one: Any, other: Any) -> Any:

@@ -19,7 +19,6 @@ them is post-processing and costs nothing.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,11 @@ import numpy as np
 from hedgerow.errors import ReleaseError
 from hedgerow.inference.columns import check_level, read_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_column
+from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Counts, Recipe, Released, Round, Spike
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.models.base import Parameters
-from hedgerow.numerics.sums.loadings import cap_loadings
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table
@@ -97,9 +96,8 @@ def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, l
     basis, noise = np.array(document["basis"]), document["noise"]
     (low, high), spike = document["limits"], document.get("spike")
     recipe = Recipe(
-        matrix=matrix,
+        rows=HeldRows(matrix).load(Capping(basis, document["cap"], NORMS[noise], LOADING_UNIT)),
         basis=basis,
-        loadings=cap_loadings(matrix, basis, document["cap"], order=NORMS[noise], unit=LOADING_UNIT),
         low=low,
         high=high,
         noise=noise,
@@ -110,7 +108,7 @@ def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, l
     )
     if spike is not None:
         spike = Spike(**_arrays(spike))
-        recipe = replace(recipe, presence=expect_presence(recipe, spike))
+        recipe = recipe.expecting(expect_presence(recipe, spike))
     rounds = tuple(Round(**_arrays(each)) for each in document["rounds"])
     counts = document["counts"]
     return Released(recipe, rounds, None if counts is None else Counts(**_arrays(counts)), spike), columns

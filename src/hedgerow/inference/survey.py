@@ -27,7 +27,7 @@ from scipy.special import stdtrit
 
 from hedgerow.arrays import Confidential, Mask, PerRecord
 from hedgerow.errors import DataError, SettingError, is_real
-from hedgerow.numerics.linearized import total_covariance
+from hedgerow.numerics.linearized import total_variances
 from hedgerow.tables.table import Table
 
 _MOST_CELLS = 10_000
@@ -193,8 +193,7 @@ class _Sample(Confidential):
                 size = float(w.sum()) if mean else 1.0
                 estimate = float(w @ y) / size
                 scores = w * (y - estimate) / size if mean else w * y
-                covariance = total_covariance(scores[:, None], self.strata, self.clusters)
-                error = float(np.sqrt(covariance[0, 0]))
+                error = float(np.sqrt(total_variances(scores[:, None], self.strata, self.clusters)[0]))
                 groups, homes = self.design(inside)
                 df = max(groups - homes, 1)
                 reach = float(stdtrit(df, (1 + self.level) / 2)) * error

@@ -13,6 +13,7 @@ target itself, and which scale it finds depends on the weights alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -36,7 +37,7 @@ _AIM = 0.985  # search for a little less than the target: fresh draws differ, an
 # of them, so that it does not depend on the data, and one far draw does not shrink the scale for good.
 LADDER = (1.0, 0.985, 0.96, 0.93, 0.89, 0.83, 0.75, 0.6)
 TRIES = len(LADDER)
-_CALIBRATING = "calibrating"
+CALIBRATING = "calibrating"
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,10 +61,10 @@ def expected_fits(settings: Settings) -> dict[str, int]:
     """About how many fits `begin` and `finish` take, by phase: of a search, what it mostly takes."""
     planned = isinstance(settings.weights, PlannedWeights)
     search = settings.target is not None and settings.standard.weighted and not planned
-    return {FITTING: 1, _CALIBRATING: 10 if search else 1}
+    return {FITTING: 1, CALIBRATING: 10 if search else 1}
 
 
-@phase(_CALIBRATING)
+@phase(CALIBRATING)
 def finish(settings: Settings, start: Start, *, key: Key) -> tuple[Outcome, float]:
     """The priced fit that is released, and the scale of its weights."""
     settled = settle(settings, start, key=key)
@@ -134,22 +135,12 @@ def calibrate(
     near: float | None = None,
 ) -> Settled:
     """A certified fit that the bound prices at the target at most; `near` is a guess at the scale."""
-    bound = settings.bound
-    planned = isinstance(settings.weights, PlannedWeights)
-    if planned or not settings.standard.weighted:
-        outcome = run(settings, start, weighted, key=key.child("certify").child(1), tries=TRIES)
-        if outcome.certified > target:
-            remedy = _REFUSED if planned else _UNSCALABLE
-            raise CalibrationError(_unreachable(bound, target, outcome.certified, remedy))
-        return Settled(weighted, 1.0, outcome)
+    bound, searched = settings.bound, settings
 
-    searched = settings
-
-    def price_at(scale: float) -> float:
+    def price(scale: float, key: Key) -> float:
         nonlocal searched
-        # The same key at every scale: common random numbers make the price a smooth function of it.
         try:
-            found = run(searched, start, weighted.scaled(scale), key=key.child("search"))
+            found = run(searched, start, weighted.scaled(scale), key=key)
         except UnscoredError:  # so little of the data is left that draws follow a vague prior
             return float("inf")
         if searched is settings and bound.over_draws:
@@ -157,19 +148,68 @@ def calibrate(
             searched = replace(settings, model=model)
         return found.certified
 
-    aim = _AIM * target if bound.over_draws else target
-    near = _guess(start, weighted, aim, bound) if near is None else near
-    if near is None:
-        found = largest_scale(price_at, aim, bound=bound)
-    else:
-        found = scale_near(price_at, aim, near, bound=bound)
-    for attempt, share in enumerate(LADDER, 1):
-        fresh, scale = key.child("certify").child(attempt), share * found
+    def certify(scale: float, key: Key) -> Outcome:
         # Of a stand-in nothing goes out, and the loudest of a simulated table tell its scale.
         terms = searched if isinstance(settings.model, StandIn) else settings
-        outcome = run(terms, start, weighted.scaled(scale), key=fresh, tries=TRIES)
-        if outcome.certified <= target:
-            return Settled(outcome.weighted, scale, outcome)
+        return run(terms, start, weighted.scaled(scale), key=key, tries=TRIES)
+
+    near = _guess(start, weighted, aim_at(bound, target), bound) if near is None else near
+    scale, outcome = find_scale(settings, price, certify, target=target, key=key, near=near)
+    return Settled(outcome.weighted, scale, outcome)
+
+
+@runtime_checkable
+class Certified(Protocol):
+    """A priced fit that may be released."""
+
+    @property
+    def certified(self) -> float:
+        """What the target is compared with."""
+
+
+Found = TypeVar("Found", bound=Certified)
+
+
+def aim_at(bound: Bound, target: float) -> float:
+    """The price that a search looks for."""
+    return _AIM * target if bound.over_draws else target
+
+
+def find_scale(
+    settings: Settings,
+    price: Callable[[float, Key], float],
+    certify: Callable[[float, Key], Found],
+    *,
+    target: float,
+    key: Key,
+    near: float | None = None,
+) -> tuple[float, Found]:
+    """The scale of the weights that meets the target, and the certified fit that shows it.
+
+    `price` prices a fit that is thrown away, `certify` one that may be released.
+    """
+    bound = settings.bound
+    planned = isinstance(settings.weights, PlannedWeights)
+    if planned or not settings.standard.weighted:
+        found = certify(1.0, key.child("certify").child(1))
+        if found.certified > target:
+            remedy = _REFUSED if planned else _UNSCALABLE
+            raise CalibrationError(_unreachable(bound, target, found.certified, remedy))
+        return 1.0, found
+
+    def price_at(scale: float) -> float:
+        # The same key at every scale: common random numbers make the price a smooth function of it.
+        return price(scale, key.child("search"))
+
+    aim = aim_at(bound, target)
+    if near is None:
+        largest = largest_scale(price_at, aim, bound=bound)
+    else:
+        largest = scale_near(price_at, aim, near, bound=bound)
+    for attempt, share in enumerate(LADDER, 1):
+        found = certify(share * largest, key.child("certify").child(attempt))
+        if found.certified <= target:
+            return share * largest, found
     raise CalibrationError(
         f"No fit met ε = {target:g} {bound.priced_for} in {TRIES} certifications: the price moves too much "
         "from one set of draws to the next. Use more draws, or weights that cap the riskiest records."

@@ -2,14 +2,15 @@
 
 Predictions come from uniform numbers: independent ones, or stratified ones for smoother copies. Both are
 post-processing of the released draws. Stratified numbers fill the unit interval evenly within groups of
-records whose fitted values are neighbours, a public function of the draw and the predictors. Each number by
-itself is still uniform; together they scatter less than independent ones, which rules that combine copies and
-standard errors computed from one copy do not expect (docs/bias.md).
+records whose fitted values are neighbours, a public function of the draw and the predictors, leaf by leaf of
+the table (`numerics.leaves`). Each number by itself is still uniform; together they scatter less than
+independent ones, which rules that combine copies and standard errors computed from one copy do not expect
+(docs/bias.md).
 """
 
 from collections.abc import Sequence
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,9 @@ from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Confining, Inverting, Model, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
+from hedgerow.models.reductions import count_draws
 from hedgerow.models.scored import Interval
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.privacy.columns import marks_of
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.progress import foresee, job, phase
@@ -43,11 +46,17 @@ _BELOW_ONE = 1 - 2.0**-53
 CORRECTING = "correcting"
 
 
+class Leaf(NamedTuple):
+    """Which records of a longer table a leaf has."""
+
+    number: int
+    rows: slice
+    of: int
+
+
 def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: Key) -> tuple[Corrected, ...]:
     """One draw of the certified fit per copy, chosen at random and corrected if the settings say so."""
-    fit = outcome.fit
-    order = np.argsort(key.child("draws").stream().uniform(fit.draws))[: settings.copies]
-    draws = [public_draw(fit.parameters, int(draw)) for draw in order]
+    draws = choose_draws(settings, outcome.fit.parameters, key=key)
     if not settings.debias:
         return tuple(Corrected(draw, False, 0) for draw in draws)
     keys = (key.child("correct").child(number) for number in range(len(draws)))
@@ -57,6 +66,12 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
             corrected.append(correct(public_view(settings, start, draw, one)))
             foresee(len(corrected) / len(draws))
     return tuple(corrected)
+
+
+def choose_draws(settings: Settings, parameters: Parameters, *, key: Key) -> list[Parameters]:
+    """As many draws as copies, at random."""
+    order = np.argsort(key.child("draws").stream().uniform(count_draws(parameters)))[: settings.copies]
+    return [public_draw(parameters, int(draw)) for draw in order]
 
 
 def expected_corrections(settings: Settings) -> dict[str, int]:
@@ -79,18 +94,11 @@ def predict_copies(
     copies: list[PerLink] = []
     for number, draw in enumerate(released):
         own = key.child("predict").child(number)
-        if isinstance(model, Chain):
-            copies.append(_predict_links(settings, start, model, design, draw.parameters, own, units))
-            continue
-        if units is not None and settings.column.shared:
+        if units is not None and not isinstance(model, Chain) and settings.column.shared:
             copies.append(predict_once(settings.sampling, model, design, draw.parameters, units, own))
             continue
-        numbers = uniforms(settings.sampling, model, design, draw.parameters, key=own)
-        if interval is not None and isinstance(model, Confining):
-            copies.append(model.predict_inside(design, draw.parameters, interval, numbers))
-            continue
-        values = model.predict(design, draw.parameters, numbers)
-        if draw.converged:
+        values = predict_copy(settings, start.table, design, draw.parameters, interval, key=own, units=units)
+        if draw.converged and interval is None:
             inside = own.child("inside")
             view = public_view(settings, start, draw.parameters, inside)
             values, _ = keep_inside(view, draw.parameters, values, inside)
@@ -98,23 +106,43 @@ def predict_copies(
     return copies
 
 
+def predict_copy(
+    settings: Settings,
+    table: Table,
+    design: Design,
+    parameters: Parameters,
+    interval: Interval | None,
+    *,
+    key: Key,
+    units: Units | None = None,
+    leaf: Leaf | None = None,
+) -> PerLink:
+    """The synthetic outcomes of one released draw; of a leaf, its part of the copy of all records."""
+    model = settings.model
+    if isinstance(model, Chain):
+        return _predict_links(settings, table, model, design, parameters, key, units, leaf)
+    numbers = uniforms(settings.sampling, model, design, parameters, key=key, leaf=leaf)
+    if interval is not None and isinstance(model, Confining):
+        return model.predict_inside(design, parameters, interval, numbers)
+    return model.predict(design, parameters, numbers)
+
+
 def _predict_links(
     settings: Settings,
-    start: Start,
+    table: Table,
     chain: Chain,
     design: Design,
     parameters: Parameters,
     key: Key,
     units: Units | None,
+    leaf: Leaf | None,
 ) -> PerLink:
     """One link after the other, each from the synthetic cells of the columns before it."""
     outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
     read = [*design.predictors, *(name for column in settings.columns for name in column.reads)]
     hidden = {*outcomes, *(mark for each in marks.values() for mark in each)}
     public = [name for name in dict.fromkeys(read) if name not in hidden]
-    cells = made = (
-        start.table.select(public) if public else None
-    )  # as they are, and as later columns read them
+    cells = made = table.select(public) if public else None  # as they are, and as later columns read them
     columns: list[PerRecord] = []
     own: list[PerRecord] = []
     codes = codes_of(settings.columns)
@@ -128,12 +156,12 @@ def _predict_links(
         if units is not None and column.shared:
             own.append(predict_once(settings.sampling, model, here, drawn, units, key.child(place)))
         else:
-            numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place))
+            numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place), leaf=leaf)
             own.append(model.predict(here, drawn, numbers))
         columns.append(own[-1])
         if settings.links[place].role == "kind":
             continue
-        source = start.table.select([column.outcome])
+        source = table.select([column.outcome])
         before = source if cells is None else cells.beside(source)
         typed = Table.of(write_column(settings, column, before, link.levels, own)).select([column.outcome])
         cells = typed if cells is None else cells.beside(typed)
@@ -186,10 +214,17 @@ def public_interval(settings: Settings, table: Table) -> Interval | None:
 
 
 def uniforms(
-    sampling: Sampling, model: Model, design: Design, parameters: Parameters, *, key: Key
+    sampling: Sampling,
+    model: Model,
+    design: Design,
+    parameters: Parameters,
+    *,
+    key: Key,
+    leaf: Leaf | None = None,
 ) -> PerRecord:
-    """One number in (0, 1) for each record."""
-    fresh = key.stream().uniform(design.records)
+    """One number in (0, 1) for each record; stratified ones within each leaf of records."""
+    leaf = leaf or Leaf(0, slice(0, design.records), design.records)
+    fresh = key.stream().part(leaf.rows, leaf.of)
     if sampling == "independent":
         return fresh
     if isinstance(model, Inverting) and not model.inverts(design, parameters):
@@ -198,8 +233,12 @@ def uniforms(
             "be sampled, so that stratified numbers would change nothing. Use sampling='independent'."
         )
     fitted = model.predict(design, parameters, np.full(design.records, 0.5))
-    ties, order = key.child("strata").stream().uniform((2, design.records))
-    return stratify(fitted, fresh, ties=ties, order=order)
+    numbers, strata = np.empty(design.records), key.child("strata")
+    for number, rows in enumerate(leaves_of(design.records), leaf.number):
+        own = strata.child(number) if number else strata
+        ties, order = own.stream().uniform((2, rows.stop - rows.start))
+        numbers[rows] = stratify(fitted[rows], fresh[rows], ties=ties, order=order)
+    return numbers
 
 
 def stratify(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: PerRecord) -> PerRecord:

@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.models import reductions
-from hedgerow.models.base import Health, Influence, Model, Parameters
+from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
 from hedgerow.models.scored import Interval, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.progress import count_fit
@@ -114,11 +114,16 @@ def _check_finite(finite: Mask) -> None:
 @one_blas_thread()
 def fit(model: Model, design: Design, power: PerRecord, *, draws: int, key: Key) -> Fit:
     """Sample the posterior in which record i's likelihood is raised to power_i."""
-    sample = model.sample(design, power, draws=draws, key=key)
+    sample = checked_sample(model, model.sample(design, power, draws=draws, key=key))
+    count_fit()
+    return Fit(model, design, power, sample.parameters, sample.health, sample.influence)
+
+
+def checked_sample(model: Model, sample: Sample) -> Sample:
+    """The draws, after checking that they are numbers."""
     if not all(np.isfinite(value).all() for value in sample.parameters.values()):
         raise DataError(
             f"The {model.name} model gave draws that are not finite. The outcome or a predictor may span too "
             "many orders of magnitude: rescale it, or give a prior in its units."
         )
-    count_fit()
-    return Fit(model, design, power, sample.parameters, sample.health, sample.influence)
+    return sample

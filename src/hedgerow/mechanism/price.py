@@ -92,7 +92,7 @@ class Pricing(Confidential):
     @property
     def _closed(self) -> tuple[Influence, Linear] | None:
         """What the records do and which part of it is sensitive, where the neighbour has a closed form."""
-        if not isinstance(self.part, Linear) or self.part.mass.any() or self.influence is None:
+        if not isinstance(self.part, Linear) or self.part.uses_mass or self.influence is None:
             return None
         return self.influence, self.part
 

@@ -108,10 +108,10 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
             "public, and these risks come from the draws of a fit. Begin with the settings' own model."
         )
     rows, values, table = start.present, start.design.values, start.table
-    interval = _interval(settings.standard.range, start)
+    interval = find_interval(settings.standard.range, start)
     table = table if rows.all() else table.rows_where(rows)
     plain = Weighted(rows.astype(np.float64), np.zeros(len(rows)), interval, rows)
-    weighted = replace(plain, known=_known(settings, start, interval, key.child("known")))
+    weighted = replace(plain, known=find_known(settings, start, interval, key=key.child("known")))
     if not settings.standard.weighted:
         return weighted
     refits = iter(range(1000))
@@ -140,12 +140,7 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
     """
     second, part = _refit(settings, start, weighted, key)
     pricing, bound = _priced(settings, start, weighted, second, part), settings.bound
-    if not bound.has(pricing):
-        raise SettingError(
-            f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
-            f"{second.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: for "
-            f"the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i withheld."
-        )
+    require_price(settings, pricing)
 
     @cache
     def pilot() -> Extremes:
@@ -167,6 +162,18 @@ def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries
         second = replace(second, health=examine_maxima(second.health, maxima))
     stated = bound.statement(second.draws, second.health, tries=tries)
     return Outcome(weighted, second, pricing, stated, bound, certified)
+
+
+def require_price(settings: Settings, pricing: Pricing) -> None:
+    """Refuse a bound under which the fit has no price."""
+    bound = settings.bound
+    if not bound.has(pricing):
+        raise SettingError(
+            f"bound='{bound}' has no closed form for {type(settings.standard).__name__} with the "
+            f"{pricing.fit.model.name} model. Use bound='oscillation', and read withheld_epsilon_ beside it: "
+            f"for the normal and lognormal models withheld_epsilon_['{bound}'] is that price with x_i "
+            "withheld."
+        )
 
 
 def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part: Sensitive) -> Pricing:
@@ -195,8 +202,13 @@ def _refit(settings: Settings, start: Start, weighted: Weighted, key: Key) -> tu
     return fit(settings.model, start.design, power, draws=settings.draws, key=key), part
 
 
-def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> PerRecord:
-    """λ_i, the probability that a fresh value falls outside record i's range."""
+def find_known(
+    settings: Settings, start: Start, interval: Interval, *, key: Key, rows: slice | None = None, of: int = 0
+) -> PerRecord:
+    """λ_i, the probability that a fresh value falls outside record i's range.
+
+    Of a leaf `rows` says which records of all these are, and `of` how many there are.
+    """
     records = start.design.records
     if not settings.standard.uses_known or interval.whole:
         return np.zeros(records)
@@ -209,13 +221,17 @@ def _known(settings: Settings, start: Start, interval: Interval, key: Key) -> Pe
     outside = np.zeros(records)
     stream = key.stream()
     for draw in range(start.fit.draws):
-        fresh = start.fit.predict(draw, stream.uniform(records))
+        numbers = stream.uniform(records) if rows is None else stream.part(rows, of)
+        fresh = start.fit.predict(draw, numbers)
         outside += (fresh < interval.lower) | (fresh > interval.upper)
     return outside / start.fit.draws
 
 
-def _interval(known: Range, start: Start) -> Interval:
-    """The range of each record, link by link; of a value that is not there nothing is known."""
+def find_interval(known: Range, start: Start, ranged: tuple[bool, ...] | None = None) -> Interval:
+    """The range of each record, link by link; of a value that is not there nothing is known.
+
+    Of a leaf `ranged` says which links have a range in some record of all.
+    """
     links, table, found = start.design.links, start.table, []
     for link in links:
         own, rows = (
@@ -230,7 +246,7 @@ def _interval(known: Range, start: Start) -> Interval:
         except RangeError as error:
             raise RangeError(f"'{link.outcome}': {error}") if len(links) > 1 else error from None
         found.append(replace(part, inside=part.inside | (start.present & ~rows)))
-    return Interval.join(found)
+    return Interval.join(found, ranged)
 
 
 def _spread(part: Interval, rows: RecordMask) -> Interval:

@@ -23,6 +23,7 @@ from hedgerow.models.joint import Joint
 from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.dirichlet import SummedNeighbours, join_neighbours
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Draws, Extremes, links_extremes
 from hedgerow.randomness import Key
@@ -88,13 +89,11 @@ class Chain(Model):
                 zip(self.links(design), self.by_link(design, power), strict=True)
             )
         ]
-        parameters = name_parts([one.parameters for one in samples])
         made = [one.influence for one in samples if one.influence is not None]
         if len(made) < len(samples):
-            return Sample(parameters, worst_health([one.health for one in samples]))
-        return Sample(
-            parameters,
-            worst_health([one.health for one in samples]),
+            return join_samples(samples)
+        return replace(
+            join_samples(samples),
             influence=lambda: ChainInfluence(tuple(influence() for influence in made), design),
         )
 
@@ -133,14 +132,22 @@ class Chain(Model):
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
         """In one pass over all links, where all are exact and d is a multiple of their sum."""
-        multiple = isinstance(sensitive, Linear) and not sensitive.uses_mass and sensitive.density.min() >= 0
+        multiple = isinstance(sensitive, Linear) and not (sensitive.form.uses_mass or sensitive.form.reversed)
         exact = [
             (model, link, Draws(own["beta"], own["sigma"]), there(link, np.ones(link.records)))
             for model, link, own in self.links(design, parameters)
             if isinstance(model, Regression)
         ]
-        if not (isinstance(sensitive, Linear) and multiple) or len(exact) < len(self.models):
+        if len(exact) < len(self.models):
             return drawn_extremes(self, design, parameters, sensitive, interval)
+        if not (isinstance(sensitive, Linear) and multiple):
+            found = [
+                drawn_extremes(self, design, parameters, sensitive, interval, rows)
+                for rows in leaves_of(design.records)
+            ]
+            return Extremes(
+                np.concatenate([each.low for each in found]), np.concatenate([each.high for each in found])
+            )
         scored = links_extremes(
             [(link.matrix, model.response(link.values), draws, kept) for model, link, draws, kept in exact]
         )
@@ -157,9 +164,11 @@ class Chain(Model):
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
         """γ averaged over draws; of an estimate its upper bound, so that λ is not too large."""
         total = np.zeros(design.records)
-        for part, count in draw_blocks(parameters, design.records):
-            _, high = self.log_mass_ends(design, part, interval, slice(None))
-            total += np.exp(high[:count]).sum(axis=0)
+        exact = all(isinstance(model, Regression) for model in self.models)
+        for rows in leaves_of(design.records) if exact else [slice(0, design.records)]:
+            for part, count in draw_blocks(parameters, rows.stop - rows.start):
+                _, high = self.log_mass_ends(design, part, interval, rows)
+                total[rows] += np.exp(high[:count]).sum(axis=0)
         return total / count_draws(parameters)
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
@@ -180,6 +189,13 @@ def part_of(parameters: Parameters, place: int) -> Parameters:
 def name_parts(parts: Sequence[Parameters]) -> Parameters:
     """The parameters of all links under one name each: what `part_of` takes apart."""
     return {f"{place}.{name}": values for place, own in enumerate(parts) for name, values in own.items()}
+
+
+def join_samples(samples: Sequence[Sample]) -> Sample:
+    """Draws of all links, paired; what rows do to them is left open."""
+    return Sample(
+        name_parts([one.parameters for one in samples]), worst_health([one.health for one in samples])
+    )
 
 
 def worst_health(healths: Sequence[Health]) -> Health:

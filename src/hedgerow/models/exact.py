@@ -5,7 +5,7 @@ exact. It is the oracle for every other model, and the only kind whose privacy l
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -23,11 +23,12 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
+from hedgerow.numerics.leaves import multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws, Extremes
-from hedgerow.numerics.triangular import leverages, weighted_factor
+from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
 from hedgerow.randomness import Key
 from hedgerow.tables.design import LARGEST, Design
 from hedgerow.tables.values import Support
@@ -102,6 +103,7 @@ class Posterior:
 
 Places = NDArray[np.intp]
 Left = tuple[float, float, float]  # h, r² and b where a record's neighbour is fitted without it
+Refit = Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +117,7 @@ class RegressionInfluence(Influence):
     jacobian: PerRecord
     shape: float
     rate: float
-    refit: Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
+    refit: Refit
 
     def loss_constant(self, share: PerRecord) -> PerRecord:
         taken = share * self.spread
@@ -185,18 +187,30 @@ class Regression(StandIn):
 
     def posterior(self, design: Design, power: PerRecord) -> Posterior:
         """The pseudo posterior in closed form, from one streamed triangular factor."""
-        return self._posterior(self._factor(design, power), float(power.sum()))
+        return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
+        return weighted_factor(design.matrix, self.response(design.values), power, start=self.start(design))
+
+    def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
+        """The factor of one leaf of records; the first one continues from the prior."""
+        start = self.start(design) if first else None
+        return leaf_factor(design.matrix, self.response(design.values), power, start=start)
+
+    def start(self, design: Design) -> Array:
+        """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
+
+        It enters as one more row per coefficient, so that nothing is squared and subtracted.
+        """
         mean, deviation = self.prior.moments(design)
         width = len(mean)
-        # The prior enters as one more row per coefficient, so that nothing is squared and subtracted.
         start = np.zeros((width + 1, width + 1))
         start[:width, :width] = self.prior.contrasts(design) / deviation[:, None]
         start[:width, width] = mean / deviation
-        return weighted_factor(design.matrix, self.response(design.values), power, start=start)
+        return start
 
-    def _posterior(self, merged: Array, power: float) -> Posterior:
+    def posterior_of(self, merged: Array, power: float) -> Posterior:
+        """The pseudo posterior from the factor of prior and records, and the sum of their powers."""
         width = len(merged) - 1
         factor = merged[:width, :width]
         return Posterior(
@@ -208,10 +222,14 @@ class Regression(StandIn):
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
         posterior = self.posterior(design, power)
+        sample = self.draw(posterior, draws=draws, key=key)
+        return replace(sample, influence=lambda: self.influence(design, power, posterior))
+
+    def draw(self, posterior: Posterior, *, draws: int, key: Key) -> Sample:
+        """Draws of a posterior; what records do to it is left open."""
         exact = posterior.draw(draws, key)
         health = Health(sampler="exact", independent=True, effective_draws=float(draws))
-        parameters = {"beta": exact.beta, "sigma": exact.sigma}
-        return Sample(parameters, health, influence=lambda: self._influence(design, power, posterior))
+        return Sample({"beta": exact.beta, "sigma": exact.sigma}, health)
 
     def free(self, design: Design, parameters: Parameters) -> Array:
         return np.append(parameters["beta"], np.log(parameters["sigma"]))
@@ -253,13 +271,15 @@ class Regression(StandIn):
 
     def predict(self, design: Design, parameters: Parameters, uniforms: PerRecord) -> PerRecord:
         with np.errstate(over="ignore"):
-            return self.outcome(design.matrix @ parameters["beta"] + parameters["sigma"] * ndtri(uniforms))
+            return self.outcome(
+                multiply(design.matrix, parameters["beta"]) + parameters["sigma"] * ndtri(uniforms)
+            )
 
     def predict_inside(
         self, design: Design, parameters: Parameters, interval: Interval, uniforms: PerRecord
     ) -> PerRecord:
         mean, ends = (
-            design.matrix @ parameters["beta"],
+            multiply(design.matrix, parameters["beta"]),
             (self._end(interval.lower), self._end(interval.upper)),
         )
         with np.errstate(over="ignore"):
@@ -269,14 +289,14 @@ class Regression(StandIn):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        if not isinstance(sensitive, Linear) or (sensitive.density < 0).any():
+        if not isinstance(sensitive, Linear) or sensitive.form.reversed:
             return blocked_extremes(self, design, parameters, sensitive, interval)
         draws = Draws(parameters["beta"], parameters["sigma"])
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobian(design)
-        if not mass.any():
+        if not sensitive.form.uses_mass:
             scored = scoring.density_extremes(design.matrix, self.response(design.values), draws)
-        elif np.array_equal(mass, -density):
+        elif sensitive.form.conditional:
             scored = scoring.conditional_extremes(*self._records(design, interval), draws)
         else:
             records = self._records(design, interval)
@@ -287,14 +307,14 @@ class Regression(StandIn):
     def absolute(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> PerRecord:
-        if not isinstance(sensitive, Linear) or sensitive.constant.any() or (sensitive.density < 0).any():
+        if not isinstance(sensitive, Linear) or sensitive.form.shifted or sensitive.form.reversed:
             return self.extremes(design, parameters, sensitive, interval).absolute
         draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobian(design)
-        density, mass = sensitive.density, sensitive.mass
-        if not mass.any():
+        density = sensitive.density
+        if not sensitive.form.uses_mass:
             response = self.response(design.values)
             scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
-        elif np.array_equal(mass, -density):
+        elif sensitive.form.conditional:
             scored = scoring.conditional_absolute(*self._records(design, interval), draws, shift=shift)
         else:
             return self.extremes(design, parameters, sensitive, interval).absolute
@@ -305,30 +325,40 @@ class Regression(StandIn):
         draws = Draws(parameters["beta"], parameters["sigma"])
         return scoring.mean_mass(*self._records(design, interval), draws)
 
-    def _influence(self, design: Design, power: PerRecord, posterior: Posterior) -> Influence:
+    def influence(
+        self, design: Design, power: PerRecord, posterior: Posterior, refit: Refit | None = None
+    ) -> Influence:
+        """What these records do to a posterior of them or, with a `refit` of its own, of more than them."""
         spread = leverages(design.matrix, posterior.factor)
-        squared = (self.response(design.values) - design.matrix @ posterior.mean) ** 2
+        squared = (self.response(design.values) - multiply(design.matrix, posterior.mean)) ** 2
         with np.errstate(all="ignore"):
             pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
-        jacobian, refit = self.jacobian(design), partial(self._leave_out, design, power)
-        return RegressionInfluence(
-            power * spread, pull, spread, squared, jacobian, posterior.shape, posterior.rate, refit
-        )
+        told = self.jacobian(design), posterior.shape, posterior.rate
+        refit = refit or partial(self._leave_out, design, power)
+        return RegressionInfluence(power * spread, pull, spread, squared, *told, refit)
 
     def _leave_out(self, design: Design, power: PerRecord, share: PerRecord, rows: Places) -> list[Left]:
         """h, r² and b of these records' neighbours: all of them are left out once, the others put back."""
-        Z, y = design.matrix[rows], self.response(design.values[rows])
         others = power.copy()
         others[rows] = 0.0
-        base, left = self._factor(design, others), []
-        for place, row in enumerate(rows):
-            own = power[rows]
-            own[place] -= share[row]
+        Z, y = design.matrix[rows], self.response(design.values[rows])
+        return self.leave_out(
+            Z, y, power[rows], share[rows], base=self._factor(design, others), rest=sum_leaves(others)
+        )
+
+    def leave_out(
+        self, Z: Array, y: PerRecord, power: PerRecord, share: PerRecord, *, base: Array, rest: float
+    ) -> list[Left]:
+        """The same from these records and a factor of the others, whose powers add up to `rest`."""
+        left: list[Left] = []
+        for place in range(len(y)):
+            own = power.copy()
+            own[place] -= share[place]
             if own[place] < -_DIGITS:  # a standard of one's own may take away more than there is
                 left.append((np.inf, np.inf, np.inf))
                 continue
             own[place] = max(own[place], 0.0)
-            fitted = self._posterior(weighted_factor(Z, y, own, start=base), float(others.sum() + own.sum()))
+            fitted = self.posterior_of(weighted_factor(Z, y, own, start=base), rest + float(own.sum()))
             spread = leverages(Z[[place]], fitted.factor)[0]
             left.append((float(spread), float(y[place] - Z[place] @ fitted.mean) ** 2, fitted.rate))
         return left

@@ -12,6 +12,7 @@ import numpy as np
 from hedgerow.arrays import LogMass, PerRecord
 from hedgerow.models.base import Model, Parameters
 from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.tables.design import Design
 
@@ -101,17 +102,27 @@ def blocked_extremes(
 
 
 def drawn_extremes(
-    model: Model, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
+    model: Model,
+    design: Design,
+    parameters: Parameters,
+    sensitive: Sensitive,
+    interval: Interval,
+    records: slice | None = None,
 ) -> Extremes:
-    """`extremes` by blocks of draws: for models that score the whole table even for a few of its records."""
-    low, high = np.full(design.records, np.inf), np.full(design.records, -np.inf)
-    for part, _ in draw_blocks(parameters, design.records):
-        log_lik = model.log_lik(design, part, slice(None))
+    """`extremes` by blocks of draws: for models that score the whole table even for a few of its records.
+
+    Of some `records` where the model can score them alone.
+    """
+    rows = records or slice(0, design.records)
+    count = rows.stop - rows.start
+    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    for part, _ in draw_blocks(parameters, count):
+        log_lik = model.log_lik(design, part, rows)
         ends: tuple[LogMass, ...] = (log_lik,)  # stands in, as above
         if sensitive.uses_mass:
-            ends = mass_ends(model, design, part, interval, slice(None))
+            ends = mass_ends(model, design, part, interval, rows)
         for log_mass in ends:
-            scored = sensitive(slice(None), log_lik, log_mass)
+            scored = sensitive(rows, log_lik, log_mass)
             low, high = np.minimum(low, scored.min(axis=0)), np.maximum(high, scored.max(axis=0))
     return Extremes(low, high)
 
@@ -129,10 +140,11 @@ def draw_blocks(parameters: Parameters, records: int) -> Iterator[tuple[Paramete
 
 
 def blocks(records: int, draws: int) -> Iterator[slice]:
-    """Slices of records such that a block of all draws stays small."""
+    """Slices of records such that a block of all draws stays small; each within one leaf."""
     step = max(1, _BLOCK_CELLS // max(1, draws))
-    for start in range(0, records, step):
-        yield slice(start, min(start + step, records))
+    for leaf in leaves_of(records):
+        for start in range(leaf.start, leaf.stop, step):
+            yield slice(start, min(start + step, leaf.stop))
 
 
 def block_rows(records: int, draws: int) -> int:

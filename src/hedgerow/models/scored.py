@@ -9,6 +9,7 @@ Everything here holds confidential values, and no repr shows one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -25,35 +26,60 @@ class Interval:
     """The ends of every record's range, confidential, and whether the record lies in it.
 
     Of several protected columns the ends have a column for each link, and a record lies in all of its ranges.
+    Of a leaf of records `ranged` says which links have a range in some record of the whole table.
     """
 
     lower: PerLink
     upper: PerLink
     inside: RecordMask
+    ranged: tuple[bool, ...] | None = None  # None: read off these records
 
     @classmethod
-    def join(cls, links: Sequence["Interval"]) -> "Interval":
+    def join(cls, links: Sequence["Interval"], ranged: tuple[bool, ...] | None = None) -> "Interval":
         """The ranges of a chain, from those of its links; without columns where nothing is known."""
         inside = np.all([link.inside for link in links], axis=0)
-        if len(links) == 1 or all(link.whole for link in links):
-            return cls(links[0].lower, links[0].upper, inside)
+        some = ranged or [not link.whole for link in links]
+        if len(links) == 1 or not any(some):
+            return cls(links[0].lower, links[0].upper, inside, ranged)
         lower, upper = ([getattr(link, end) for link in links] for end in ("lower", "upper"))
-        return cls(np.column_stack(lower), np.column_stack(upper), inside)
+        return cls(np.column_stack(lower), np.column_stack(upper), inside, ranged)
 
     def link(self, place: int) -> "Interval":
         """The ranges of one link."""
-        return Interval(self.lower[:, place], self.upper[:, place], self.inside)
+        ranged = None if self.ranged is None else self.ranged[place : place + 1]
+        return Interval(self.lower[:, place], self.upper[:, place], self.inside, ranged)
 
     @property
     def whole(self) -> bool:
         """True when nothing is known about any record."""
+        if self.ranged is not None:
+            return not any(self.ranged)
         return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
 
     def __getitem__(self, records: slice) -> "Interval":
-        return Interval(self.lower[records], self.upper[records], self.inside[records])
+        return Interval(self.lower[records], self.upper[records], self.inside[records], self.ranged)
 
     def __repr__(self) -> str:
         return f"Interval({len(self.lower)} records, confidential)"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What coefficients have in common over all records, by which a kernel is chosen."""
+
+    uses_mass: bool  # some record's d depends on `log_mass`
+    conditional: bool  # d is a multiple of log_lik − log_mass
+    reversed: bool  # some multiple of log_lik is negative
+    shifted: bool  # some constant is not zero
+
+    def join(self, other: "Form") -> "Form":
+        """That of the records of both."""
+        return Form(
+            self.uses_mass or other.uses_mass,
+            self.conditional and other.conditional,
+            self.reversed or other.reversed,
+            self.shifted or other.shifted,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,11 +89,23 @@ class Linear:
     density: PerRecord
     mass: PerRecord
     constant: PerRecord
+    whole: Form | None = None  # of a leaf of records: the form of the whole table
+
+    @cached_property
+    def form(self) -> Form:
+        """What these coefficients have in common."""
+        density, mass = self.density, self.mass
+        return self.whole or Form(
+            uses_mass=bool(mass.any()),
+            conditional=np.array_equal(mass, -density),
+            reversed=bool((density < 0).any()),
+            shifted=bool(self.constant.any()),
+        )
 
     @property
     def uses_mass(self) -> bool:
         """Whether any record's d depends on `log_mass`."""
-        return bool(self.mass.any())
+        return self.form.uses_mass
 
     def __call__(self, records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
         mass = self.mass[records]

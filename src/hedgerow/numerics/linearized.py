@@ -28,6 +28,18 @@ def total_covariance(scores: Scores, strata: Codes | None = None, clusters: Code
     Strata and clusters are numbers from 0 up. Without clusters each record is one of its own, and without
     strata all are in one. A number of a cluster means another one in another stratum.
     """
+    away, factor = _centre(scores, strata, clusters)
+    return np.asarray(away.T @ (factor * away)) if len(away) else np.full((scores.shape[1],) * 2, np.inf)
+
+
+def total_variances(scores: Scores, strata: Codes | None = None, clusters: Codes | None = None) -> Array:
+    """The diagonal of `total_covariance`, in time and memory that grow with the columns alone."""
+    away, factor = _centre(scores, strata, clusters)
+    return np.asarray((factor * away**2).sum(axis=0)) if len(away) else np.full(scores.shape[1], np.inf)
+
+
+def _centre(scores: Scores, strata: Codes | None, clusters: Codes | None) -> tuple[Array, Array]:
+    """Sums of clusters less their stratum's mean, and n_h/(n_h − 1); empty if a stratum has one cluster."""
     strata = np.zeros(len(scores), dtype=np.int64) if strata is None else strata
     if clusters is None:
         sums, home = scores, strata
@@ -36,14 +48,12 @@ def total_covariance(scores: Scores, strata: Codes | None = None, clusters: Code
         sums, home = np.zeros((len(found), scores.shape[1])), found[:, 0]
         np.add.at(sums, place.ravel(), scores)
     counts = np.bincount(home)
+    if (counts == 1).any():
+        return np.empty((0, scores.shape[1])), np.empty((0, 1))
     means = np.zeros((len(counts), scores.shape[1]))
     np.add.at(means, home, sums)
     means /= np.maximum(counts, 1)[:, None]
-    away = sums - means[home]
-    if (counts == 1).any():
-        return np.full((scores.shape[1],) * 2, np.inf)
-    factor = (counts / np.maximum(counts - 1, 1))[home]
-    return np.asarray(away.T @ (factor[:, None] * away))
+    return sums - means[home], (counts / np.maximum(counts - 1, 1))[home][:, None]
 
 
 def weighted_quantiles(values: PerRecord, weights: PerRecord, quantiles: Sequence[float]) -> Array:

@@ -21,13 +21,14 @@ with o because (o−1)D_o is convex. A bisection therefore finds the smallest ε
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential, Mask, PerLink, PerRecord
+from hedgerow.numerics.leaves import leaves_of
 
 ORDERS: Array = 1 + np.geomspace(0.05, 3000, 300)
 COARSE_ORDERS: Array = 1 + np.geomspace(0.05, 3000, 40)  # of curves that are kept to be composed
@@ -81,6 +82,9 @@ class Neighbours(Confidential):
         At every eighth order all records are computed. Between two of those the chord of (o−1)D_o, which is
         convex, bounds each record from above, and only those that can decide are computed.
         """
+        return np.asarray(np.max([part._curve(orders, copies) for part in self._leaves()], axis=0))
+
+    def _curve(self, orders: Array, copies: int) -> Array:
         largest, left = np.empty(len(orders)), 0
         below = self._larger(orders[0])
         largest[0] = below.max()
@@ -103,6 +107,9 @@ class Neighbours(Confidential):
         Any order bounds a record's ε from above. At the best orders of one costly record nearly all others
         stay below its ε, and cannot decide.
         """
+        return float(np.max([part._epsilon(delta, copies) for part in self._leaves()]))
+
+    def _epsilon(self, delta: float, copies: int) -> float:
         middle = ORDERS[len(ORDERS) // 2]
         leader = np.argmax(np.maximum(*self._divergences(middle, middle)))
         best, *places = (float(found[0]) for found in self.of(leader)._least(delta, copies))
@@ -152,6 +159,18 @@ class Neighbours(Confidential):
 
     def _larger(self, order: float) -> PerRecord:
         return np.maximum(*self.divergences(float(order)))
+
+    def _leaves(self) -> Iterator["Neighbours"]:
+        """Those of each leaf of records: an extreme of all is one of what leaves have."""
+        leaves = leaves_of(self._count())
+        if len(leaves) <= 1:
+            yield self
+        else:
+            yield from (self.of(np.arange(rows.start, rows.stop)) for rows in leaves)
+
+    def _count(self) -> int:
+        """How many records there are."""
+        return len(self.share)
 
     def of(self, records: Any) -> "Neighbours":
         """Those of some records."""

@@ -6,8 +6,8 @@ those of `privacy.claims`.
 """
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hedgerow.cards import card, fold, paragraph
@@ -57,6 +57,8 @@ class Guarantee:
     gaps: bool = False  # copies have gaps of their own
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
     unit: str | None = None  # whose records the claim is for, all together, in words; None: one record's
+    unit_column: str | None = None  # in which they have the same
+    codes: Mapping[str, tuple[float | str, ...]] = field(default_factory=dict)  # that stand for no amount
 
     @classmethod
     def of(
@@ -86,6 +88,12 @@ class Guarantee:
             standard=standard.label,
             neighbour=neighbour if unit is None else join_records(neighbour, unit),
             unit=unit,
+            unit_column=settings.unit,
+            codes={
+                column.outcome: tuple(_plain(code) for code in column.codes)
+                for column in settings.columns
+                if column.codes
+            },
             family=settings.families,
             protected=protected,
             passed_through=tuple(passed_through),
@@ -184,8 +192,10 @@ class Guarantee:
         if self.terms.sampling == "stratified":
             done.append(
                 "Predictions were made from stratified instead of independent random numbers, which is "
-                "post-processing too. Rules that combine copies, and standard errors, assume independent "
-                "ones and do not hold for these copies."
+                "post-processing too. A copy lies nearer to its draw than with independent ones: rules that "
+                "take from the copies how much they differ hold (partial, projected); those that take it "
+                "from the standard errors of a copy (noisy, simple, proper) are too wide. Tests of fit, and "
+                "errors of prediction, that rest on independent rows do not hold."
             )
         if self.inside:
             done.append(
@@ -247,6 +257,14 @@ class Guarantee:
         """The claim and what it leaves open, for a card."""
         claimed = [self.plain(), f"Claim. {self.claim()}", *self.processing()]
         return [*map(paragraph, claimed), fold("Not covered", self.caveats())]
+
+
+def _plain(code: Any) -> float | str:
+    """A code as JSON has it: -8 for NumPy's -8.0."""
+    if isinstance(code, str):
+        return code
+    number = float(code)
+    return int(number) if number.is_integer() else number
 
 
 @dataclass(frozen=True, repr=False)

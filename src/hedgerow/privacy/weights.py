@@ -3,16 +3,19 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
-from hedgerow.arrays import PerRecord, RecordMask
+from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
+from hedgerow.numerics.leaves import sum_leaves
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
+
+Reads = Literal["nothing", "ends", "moments"]  # of the risks of all records
 
 NOT_OF_A_SURVEY = (
     "They say how the mechanism weighs records by their risk. Survey weights are a column of the table: it "
@@ -25,14 +28,43 @@ def _no_plan(refused: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
+class Overall(Confidential):
+    """What rules read of the risks of all records, sums taken leaf by leaf; NaN where a rule reads it not."""
+
+    least: float = np.nan
+    largest: float = np.nan
+    mean: float = np.nan
+    spread: float = np.nan  # standard deviation, with n − 1; 0 for one record
+
+    @classmethod
+    def of(cls, risk: PerRecord, reads: Reads) -> "Overall":
+        """That of risks which are all at hand."""
+        if reads == "moments":
+            mean = sum_leaves(risk) / len(risk)
+            squares = sum_leaves((risk - mean) ** 2)
+            return cls(mean=mean, spread=spread_of(squares, len(risk)))
+        return cls(float(risk.min()), float(risk.max())) if reads == "ends" else cls()
+
+
+def spread_of(squares: float, count: int) -> float:
+    """The standard deviation, from the sum of squared distances from the mean."""
+    return float(np.sqrt(squares / (count - 1))) if count > 1 else 0.0
+
+
+@dataclass(frozen=True, repr=False)
 class Evidence:
-    """What weights may be built from."""
+    """What weights may be built from: that of all records or, with what is read of all, of some."""
 
     risk: Risk
     values: PerRecord
     table: Table
     refit: Callable[[PerRecord], PerRecord]  # weights → by-record bound max_s |d_i| after a weighted fit
     plan: Callable[[float], float] = _no_plan  # chance of a refusal → one weight for all, without the outcome
+    whole: Overall | None = None  # of all records' risks, where these are some
+
+    def overall(self, kind: RiskKind, reads: Reads) -> Overall:
+        """What a rule reads of the risks of all records."""
+        return self.whole or Overall.of(self.risk.of(kind), reads)
 
 
 class Weights(ABC):
@@ -55,59 +87,64 @@ class Weights(ABC):
 
 
 @dataclass(frozen=True)
-class _Normalised(Weights):
+class Normalised(Weights):
     """α = clip(scale · (1 − r) + shift, 0, 1) with r a normalised risk."""
 
     scale: float = 1.0
     shift: float = 0.0
     risk: RiskKind = "lipschitz"
+    reads: ClassVar[Reads] = "ends"
 
     def __post_init__(self) -> None:
         check_risk_kind(self.risk)
         _check_affine(self.scale, self.shift)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
-        harmless = 1 - self.normalised(evidence.risk.of(self.risk))
+        harmless = 1 - self.normalised(evidence.risk.of(self.risk), evidence.overall(self.risk, self.reads))
         return np.clip(self.scale * harmless + self.shift, 0, 1)
 
     @abstractmethod
-    def normalised(self, risk: PerRecord) -> PerRecord:
+    def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:
         """The risk on a scale from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class LinearWeights(_Normalised):
+class LinearWeights(Normalised):
     """r = (Δ − min)/(max − min): the riskiest record gets weight 0 (with shift 0). Reproduces the paper."""
 
-    def normalised(self, risk: PerRecord) -> PerRecord:
-        low, high = risk.min(), risk.max()
+    def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:
+        low, high = overall.least, overall.largest
         return (risk - low) / (high - low) if high > low else np.zeros_like(risk)
 
 
 @dataclass(frozen=True)
-class SoftmaxWeights(_Normalised):
+class SoftmaxWeights(Normalised):
     """r = 1/(1 + exp(−1.69897 (Δ − mean)/sd))."""
 
-    def normalised(self, risk: PerRecord) -> PerRecord:
-        spread = risk.std(ddof=1) if len(risk) > 1 else 0.0
-        standardised = (risk - risk.mean()) / spread if spread > 0 else np.zeros_like(risk)
+    reads: ClassVar[Reads] = "moments"
+
+    def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:
+        spread = overall.spread
+        standardised = (risk - overall.mean) / spread if spread > 0 else np.zeros_like(risk)
         return np.asarray(expit(1.69897 * standardised))
 
 
 @dataclass(frozen=True)
-class LogisticWeights(_Normalised):
+class LogisticWeights(Normalised):
     """r = 2/(1 + exp(−Δ/2)) − 1, so that α Δ stays below 1.114 · scale for every record."""
 
-    def normalised(self, risk: PerRecord) -> PerRecord:
+    reads: ClassVar[Reads] = "nothing"
+
+    def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:
         return np.tanh(risk / 4)  # the same number without overflow
 
 
 @dataclass(frozen=True)
-class InverseWeights(_Normalised):
+class InverseWeights(Normalised):
     """α = min Δ / Δ_i, the paper's "α_i ∝ 1/max|f|". One record, the least risky, drives all weights."""
 
-    def normalised(self, risk: PerRecord) -> PerRecord:
-        return 1 - np.where(risk > 0, risk.min() / np.where(risk > 0, risk, 1.0), 1.0)
+    def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:
+        return 1 - np.where(risk > 0, overall.least / np.where(risk > 0, risk, 1.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -250,7 +287,11 @@ class Reweighted(Weights):
     def alpha(self, evidence: Evidence) -> PerRecord:
         alpha = self.base.alpha(evidence)
         bound = evidence.refit(alpha)
-        ratio = np.where(bound > 0, bound.max() / np.where(bound > 0, bound, 1.0), np.inf)
+        return self.raised(alpha, bound, float(bound.max()))
+
+    def raised(self, alpha: PerRecord, bound: PerRecord, largest: float) -> PerRecord:
+        """The weights from those before, with D_i and the largest of all records."""
+        ratio = np.where(bound > 0, largest / np.where(bound > 0, bound, 1.0), np.inf)
         with np.errstate(invalid="ignore"):
             return np.where(alpha > 0, np.clip(self.k * alpha * ratio, 0, 1), 0.0)
 
@@ -329,8 +370,11 @@ def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
 
 def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
     """The weights, after checking that they are weights."""
-    alpha = weights.alpha(evidence)
-    records = len(evidence.values)
+    return check_alpha(weights, weights.alpha(evidence), len(evidence.values))
+
+
+def check_alpha(weights: Weights, alpha: PerRecord, records: int) -> PerRecord:
+    """The same of so many records, after checking that they are weights."""
     if alpha.shape != (records,):
         raise SettingError(f"{type(weights).__name__} gave shape {alpha.shape} for {records} records.")
     bad = int((~(np.isfinite(alpha) & (alpha >= 0) & (alpha <= 1))).sum())

@@ -147,6 +147,7 @@ class Certificate(_Strict):
     page: Digest | None = None  # of index.html; None: made before releases had one
     combining: Combining | None = None  # by which rule; None: made before certificates said so
     receive: dict[Literal["receive.py", "receive.R"], Digest] | None = None  # None: there are none
+    codes: dict[AnyText, tuple[Whole | Finite | Text, ...]] | None = None  # no amounts
     version: Literal[1, 2] = 2
 
     @property
@@ -217,6 +218,7 @@ class Certificate(_Strict):
                 ),
                 together,
             ),
+            codes=dict(guarantee.codes) or None,
             about=dict(about),  # type: ignore[arg-type]  # as is its bound
             **files,
         )
@@ -237,8 +239,8 @@ class Certificate(_Strict):
         document = asdict(self)
         document = {"certificate": document.pop("version"), **document}
         left_out: tuple[str, ...] = _SINCE_2 if self.version == 1 else ()
-        # As it was written before there were looks, statistics, pages, rules and units priced as a whole.
-        since = ("looks", "statistics", "page", "combining", "receive")
+        # As it was written before there were looks, statistics, pages, rules, codes, units priced as a whole.
+        since = ("looks", "statistics", "page", "combining", "receive", "codes")
         left_out += tuple(name for name in since if getattr(self, name) is None)
         if self.unit is not None and not self.unit.together:
             del document["unit"]["together"]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
+from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -78,7 +79,7 @@ class Design:
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
         other = replace(self, values=values)
-        vars(other)["spread"] = self.spread
+        vars(other).update(summary=self.summary, means=self.means, spread=self.spread)
         return other
 
     def take(self, rows: NDArray[np.intp]) -> "Design":
@@ -102,6 +103,11 @@ class Design:
         )
 
     @cached_property
+    def summary(self) -> Columns:
+        """Extremes and sums of the columns of the matrix."""
+        return summarize_columns(self.matrix)
+
+    @cached_property
     def spread(self) -> NDArray[np.float64]:
         """How far from its mean each column of the matrix has the variance that few records carry.
 
@@ -110,15 +116,18 @@ class Design:
         tail. Its size, if a column is constant. 1 for a column made of protected values: what is read off it
         would be read off them.
         """
-        columns = enumerate(self.matrix.T)
-        return np.array([1.0 if place in self.hidden else _find_spread(column) for place, column in columns])
+        centre = self.summary.total / self.records
+        reach = self.summary.reach(centre)
+        spread = find_spread(self.summary, reach, sum_powers(self.matrix, centre, reach) / self.records)
+        spread[list(self.hidden)] = 1.0
+        return spread
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
         """The mean of each column of the matrix; 0 for one made of protected values."""
-        return np.array(
-            [0.0 if place in self.hidden else column.mean() for place, column in enumerate(self.matrix.T)]
-        )
+        means = self.summary.total / self.records
+        means[list(self.hidden)] = 0.0
+        return means
 
     @cached_property
     def hidden(self) -> frozenset[int]:
@@ -240,16 +249,21 @@ def build(
     if lenient and present is not None:
         works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
         matrix, present = np.where(works[:, None], matrix, 0.0), present & works
-    _check_matrix(matrix, columns, rank=not hidden)
+    summary = summarize_columns(matrix)
+    check_columns(summary, columns, len(matrix), rank=not hidden)
+    if not hidden:
+        check_rank(weighted_factor(matrix, np.zeros(len(matrix))), summary, columns)
     public = {}
     for name in also:
         codes, count = table.codes(name)
         public[name] = Column(codes, count, table.numbers(name) if table.is_numeric(name) else None)
     used = tuple(dict.fromkeys([*parsed.predictors, *also]))
-    return Design(
+    built = Design(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
+    vars(built)["summary"] = summary
+    return built
 
 
 def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...]]) -> Crossing:
@@ -264,14 +278,12 @@ def _cross(formula: Formula, table: Table, declared: Mapping[str, tuple[Any, ...
     return Crossing.of(table, [name for name in formula.predictors if name not in declared], declared)
 
 
-def _find_spread(column: PerRecord) -> float:
-    away = column - column.mean()
-    reach = float(np.abs(away).max())
-    if reach == 0:
-        return float(np.abs(column).max())
-    square = (away / reach) ** 2  # of numbers up to 1, so that nothing overflows
-    second, fourth = float(np.mean(square)), float(np.mean(square**2))
-    return reach * float(np.sqrt(max(fourth / second - 3 * second, second / 2)))
+def find_spread(columns: Columns, reach: NDArray[np.float64], powers: Matrix) -> NDArray[np.float64]:
+    """`Design.spread` from the extremes of each column, its reach, and the means of its powers."""
+    second, fourth = powers
+    with np.errstate(all="ignore"):
+        found = reach * np.sqrt(np.maximum(fourth / second - 3 * second, second / 2))
+    return np.where(reach == 0, columns.largest, found)
 
 
 def check_sigma(design: Design, where: str) -> None:
@@ -316,12 +328,9 @@ def encode_terms(
     return matrix, columns, spec
 
 
-def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> None:
-    """Refuse columns that are not finite or too large; where `rank` matters, constant or made of others."""
-    records, width = matrix.shape
-    with np.errstate(invalid="ignore"):
-        low, high = matrix.min(axis=0), matrix.max(axis=0)  # NaN where a column has one
-    size = np.maximum(np.abs(low), np.abs(high))
+def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, rank: bool) -> None:
+    """Refuse columns that are not finite or too large; where `rank` matters, constant or too many."""
+    size, width = summary.largest, len(columns)
     bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
         raise DataError(
@@ -339,11 +348,15 @@ def _check_matrix(matrix: Matrix, columns: tuple[str, ...], *, rank: bool) -> No
             "Give more rows or a shorter formula."
         )
     intercept = {"Intercept", "1"} & set(columns)
-    for name, largest, span in zip(columns, size, high - low, strict=True):
+    for name, largest, span in zip(columns, size, summary.high - summary.low, strict=True):
         if largest == 0 or (intercept and name not in intercept and span == 0):
             raise DataError(f"Predictor '{name}' is constant over all {records} rows. Remove it.")
-    factor = weighted_factor(matrix / size, np.zeros(records))[:-1, :-1]
-    independent = np.abs(np.diag(factor)) / np.linalg.norm(factor, axis=0)
+
+
+def check_rank(factor: Matrix, summary: Columns, columns: tuple[str, ...]) -> None:
+    """Refuse columns that are made of others, from the factor of the matrix and anything beside it."""
+    scaled = factor[:-1, :-1] / summary.largest  # so that no square leaves the range of doubles
+    independent = np.diag(scaled) / np.linalg.norm(scaled, axis=0)
     dependent = [name for name, share in zip(columns, independent, strict=True) if share < _RANK_TOLERANCE]
     if dependent:
         raise DataError(

@@ -11,10 +11,12 @@ nowhere else.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
+from hedgerow.errors import ClusterError
 from hedgerow.numerics import leaves
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -77,6 +79,9 @@ class Held(Leaves):
 
     def kept(self, name: str, leaf: int) -> Array:
         return self.arrays[name, leaf]
+
+    def __reduce__(self) -> NoReturn:
+        raise ClusterError("A table in memory stays in its process. Make the release with --stream.")
 
     def _places(self, leaf: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
         rows = self.rows(leaf)

@@ -15,6 +15,7 @@ from scipy import stats
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy import rounds
 from hedgerow.mechanism.noisy.estimate import estimate
+from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.prices import Scales, Sums
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
 from hedgerow.randomness import Key
@@ -22,6 +23,10 @@ from hedgerow.randomness import Key
 RELATIONS = {"withheld": None, "replaced": None, "range": 1.5}
 LOW, HIGH = -2.0, 4.0
 BLANK = np.nan
+
+
+def held(recipe, response, present):
+    return rounds.hold_outcomes(recipe.rows, response, present)
 
 
 def tiny(relation, noise="laplace", epsilon=1.0):
@@ -64,7 +69,7 @@ def largest_ratios(recipe, setup, pairs, records=3):
     """
     present, scales = np.ones(records, dtype=bool), setup.scales
     unique = {y.tobytes(): y for pair in pairs for y in pair}
-    sums = {name: rounds.sum_outcome(recipe, setup, y, present) for name, y in unique.items()}
+    sums = {name: rounds.sum_outcome(recipe, setup, held(recipe, y, present)) for name, y in unique.items()}
     found = []
     for one, other in pairs:
         (scores, squares), (scores_2, squares_2) = sums[one.tobytes()], sums[other.tobytes()]
@@ -129,13 +134,16 @@ def test_output_distributions_of_a_tiny_round_enumerated(relation):
     X = np.array([[1.0], [1.0], [2.0]])
     recipe = make_recipe(X, low=LOW, high=HIGH, epsilon=1.0, relation=relation, width=RELATIONS[relation])
     setup = rounds.first_setup(recipe, Fraction(1), 6)
-    recipe = replace(recipe, loadings=X.astype(np.int64))  # in whole loadings there are few outputs
+    recipe = replace(recipe, rows=HeldRows(X, X.astype(np.int64)))  # in whole loadings there are few outputs
     reach = 2 * setup.sums.steps if relation != "range" else int(RELATIONS[relation] / setup.step) + 1
     sums = Sums("laplace", recipe.bound, setup.sums.steps, relation, reach)
     setup = rounds.Setup(setup.line, setup.step, sums, sums.noise_for(Fraction(2), split=Fraction(3, 2)))
     found, present = 0.0, np.ones(3, dtype=bool)
     for pair in list(tables(relation))[::2]:  # the other records are one pair of values instead of two
-        logs = [log_probabilities(*rounds.sum_outcome(recipe, setup, y, present), setup.scales) for y in pair]
+        logs = [
+            log_probabilities(*rounds.sum_outcome(recipe, setup, held(recipe, y, present)), setup.scales)
+            for y in pair
+        ]
         assert [np.exp(each).sum() for each in logs] == pytest.approx([1, 1], abs=2e-3)
         found = max(found, float(np.abs(logs[0] - logs[1]).max()))
     price = float(sums.price(setup.scales))
@@ -168,7 +176,8 @@ def test_a_public_set_spans_no_more_steps_than_priced():
     x = np.exp(rng.uniform(-3, 7.4, 2000))
     one, other = np.log(x), np.log(x * 1.8 / 0.4)
     here, there = (
-        rounds.steps_of(recipe, setup, y, np.ones(2000, dtype=bool), slice(None))[0] for y in (one, other)
+        rounds.steps_of(setup, (-3.0, 9.0), recipe.matrix, y, np.ones(2000, dtype=bool))[0]
+        for y in (one, other)
     )
     assert np.abs(here - there).max() <= setup.sums.reach
     assert np.abs(here - there).max() >= setup.sums.reach - 3
@@ -178,13 +187,13 @@ def test_sums_are_exact_beyond_64_bits():
     rng = np.random.default_rng(1)
     n = 400
     recipe = make_recipe(rng.normal(size=(n, 3)), low=-3.0, high=9.0, epsilon=1.0)
-    recipe = replace(recipe, loadings=recipe.loadings * 2**24)
+    recipe = replace(recipe, rows=HeldRows(recipe.matrix, recipe.loadings * 2**24))
     y = rng.normal(3, 4, n)
     y[:5] = np.nan
     present = rng.random(n) > 0.1
     setup = rounds.settle(recipe, np.zeros(3), 2.0, Fraction(1), rounds.STEPS)
-    scores, squares = rounds.sum_outcome(recipe, setup, y, present)
-    r, known = rounds.steps_of(recipe, setup, y, present, slice(None))
+    scores, squares = rounds.sum_outcome(recipe, setup, held(recipe, y, present))
+    r, known = rounds.steps_of(setup, (-3.0, 9.0), recipe.matrix, y, present)
     exact = [sum(int(a) * int(b) for a, b in zip(r, column, strict=True)) for column in recipe.loadings.T]
     assert scores == exact
     assert max(map(abs, exact)) > 2**63
@@ -200,8 +209,8 @@ def test_the_noise_of_a_round_is_the_one_it_states(noise):
     recipe = tiny("withheld", noise)
     setup = rounds.first_setup(recipe, recipe.budget()[0])
     y, present = np.array([0.5, -1.0, 3.0]), np.ones(3, dtype=bool)
-    scores, squares = rounds.sum_outcome(recipe, setup, y, present)
-    seen = [rounds.read_round(recipe, setup, y, present, Key.from_seed(k)) for k in range(500)]
+    scores, squares = rounds.sum_outcome(recipe, setup, held(recipe, y, present))
+    seen = [rounds.read_round(recipe, setup, held(recipe, y, present), Key.from_seed(k)) for k in range(500)]
     unit = setup.step * LOADING_UNIT
     noises = np.array([each.scores - np.array(scores) * unit for each in seen]) / seen[0].score_scale
     rest = np.array([each.squares for each in seen]) - squares * setup.step**2
@@ -291,7 +300,7 @@ def test_the_second_round_follows_from_the_first_alone(monkeypatch):
     first = rounds.first_setup(recipe, recipe.budget()[0])
     present = np.ones(40, dtype=bool)
     y = X @ [1.0, 0.3] + 0.3 * rng.normal(size=40)
-    out = rounds.read_round(recipe, first, y, present, Key.from_seed(1))
+    out = rounds.read_round(recipe, first, held(recipe, y, present), Key.from_seed(1))
     honest, seen = rounds.read_round, []
 
     def pretend(recipe, setup, *rest):
@@ -331,11 +340,11 @@ def test_no_pair_costs_more_in_a_second_window_of_its_own(relation, noise):
     budget, present = recipe.budget(), np.ones(40, dtype=bool)
     first = rounds.first_setup(recipe, budget[0])
     y = X @ [1.0, 0.5, 0.2] + 0.4 * rng.normal(size=40)
-    out = rounds.read_round(recipe, first, y, present, Key.from_seed(3))
+    out = rounds.read_round(recipe, first, held(recipe, y, present), Key.from_seed(3))
     second = rounds.second_setup(recipe, out, budget[1])
     assert second.sums.steps * second.step < 0.8 * out.window
     dearest = int(np.argmax(np.abs(recipe.loadings).sum(axis=1)))
-    c = rounds.centres(recipe, second.line, slice(dearest, dearest + 1))[0]
+    c = rounds.centres(recipe.matrix[[dearest]], second.line, recipe.middle)[0]
     w = second.sums.steps * second.step
     places = [c - w, c, c + w, c + w / 3, c - w + 1.5, LOW, HIGH, np.inf, BLANK]
     pairs = []

@@ -27,6 +27,10 @@ ZERO, BLANK = "zero", "blank"
 VALUES = (-np.inf, -1.25, 0.1, 1.0, 2.5, np.inf, ZERO, BLANK)
 
 
+def held(recipe, response, present):
+    return rounds.hold_outcomes(recipe.rows, response, present)
+
+
 def tiny(relation, noise="laplace", **more):
     X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 3.0]])
     delta = 0.0 if noise == "laplace" else 1e-5
@@ -63,13 +67,13 @@ def worst_joint(recipe, *, steps=1 << 12):
     of_spike = noise_for_spike(noise, recipe.bound, recipe.spike_budget())
     assert price_spike(noise, recipe.bound, of_spike) <= recipe.spike_budget()
     tables = {one for pair in pairs for one in pair}
-    sums = {one: rounds.sum_spike(recipe, *table(one)) for one in tables}
+    sums = {one: rounds.sum_spike(held(recipe, *table(one))) for one in tables}
     by_spike = [cost(zip(sums[a], sums[b], strict=True), of_spike, noise) for a, b in pairs]
     budget, found, of_rounds = recipe.budget(), Fraction(0), Fraction(0)
     for zeros in (-2, 0, 3):
         scale = float(of_spike) / 2**16
         spike = rounds.Spike(np.array([0.5, zeros * scale]), scale)
-        told = replace(recipe, presence=expect_presence(recipe, spike))
+        told = recipe.expecting(expect_presence(recipe, spike))
         first = rounds.first_setup(told, budget[0], steps)
         outputs = itertools.product((-3, 0, 3), (-2, 1), (-3, 1)) if zeros else [(0, 0, 0)]
         setups = [first]
@@ -79,7 +83,7 @@ def worst_joint(recipe, *, steps=1 << 12):
             setups.append(rounds.second_setup(told, rounds.describe(first, noisy, squares), budget[1], steps))
         costs = []
         for setup in setups:
-            sums = {one: rounds.sum_outcome(told, setup, *table(one)) for one in tables}
+            sums = {one: rounds.sum_outcome(told, setup, held(told, *table(one))) for one in tables}
             costs.append(
                 [
                     cost(zip(sums[a][0], sums[b][0], strict=True), setup.scales.scores, noise)
@@ -237,7 +241,8 @@ def test_hostile_tables_never_raise_nor_warn(name, noise):
         for numbers in (found.spike.scores, fitted.beta, fitted.covariance, tilt.weights, spike):
             assert np.isfinite(numbers).all()
         assert 0 < fitted.sigma < 12
-        assert ((found.recipe.presence.chance >= 0) & (found.recipe.presence.chance <= 1)).all()
+        chance = found.recipe.presence.chance(X)
+        assert ((chance >= 0) & (chance <= 1)).all()
     if name == "all zeros":
         drawn = draw_posterior(found, draws=40, key=Key.from_seed(3)).parameters
         assert all(np.isfinite(each).all() for each in drawn.values())

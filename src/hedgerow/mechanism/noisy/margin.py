@@ -11,6 +11,7 @@ Edges are a function of earlier output, the tilt one of noisy counts, θ, X and 
 ε the counts add more than they mend: `margin_pays` says beforehand, from public things.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,12 @@ from scipy.special import ndtr
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import Estimate
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.leaves.groups import group_fitted
+from hedgerow.mechanism.noisy.recipe import Counts, Recipe, Released
 from hedgerow.privacy.strict.limits import Relation
 
 BINS = 32
 LEAST = 200.0  # records × share × ε below which counts hurt (n = 200: ECDF maximum 0.065 → 0.075)
-_GROUPS = 1000  # fitted values are grouped: edges and tilts do not depend on n
 _BLOCKS = ((1, 2), (3, 4, 5), (6, 7, 8, 9, 10))
 _SHRINK = 3.0
 _FLOOR = 0.02  # of the model's probability: no bin is emptied
@@ -58,7 +59,7 @@ def least_for_margin(relation: Relation, rows_per_unit: int) -> float:
 
 def bin_edges(recipe: Recipe, estimate: Estimate, bins: int = BINS) -> Array:
     """Inner edges of bins that have equal probability under the model's own margin, by bisection."""
-    fitted, share = _grouped(recipe, estimate.beta)
+    ((fitted, share),) = group_fitted(recipe, [estimate.beta])
     sigma = float(estimate.sigma)
     wanted = np.arange(1, bins) / bins
     low = np.full(bins - 1, fitted.min() - 10 * sigma)
@@ -75,13 +76,25 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
 
     Needs a release with counts. Where they say nothing beyond the noise, all weights are 1.
     """
+    return fit_tilts(released, [(beta, sigma)])[0]
+
+
+def fit_tilts(released: Released, draws: Sequence[tuple[Array, float]]) -> list[Tilt]:
+    """The same for several draws of line and σ, with the passes over records that one takes."""
     counts = released.counts
     if counts is None:
         raise SettingError("This release has no counts, and so no margin. Ask for one with margin=.")
-    fitted, share = _grouped(released.recipe, beta)
+    groups = group_fitted(released.recipe, [beta for beta, _ in draws])
+    return [
+        _fit_tilt(counts, released.recipe.amounts, fitted, share, sigma)
+        for (fitted, share), (_, sigma) in zip(groups, draws, strict=True)
+    ]
+
+
+def _fit_tilt(counts: Counts, amounts: float, fitted: Array, share: Array, sigma: float) -> Tilt:
+    """By iterative proportional fitting over groups of records."""
     chances = bin_chances(fitted, sigma, counts.edges)
     model = share @ chances
-    amounts = released.recipe.amounts
     target = _smooth(model, counts.counts / amounts, counts.scale / amounts)
     weights = np.ones(len(model))
     for _ in range(_ROUNDS):
@@ -118,23 +131,3 @@ def _smooth(model: Array, observed: Array, scale: float) -> Array:
         ratio = ratio + kept * found @ cosines
     target = model * np.maximum(ratio, _FLOOR)
     return target / target.sum()
-
-
-def _grouped(recipe: Recipe, beta: Array) -> tuple[Array, Array]:
-    """Fitted values of neighbouring records by their means, and the groups' shares of the records.
-
-    With a spike each record counts for its chance of an amount.
-    """
-    fitted, chance = recipe.matrix @ beta, np.ones(1)
-    if recipe.presence is None:
-        fitted = np.sort(fitted)
-    else:
-        order = np.argsort(fitted)
-        fitted, chance = fitted[order], recipe.presence.chance[order]
-    if len(fitted) <= _GROUPS:
-        share = np.broadcast_to(chance, fitted.shape)
-        return fitted, share / share.sum()
-    starts = np.linspace(0, len(fitted), _GROUPS, endpoint=False).astype(int)
-    sizes = np.diff(np.append(starts, len(fitted)))
-    share = sizes if recipe.presence is None else np.add.reduceat(chance, starts)
-    return np.add.reduceat(fitted, starts) / sizes, share / share.sum()

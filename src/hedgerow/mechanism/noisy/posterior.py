@@ -27,13 +27,13 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round
+from hedgerow.mechanism.noisy.leaves.groups import Cells
+from hedgerow.mechanism.noisy.recipe import Released, Round
 from hedgerow.mechanism.noisy.spike import draw_spike
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
 from hedgerow.threads import one_blas_thread
 
-_CELLS = 40
 _CHAINS = 32
 _SHORTEST, _THIN = 40, 1  # sweeps to adapt; sweeps per kept draw of a chain
 _ENOUGH, _DOUBLINGS = 0.3, 3  # effective draws per draw below which sweeps are doubled, that often
@@ -93,50 +93,6 @@ def _effective(states: Array) -> float:
     return float(np.min(chains * within / np.maximum(between, 1e-300), initial=sweeps * chains))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Sums over records with neighbouring fitted values, so that a sweep does not depend on n. Per record."""
-
-    share: Array  # of the records (cell,)
-    centre: Array  # mean q (cell, p)
-    loading: Array  # Σ v q / n (cell, p)
-    slope: Array  # Σ v q q' / n (cell, p, p)
-    square: Array  # Σ v² q q' / n (cell, p, p)
-    scatter: Array  # Σ (q − centre)(q − centre)' / n (cell, p, p)
-    mixed: tuple[Array, Array, Array] | None = (
-        None  # Σ c(1−c){1, v q, v² q q'} / n, c the chance of an amount
-    )
-
-    @classmethod
-    def of(cls, recipe: Recipe, line: Array) -> "_Cells":
-        """Narrow cells that hold few: their measure is half the range of fitted values, half the count."""
-        matrix = recipe.matrix
-        fitted = np.nan_to_num(matrix @ line)
-        order = np.argsort(fitted, kind="stable")
-        fitted = fitted[order]
-        steps = np.append(0.0, np.diff(fitted)) / max(fitted[-1] - fitted[0], 1e-300)
-        measure = np.cumsum(steps + 1 / len(order)) / (2 + 1e-9)
-        starts = np.flatnonzero(np.diff(np.floor(measure * min(_CELLS, 2 * len(order))))) + 1
-        parts, spiked = [], []
-        for rows in np.split(order, starts):
-            q, loading = matrix[rows] @ recipe.basis, recipe.loadings[rows] * LOADING_UNIT
-            centre = q.mean(axis=0)
-            away = q - centre
-            sums = (np.array(len(rows)), loading.sum(0), loading.T @ q, loading.T @ loading, away.T @ away)
-            if recipe.presence is not None:  # each record counts for its chance of an amount
-                chance = recipe.presence.chance[rows]
-                seen, mixed = loading * chance[:, None], chance * (1 - chance)
-                sums = (chance.sum(), seen.sum(0), seen.T @ q, seen.T @ loading, (away.T * chance) @ away)
-                spiked.append((mixed.sum(), mixed @ loading, (loading.T * mixed) @ loading))
-            parts.append((centre, *(one / len(order) for one in sums)))
-        centres, *sums_by_cell = (np.array(each, dtype=np.float64) for each in zip(*parts, strict=True))
-        share, loadings, slope, square, scatter = sums_by_cell
-        both = [np.array(each) / len(order) for each in zip(*spiked, strict=True)]
-        return cls(
-            share, centres, loadings, slope, square, scatter, (both[0], both[1], both[2]) if both else None
-        )
-
-
 class _Statistics:
     """Mean and covariance of all released statistics given θ, in units of H and per record, and the prior.
 
@@ -145,14 +101,14 @@ class _Statistics:
 
     def __init__(self, released: Released) -> None:
         recipe, rounds = released.recipe, released.rounds
-        self.cells = _Cells.of(recipe, estimate(released).beta)
-        self.size = recipe.matrix.shape[1]
+        self.cells = Cells.of(recipe, estimate(released).beta)
+        self.size = len(recipe.basis)
         self.records, self.laplace = recipe.records, recipe.noise == "laplace"
         unit, n = recipe.half_width, recipe.records
         prior = start(recipe)
         self.prior_mean, self.prior_precision = prior.line / unit, np.linalg.inv(prior.noisy / unit**2)
         self.lines = [coordinates(recipe, one.line) / unit for one in rounds]
-        reach = np.abs(recipe.loadings).sum(axis=0) * LOADING_UNIT
+        reach = recipe.reach
         observed, scale = [], []
         for one in rounds:
             # No noise in practice leads further than this from what sums can be; numbers stay numbers.

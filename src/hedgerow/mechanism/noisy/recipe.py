@@ -12,19 +12,21 @@ Everything after `Released` is post-processing: any number of copies costs the s
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import SettingError, is_count, is_finite
+from hedgerow.mechanism.noisy.leaves.rows import Capping, Chosen, HeldRows, Loadings, Part, Rows, add_parts
 from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated, convert
 from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights, spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
-from hedgerow.numerics.triangular import ROWS
+from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.privacy.strict import limits
 from hedgerow.privacy.strict.limits import Relation
 from hedgerow.threads import one_blas_thread
@@ -42,9 +44,8 @@ _FARTHEST = 1e70  # limits: fourth powers of what lies between them must be numb
 class Recipe:
     """Settled before any outcome is read: from the plan, the public predictors and their number alone."""
 
-    matrix: Matrix  # X, n × p, public
+    rows: Rows  # X, n × p, public, and V: v_i q_ij in units of LOADING_UNIT
     basis: Array  # p × p: Q = X · basis has Q'Q/n = I, rows made sparse by a rotation
-    loadings: NDArray[np.int64]  # V, n × p: v_i q_ij in units of LOADING_UNIT
     low: float  # limits of the response (of log x for the lognormal)
     high: float
     relation: Relation
@@ -65,7 +66,17 @@ class Recipe:
     @property
     def records(self) -> int:
         """n, public."""
-        return len(self.matrix)
+        return self.rows.records
+
+    @property
+    def matrix(self) -> Matrix:
+        """X, where it is in memory."""
+        return self.rows.matrix
+
+    @property
+    def loadings(self) -> Loadings:
+        """V, where they are in memory."""
+        return self.rows.loadings
 
     @property
     def half_width(self) -> float:
@@ -75,20 +86,22 @@ class Recipe:
     @property
     def middle(self) -> float:
         """Half way between the limits."""
-        return self.low + self.half_width
+        return middle_of((self.low, self.high))
 
     @cached_property
+    def facts(self) -> "Facts":
+        """What is said of all rows together: one pass over them."""
+        public = len(self.basis) - self.entries
+        parts = self.rows.each(partial(_find_facts, self.basis, self.noise, public))
+        largest = max([1, *(part.bound for part in parts)])  # all-zero predictors have a price too
+        reach, every, constant, gram, squares = add_parts(part[1:] for part in parts)
+        n = self.records
+        return Facts(largest, reach, every, constant / n, gram / n, squares / n)
+
+    @property
     def bound(self) -> int:
         """C of the prices, a whole number: the largest Σ|V_ij| of a record, or ΣV_ij² for Gaussian noise."""
-        largest = 1  # all-zero predictors have a price too
-        public, most = self.matrix.shape[1] - self.entries, self._most
-        for first in range(0, self.records, ROWS):
-            V = np.abs(self.loadings[first : first + ROWS, :public])
-            if self.entries:  # whatever a protected value is
-                V = np.hstack([V, most[first : first + ROWS]])
-            sizes = V.sum(axis=1) if self.noise == "laplace" else np.einsum("ij,ij->i", V, V)
-            largest = max(largest, int(sizes.max(initial=0)))
-        return largest
+        return self.facts.bound
 
     @property
     def cap(self) -> float:
@@ -98,25 +111,44 @@ class Recipe:
     @property
     def amounts(self) -> float:
         """How many of the records the rounds see a value of, as far as is known: n without a spike."""
-        return float(self.records) if self.presence is None else max(float(self.presence.chance.sum()), 1.0)
+        return float(self.records) if self.presence is None else max(self.presence.total, 1.0)
 
-    @cached_property
+    @property
     def weighted_gram(self) -> Array:
         """M = Q'diag(v)Q/n, p × p; over amounts, where there is a spike."""
-        return self._crossed(squared=False)
+        return self.facts.gram if self.presence is None else self._crossed[0]
 
-    @cached_property
+    @property
     def weighted_squares(self) -> Array:
         """Q'diag(v²)Q/n, p × p."""
-        return self._crossed(squared=True)
+        return self.facts.squares if self.presence is None else self._crossed[1]
 
     @cached_property
+    def _crossed(self) -> tuple[Array, Array]:
+        crossed = self.rows.each(partial(_cross, self.basis, self.presence))
+        gram, squares = add_parts(crossed)
+        return gram / self.amounts, squares / self.amounts
+
+    @property
     def constant(self) -> Array:
         """Q'1/n: where constant lines lie among the coordinates of Q; of length 1 with an intercept."""
-        total = np.zeros(len(self.basis))
-        for first in range(0, self.records, ROWS):
-            total += (self.matrix[first : first + ROWS] @ self.basis).sum(axis=0)
-        return total / self.records
+        return self.facts.constant
+
+    @property
+    def reach(self) -> Array:
+        """Σ|V_ij| of each coordinate: how far its sum can be from 0 where every residual is 1."""
+        return np.asarray(self.facts.reach * LOADING_UNIT)
+
+    def pick(self, chosen: Chosen) -> tuple[Matrix, Loadings]:
+        """X and V of some records."""
+        matrices, loadings = zip(*self.rows.each(partial(_pick, chosen)), strict=True)
+        return np.concatenate(matrices), np.concatenate(loadings)
+
+    def expecting(self, presence: "Presence") -> "Recipe":
+        """The same once it is known which records have an amount, as far as it is."""
+        other = replace(self, presence=presence)
+        vars(other)["facts"] = self.facts  # of all rows, whatever they have
+        return other
 
     @property
     def entries(self) -> int:
@@ -138,11 +170,12 @@ class Recipe:
             loadings = np.where(over[:, None], 0, loadings)
         else:
             loadings = np.clip(loadings, -self._most, self._most)
-        return replace(
-            self,
-            matrix=np.hstack([self.matrix[:, :public], entries]),
-            loadings=np.hstack([self.loadings[:, :public], loadings]),
+        rows = HeldRows(
+            np.hstack([self.matrix[:, :public], entries]),
+            np.hstack([self.loadings[:, :public], loadings]),
+            self._most,
         )
+        return replace(self, rows=rows)
 
     @cached_property
     def _most(self) -> NDArray[np.int64]:
@@ -185,16 +218,9 @@ class Recipe:
             rho = concentrated((1 - self.margin_share) * self.epsilon, self.delta)
             rounds = convert(float(rho) * times**2, self.delta)
         cap = LOADING_UNIT * self.bound ** (1 / order)
-        loadings = cap_loadings(matrix, basis, cap, order=order, unit=LOADING_UNIT)
+        rows = HeldRows(matrix).load(Capping(basis, cap, order, LOADING_UNIT))
         epsilon = counts + rounds
-        return replace(
-            self,
-            matrix=matrix,
-            basis=basis,
-            loadings=loadings,
-            epsilon=epsilon,
-            margin_share=counts / epsilon,
-        )
+        return replace(self, rows=rows, basis=basis, epsilon=epsilon, margin_share=counts / epsilon)
 
     def budget(self) -> tuple[Fraction, Fraction, Fraction]:
         """What round one, round two and the counts may cost: ε, or ρ of the rounds for Gaussian noise.
@@ -218,13 +244,54 @@ class Recipe:
         whole = first + second + (counts if self.noise == "laplace" else 0)
         return whole if self.relation == "withheld" else whole / 2
 
-    def _crossed(self, *, squared: bool) -> Array:
-        total = np.zeros(self.basis.shape)
-        for first in range(0, self.records, ROWS):
-            V = self.loadings[first : first + ROWS] * LOADING_UNIT
-            seen = V if self.presence is None else V * self.presence.chance[first : first + ROWS, None]
-            total += seen.T @ (V if squared else self.matrix[first : first + ROWS] @ self.basis)
-        return total / self.amounts
+
+def middle_of(limits: tuple[float, float]) -> float:
+    """Half way between limits."""
+    low, high = limits
+    return low + (high - low) / 2
+
+
+class Facts(NamedTuple):
+    """Of all rows together, or of one leaf: there sums, here the last three over n."""
+
+    bound: int
+    reach: NDArray[np.int64]  # Σ|V_ij|
+    every: NDArray[np.int64]  # ΣV_ij
+    constant: Array  # Q'1
+    gram: Array  # Q'diag(v)Q
+    squares: Array  # Q'diag(v²)Q
+
+
+def _find_facts(basis: Array, noise: Noise, public: int, part: Part) -> Facts:
+    """Of a leaf. `public` is the number of columns that do not stand for protected values."""
+    largest, constant, gram, squares = 0, np.zeros(len(basis)), np.zeros(basis.shape), np.zeros(basis.shape)
+    for rows in part.blocks:
+        sizes = np.abs(part.loadings[rows, :public])
+        if part.most is not None:  # whatever a protected value is
+            sizes = np.hstack([sizes, part.most[rows]])
+        norms = sizes.sum(axis=1) if noise == "laplace" else np.einsum("ij,ij->i", sizes, sizes)
+        largest = max(largest, int(norms.max(initial=0)))
+        Q, V = part.matrix[rows] @ basis, part.loadings[rows] * LOADING_UNIT
+        constant, gram, squares = constant + Q.sum(axis=0), gram + V.T @ Q, squares + V.T @ V
+    # Whole numbers of up to 2³⁰ each: 64 bits hold the sums of 2³³ records.
+    return Facts(
+        largest, np.abs(part.loadings).sum(axis=0), part.loadings.sum(axis=0), constant, gram, squares
+    )
+
+
+def _cross(basis: Array, presence: "Presence", part: Part) -> tuple[Array, Array]:
+    """Q'diag(cv)Q and Q'diag(cv²)Q of a leaf, c the chance of an amount."""
+    chance, gram, squares = presence.chance(part.matrix), np.zeros(basis.shape), np.zeros(basis.shape)
+    for rows in part.blocks:
+        V = part.loadings[rows] * LOADING_UNIT
+        seen = V * chance[rows, None]
+        gram, squares = gram + seen.T @ (part.matrix[rows] @ basis), squares + seen.T @ V
+    return gram, squares
+
+
+def _pick(chosen: Chosen, part: Part) -> tuple[Matrix, Loadings]:
+    places = part.find(chosen)
+    return part.matrix[places], part.loadings[places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,9 +319,22 @@ class Beside:
 class Presence:
     """Which records have an amount, as far as the spike's noisy sum tells. A function of it: public."""
 
-    chance: Array  # 1 less the chance of the spike, by record
-    variance: float  # of the number of amounts, given that sum
+    lines: Array  # of the logits of each kind that is none, among records of no earlier kind (kinds, p)
+    total: float  # how many amounts there are expected to be
+    variance: float  # of their number, given that sum
     noise: float  # variance of the noise on each of its entries
+
+    def chance(self, matrix: Matrix) -> PerRecord:
+        """Of an amount, for records with these predictors."""
+        return chance_left(self.lines, matrix)
+
+
+def chance_left(lines: Array, matrix: Matrix) -> PerRecord:
+    """The chance to be of none of the kinds whose logits these lines give, one after the other."""
+    left = np.ones(len(matrix))
+    for line in lines:
+        left = left * expit(-(matrix @ line))
+    return left
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +389,7 @@ class Released:
 
 @one_blas_thread()
 def make_recipe(
-    matrix: Matrix,
+    matrix: Matrix | Rows,
     *,
     low: float,
     high: float,
@@ -330,16 +410,20 @@ def make_recipe(
     A person with up to `rows_per_unit` rows is protected as a whole. `spiked`: some outcomes are no amounts
     but lie at one point, and whether they do is protected too. `beside`: what the line reads of other
     protected columns, whose entries are clipped; a record's weight counts with the farthest they reach.
+
+    Predictors are read in passes over leaves, whether held or elsewhere. Rotation, cap and windows are chosen
+    by a few rows whose numbers follow from n; the loadings and their largest norm are those of all rows.
     """
-    _check(matrix, low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
+    _check(low, high, epsilon, relation, width, noise, delta, margin_share, rows_per_unit)
     if spiked and relation == "range":
         raise SettingError(
             "relation='range' keeps apart amounts of one set alone, and with a spike whether a value is an "
             "amount would be left open. Use relation='withheld' or 'replaced', or a family without a spike."
         )
-    matrix = np.asarray(matrix, dtype=np.float64)
-    basis = whiten(matrix)
-    few = matrix[choose_rows(len(matrix))] @ basis
+    rows = matrix if isinstance(matrix, Rows) else HeldRows(np.asarray(matrix, dtype=np.float64))
+    sizes, few = _scan(rows)
+    basis = whiten(sizes, rows.records, partial(_factor, rows))
+    few = few @ basis
     used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
     rotation = rotate_sparse(few[:, used])
     basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
@@ -352,9 +436,8 @@ def make_recipe(
         )
     drafts = [
         Recipe(
-            matrix=matrix,
+            rows=rows,
             basis=basis,
-            loadings=np.zeros((0, len(basis)), dtype=np.int64),
             low=float(low),
             high=float(high),
             relation=relation,
@@ -372,22 +455,49 @@ def make_recipe(
     best = min((_settle(draft, few, beside) for draft in drafts), key=lambda choice: choice.error)
     order = NORMS[best.draft.noise]
     if beside is None:
-        loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT)
-        return replace(best.draft, loadings=loadings)
-    v = cap_weights(beside.norms(matrix @ basis, beside.reach, order), best.cap)
-    loadings = cap_loadings(matrix, basis, best.cap, order=order, unit=LOADING_UNIT, weights=v)
-    width, entries = len(basis), beside.standins.shape[1]
-    joined = np.zeros((width + entries, width + entries))
-    joined[:width, :width], joined[width:, width:] = basis, np.diag(1 / _sizes(beside.standins))
+        return replace(best.draft, rows=rows.load(Capping(basis, best.cap, order, LOADING_UNIT)))
+    v = cap_weights(beside.norms(rows.matrix @ basis, beside.reach, order), best.cap)
+    loadings = cap_loadings(rows.matrix, basis, best.cap, order=order, unit=LOADING_UNIT, weights=v)
+    public, entries = len(basis), beside.standins.shape[1]
+    joined = np.zeros((public + entries, public + entries))
+    joined[:public, :public], joined[public:, public:] = basis, np.diag(1 / _sizes(beside.standins))
     recipe = replace(
         best.draft,
-        matrix=np.hstack([matrix, beside.standins]),
+        rows=HeldRows(
+            np.hstack([rows.matrix, beside.standins]),
+            np.hstack([loadings, np.zeros((rows.records, entries), dtype=np.int64)]),
+        ),
         basis=joined,
-        loadings=np.hstack([loadings, np.zeros((len(matrix), entries), dtype=np.int64)]),
         beside=beside,
         weights=v,
     )
     return recipe.with_entries(beside.standins)
+
+
+def _scan(rows: Rows) -> tuple[Array, Matrix]:
+    """The largest absolute value of every column, and some rows."""
+    parts = rows.each(partial(_scan_part, rows.records))
+    sizes = np.max([size for size, _ in parts], axis=0) if parts else np.zeros(0)
+    if sizes.size == 0 or not np.all(np.isfinite(sizes)):
+        raise SettingError(
+            "The predictors must be a table of finite numbers with at least one row and column."
+        )
+    return sizes, np.concatenate([some for _, some in parts])
+
+
+def _scan_part(records: int, part: Part) -> tuple[Array, Matrix]:
+    low, high = part.matrix.min(axis=0), part.matrix.max(axis=0)  # NaN where a column has one
+    return np.maximum(np.abs(low), np.abs(high)), part.matrix[part.find(choose_rows(records))]
+
+
+def _factor(rows: Rows, scale: Array, kept: NDArray[np.intp]) -> Array:
+    """The triangular factor of some columns, each divided by its scale."""
+    return merge_factors(rows.each(partial(_factor_part, scale, kept)))[:-1, :-1]
+
+
+def _factor_part(scale: Array, kept: NDArray[np.intp], part: Part) -> Array:
+    columns = (part.matrix / scale)[:, kept]
+    return leaf_factor(columns, np.zeros(len(columns)), np.ones(len(columns)))
 
 
 def _sizes(columns: Array) -> Array:
@@ -463,7 +573,6 @@ def _settle(draft: Recipe, few: Array, beside: Beside | None = None) -> _Choice:
 
 
 def _check(
-    matrix: Array,
     low: float,
     high: float,
     epsilon: float,
@@ -475,10 +584,6 @@ def _check(
     rows_per_unit: int,
 ) -> None:
     """Public settings that cannot be used, said before any outcome is read."""
-    if matrix.size == 0 or not np.all(np.isfinite(matrix)):
-        raise SettingError(
-            "The predictors must be a table of finite numbers with at least one row and column."
-        )
     if not (is_finite(low) and is_finite(high) and -_FARTHEST <= low < high <= _FARTHEST):
         raise SettingError(
             f"limits must be two finite numbers, the lower one first, got {low} and {high}. "

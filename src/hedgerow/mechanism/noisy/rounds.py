@@ -19,15 +19,19 @@ whatever way it is rounded.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Mask, PerRecord, RecordMask
+from hedgerow.arrays import Array, Mask, Matrix, PerRecord, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import estimate, learn, start
+from hedgerow.mechanism.noisy.leaves.rows import Part, Rows
 from hedgerow.mechanism.noisy.prices import (
     Scales,
     Sums,
@@ -36,13 +40,25 @@ from hedgerow.mechanism.noisy.prices import (
     price_spike,
     rounded_up,
 )
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Counts, Recipe, Released, Round, Spike
+from hedgerow.mechanism.noisy.recipe import (
+    LOADING_UNIT,
+    Counts,
+    Recipe,
+    Released,
+    Round,
+    Spike,
+    middle_of,
+)
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key, Stream
 from hedgerow.threads import one_blas_thread, share_out
 
+# A reader runs a task on the public rows of every leaf with its outcomes, and which of them are there.
+ReadingTask = Callable[[Part, PerRecord, RecordMask], Any]
+Reader = Callable[[ReadingTask], list[Any]]
+Limits = tuple[float, float]  # of the response
 STEPS = 1 << 20  # W is at most this and at least half of it
 _NARROWEST = 1e-9  # of H: no window is smaller
 
@@ -57,7 +73,6 @@ class Setup:
     scales: Scales
 
 
-@one_blas_thread()
 def release_statistics(
     recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key, entries: Array | None = None
 ) -> Released:
@@ -74,30 +89,42 @@ def release_statistics(
             f"The outcome and its mask must have one entry for each of {recipe.records} records, got "
             f"{response.shape} and {present.shape}."
         )
-    own, spike = recipe if entries is None else recipe.with_entries(entries), None
+    own = recipe if entries is None else recipe.with_entries(entries)
+    return run_rounds(recipe, hold_outcomes(own.rows, response, present), key=key)
+
+
+def hold_outcomes(rows: Rows, response: PerRecord, present: RecordMask) -> Reader:
+    """A reader of outcomes in memory. `rows` have the entries of protected columns themselves."""
+    return lambda task: rows.each(lambda part: task(part, response[part.rows], present[part.rows]))
+
+
+@one_blas_thread()
+def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
+    """Spike, rounds and counts one after the other, each told what those before it gave out."""
+    spike = None
+    _ = recipe.facts  # predictors that make no loadings are refused here, before an outcome is read
     if recipe.spiked and recipe.presence is None:
-        spike = read_spike(own, response, present, key.child("spike"))
-        recipe = replace(recipe, presence=expect_presence(recipe, spike))
+        spike = read_spike(recipe, reader, key.child("spike"))
+        recipe = recipe.expecting(expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()
-    first = read_round(own, first_setup(recipe, first_budget), response, present, key.child("first"))
-    second = read_round(
-        own, second_setup(recipe, first, second_budget), response, present, key.child("second")
-    )
+    first = read_round(recipe, first_setup(recipe, first_budget), reader, key.child("first"))
+    second = read_round(recipe, second_setup(recipe, first, second_budget), reader, key.child("second"))
     released = Released(recipe, (first, second), None, spike)
     if not counts_budget:
         return released
     from hedgerow.mechanism.noisy.margin import bin_edges
 
     edges = bin_edges(recipe, estimate(released))
-    counts = read_counts(recipe, edges, counts_budget, response, present, key.child("counts"))
+    counts = read_counts(recipe, edges, counts_budget, reader, key.child("counts"))
     return Released(recipe, released.rounds, counts, spike)
 
 
 def first_setup(recipe: Recipe, target: Fraction, steps: int = STEPS) -> Setup:
     """About the middle of the limits, or the line nearest to it, with a window that clips nothing."""
     line = recipe.basis @ start(recipe).line
-    c = centres(recipe, line, slice(None))
-    farthest = float(max(recipe.high - c.min(), c.max() - recipe.low))
+    ends = recipe.rows.each(partial(_find_ends, line, recipe.middle))
+    lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
+    farthest = max(recipe.high - lowest, highest - recipe.low)
     return settle(recipe, line, min(farthest, 2 * recipe.half_width), target, steps)
 
 
@@ -123,9 +150,9 @@ def settle(recipe: Recipe, line: Array, window: float, target: Fraction, steps: 
     return Setup(line, step, sums, sums.noise_for(target, split=Fraction(recipe.split)))
 
 
-def read_round(recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask, key: Key) -> Round:
-    """Sums with noise, in the response's units. `recipe` has the entries of protected columns themselves."""
-    scores, squares = sum_outcome(recipe, setup, response, present)
+def read_round(recipe: Recipe, setup: Setup, reader: Reader, key: Key) -> Round:
+    """Sums with noise, in the response's units."""
+    scores, squares = sum_outcome(recipe, setup, reader)
     noise, scales, stream = setup.sums.noise, setup.scales, key.stream()
     noisy = [total + draw_noise(noise, scales.scores, stream) for total in scores]
     return describe(setup, noisy, squares + draw_noise(noise, scales.squares, stream))
@@ -146,51 +173,59 @@ def describe(setup: Setup, scores: list[int], squares: int) -> Round:
     )
 
 
-def sum_outcome(
-    recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask
+def sum_outcome(recipe: Recipe, setup: Setup, reader: Reader) -> tuple[list[int], int]:
+    """ΣV_i r_i and Σr_i², exactly, whatever the leaves: whole numbers of any size. Confidential."""
+    sums = reader(partial(_sum_part, setup, (recipe.low, recipe.high)))
+    return _add_whole(scores for scores, _ in sums), sum(squares for _, squares in sums)
+
+
+def _sum_part(
+    setup: Setup, limits: Limits, part: Part, response: PerRecord, present: RecordMask
 ) -> tuple[list[int], int]:
-    """ΣV_i r_i and Σr_i², exactly: 64 bits in blocks too short to overflow, any size beyond. Confidential."""
+    """64 bits in blocks too short to overflow, any size beyond."""
     W, blank = setup.sums.steps, setup.scales.blank
-    longest = int(max(recipe.loadings.max(initial=1), -recipe.loadings.min(initial=-1))) * W
-    rows = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
+    longest = int(max(part.loadings.max(initial=1), -part.loadings.min(initial=-1))) * W
+    size = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
 
     def add(first: int) -> tuple[list[int], int]:
-        block = slice(first, first + rows)
-        r, known = steps_of(recipe, setup, response, present, block)
+        block = slice(first, first + size)
+        r, known = steps_of(setup, limits, part.matrix[block], response[block], present[block])
         squares = int(r @ r) + blank * int(np.count_nonzero(~known))
-        return (r @ recipe.loadings[block]).tolist(), squares
+        return (r @ part.loadings[block]).tolist(), squares
 
-    scores, squares = zip(*share_out(add, range(0, recipe.records, rows)), strict=True)
-    return [sum(column) for column in zip(*scores, strict=True)], sum(squares)
+    scores, squares = zip(*share_out(add, range(0, len(response), size)), strict=True)
+    return _add_whole(scores), sum(squares)
 
 
 def steps_of(
-    recipe: Recipe, setup: Setup, response: PerRecord, present: RecordMask, block: slice
+    setup: Setup, limits: Limits, matrix: Matrix, response: PerRecord, present: RecordMask
 ) -> tuple[NDArray[np.int64], Mask]:
-    """r of each record of a block, 0 for a blank, and which are none. Confidential."""
-    y = response[block]
-    known = present[block] & ~np.isnan(y)
-    W = setup.sums.steps
+    """r of each record, 0 for a blank, and which are none. Confidential."""
+    known = present & ~np.isnan(response)
+    W, middle = setup.sums.steps, middle_of(limits)
     with np.errstate(all="ignore"):
-        y = np.clip(np.where(known, y, recipe.middle), recipe.low, recipe.high)
-        r = np.clip(np.rint((y - centres(recipe, setup.line, block)) / setup.step), -W, W)
+        y = np.clip(np.where(known, response, middle), *limits)
+        r = np.clip(np.rint((y - centres(matrix, setup.line, middle)) / setup.step), -W, W)
     return np.where(known, r, 0.0).astype(np.int64), known
 
 
-def centres(recipe: Recipe, line: Array, block: slice) -> Array:
+def centres(matrix: Matrix, line: Array, middle: float) -> Array:
     """c = Xb₀ as finite numbers: public."""
     with np.errstate(all="ignore"):
-        c = recipe.matrix[block] @ line
-    return np.asarray(np.nan_to_num(c, nan=recipe.middle, posinf=1e300, neginf=-1e300))
+        c = matrix @ line
+    return np.asarray(np.nan_to_num(c, nan=middle, posinf=1e300, neginf=-1e300))
 
 
-def read_spike(recipe: Recipe, response: PerRecord, present: RecordMask, key: Key) -> Spike:
+def _find_ends(line: Array, middle: float, part: Part) -> tuple[float, float]:
+    c = centres(part.matrix, line, middle)
+    return float(c.min()), float(c.max())
+
+
+def read_spike(recipe: Recipe, reader: Reader, key: Key) -> Spike:
     """The sum of loadings over outcomes at the spike, with noise."""
     target, stream = recipe.spike_budget(), key.stream()
     scale = noise_for_spike(recipe.noise, recipe.bound, target)
-    totals = [
-        total + draw_noise(recipe.noise, scale, stream) for total in sum_spike(recipe, response, present)
-    ]
+    totals = [total + draw_noise(recipe.noise, scale, stream) for total in sum_spike(reader)]
     return Spike(
         scores=np.array([float(total) for total in totals]) * LOADING_UNIT,
         scale=float(scale) * LOADING_UNIT,
@@ -198,29 +233,35 @@ def read_spike(recipe: Recipe, response: PerRecord, present: RecordMask, key: Ke
     )
 
 
-def sum_spike(recipe: Recipe, response: PerRecord, present: RecordMask) -> list[int]:
+def sum_spike(reader: Reader) -> list[int]:
     """ΣV_i over outcomes at the spike, exactly. Confidential."""
-    there = present & np.isnan(response)
-    sums = [0] * recipe.loadings.shape[1]
-    for first in range(0, recipe.records, ROWS):  # loadings have 30 bits
-        for column, total in enumerate(there[first : first + ROWS] @ recipe.loadings[first : first + ROWS]):
-            sums[column] += int(total)
-    return sums
+    return _add_whole(reader(_sum_spike_part))
 
 
-def read_counts(
-    recipe: Recipe, edges: Array, target: Fraction, response: PerRecord, present: RecordMask, key: Key
-) -> Counts:
+def _sum_spike_part(part: Part, response: PerRecord, present: RecordMask) -> list[int]:
+    """Loadings have 30 bits: 64 hold the sum of a leaf."""
+    return [int(total) for total in (present & np.isnan(response)) @ part.loadings]
+
+
+def read_counts(recipe: Recipe, edges: Array, target: Fraction, reader: Reader, key: Key) -> Counts:
     """How many values lie in each bin, with Laplace noise; a blank lies in none."""
     scale, stream = noise_for_counts(recipe.relation, target), key.stream()
-    totals = np.zeros(edges.size + 1, dtype=np.int64)
-    for first in range(0, recipe.records, ROWS):
-        y = response[first : first + ROWS]
-        known = present[first : first + ROWS] & ~np.isnan(y)
-        values = np.clip(y[known], recipe.low, recipe.high)
-        totals += np.bincount(np.searchsorted(edges, values), minlength=totals.size)
-    counts = [int(total) + discrete_laplace(stream, scale) for total in totals]
+    totals = _add_whole(reader(partial(_count_part, edges, (recipe.low, recipe.high))))
+    counts = [total + discrete_laplace(stream, scale) for total in totals]
     return Counts(np.asarray(edges, dtype=np.float64), np.array(counts, dtype=np.float64), float(scale))
+
+
+def _count_part(
+    edges: Array, limits: Limits, part: Part, response: PerRecord, present: RecordMask
+) -> list[int]:
+    values = np.clip(response[present & ~np.isnan(response)], *limits)
+    found: list[int] = np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1).tolist()
+    return found
+
+
+def _add_whole(sums: Iterable[list[int]]) -> list[int]:
+    """Column by column."""
+    return [sum(column) for column in zip(*sums, strict=True)]
 
 
 def draw_noise(noise: str, scale: Fraction, stream: Stream) -> int:

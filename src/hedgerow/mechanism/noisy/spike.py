@@ -10,21 +10,29 @@ and the prior is the line's, on the logit scale with −5 and 5 for limits: mean
 `draw_spike` draws γ. Everything here is a function of T₀ and of public things: post-processing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from hedgerow.arrays import Array, PerRecord
+from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.estimate import start
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, Spike, choose_rows
+from hedgerow.mechanism.noisy.leaves.rows import Chosen, Loadings, Part, add_parts
+from hedgerow.mechanism.noisy.recipe import (
+    LOADING_UNIT,
+    Presence,
+    Recipe,
+    Spike,
+    chance_left,
+    choose_rows,
+)
 from hedgerow.numerics.sums.modes import draw_about_mode
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key
 
-Rows = NDArray[np.intp]
 _LOGITS = 5.0
 _STEPS, _HALVINGS, _FULL = 50, 12, 4  # steps to the mode: on some rows, and then on all
 _POINTS = 1 << 21  # chances computed at a time
@@ -38,21 +46,24 @@ def spike_line(recipe: Recipe, spike: Spike) -> Array:
 
 def expect_presence(recipe: Recipe, spike: Spike) -> Presence:
     """At the mode of γ; the number of amounts varies by what the noise and the caps hide of the sum."""
-    mode = _find_mode(recipe, spike)
-    chance = np.empty(recipe.records)
-    for rows in _blocks(recipe.records):
-        chance[rows] = expit(-(recipe.matrix[rows] @ (recipe.basis @ mode)))
-    return presence_given(recipe, chance, noise_variance(recipe, spike))
+    return presence_given(recipe, spike_line(recipe, spike)[None], noise_variance(recipe, spike))
 
 
-def presence_given(recipe: Recipe, chance: PerRecord, noise: float) -> Presence:
-    """For chances of an amount, where the sum over all others has this variance of noise on each entry."""
+def presence_given(recipe: Recipe, lines: Array, noise: float) -> Presence:
+    """For lines of logits of what is no amount, whose sums have this variance of noise on each entry."""
+    total, mixed, along, spread = add_parts(recipe.rows.each(partial(_mix, lines)))
+    spread = spread + noise * np.eye(len(along))
+    hidden = float(mixed - along @ np.linalg.solve(spread, along))
+    return Presence(lines, float(total), max(hidden, 0.0), noise)
+
+
+def _mix(lines: Array, part: Part) -> tuple[float, float, Array, Array]:
+    """Σc, and Σc(1 − c){1, v q, v² q q'}, c the chance of an amount, of a leaf."""
+    chance = chance_left(lines, part.matrix)
     mixed = chance * (1 - chance)
-    loadings = recipe.loadings * LOADING_UNIT
-    along = mixed @ loadings
-    spread = (loadings * mixed[:, None]).T @ loadings + noise * np.eye(len(along))
-    hidden = float(mixed.sum() - along @ np.linalg.solve(spread, along))
-    return Presence(chance, max(hidden, 0.0), noise)
+    loadings = part.loadings * LOADING_UNIT
+    along, spread = mixed @ loadings, (loadings * mixed[:, None]).T @ loadings
+    return float(chance.sum()), float(mixed.sum()), along, spread
 
 
 def draw_spike(recipe: Recipe, spike: Spike, *, draws: int, key: Key, rows: int = _ROWS) -> Array:
@@ -80,28 +91,60 @@ class _Moments(NamedTuple):
     spread: Array  # n times the covariance by sampling (p, p)
 
 
-def _moments(recipe: Recipe, spike: Spike, point: Array, rows: Rows | None = None) -> _Moments:
-    """Block by block; over all rows unless some are named.
+class _Some(NamedTuple):
+    """Some rows, with their numbers."""
+
+    numbers: Chosen
+    matrix: Matrix
+    loadings: Loadings
+
+
+def _choose(recipe: Recipe, most: int) -> _Some:
+    chosen = choose_rows(recipe.records, most)
+    return _Some(chosen, *recipe.pick(chosen))
+
+
+def _moments(recipe: Recipe, spike: Spike, point: Array, some: _Some | None = None) -> _Moments:
+    """Over all rows unless some are given.
 
     Entries of other protected columns are random: what they scatter by themselves is part of the spread.
     """
-    places = np.arange(recipe.records) if rows is None else rows
-    mean, slope, spread = np.zeros(len(point)), np.zeros(recipe.basis.shape), np.zeros(recipe.basis.shape)
-    for block in _blocks(len(places)):
-        Q, V = recipe.matrix[places[block]] @ recipe.basis, recipe.loadings[places[block]] * LOADING_UNIT
-        chance, left = expit(Q @ point), spike.remaining(places[block])
+    add = partial(_add_moments, recipe.basis, recipe.entries, spike, point)
+    if some is None:
+        mean, slope, spread = add_parts(recipe.rows.each(partial(_add_part, add)))
+    else:
+        mean, slope, spread = add(*some)
+    records = recipe.records if some is None else len(some.numbers)
+    return _Moments(mean / records, slope / records, spread / records)
+
+
+def _add_part(add: Callable[[Chosen, Matrix, Loadings], _Moments], part: Part) -> _Moments:
+    return add(np.arange(part.rows.start, part.rows.stop), part.matrix, part.loadings)
+
+
+def _add_moments(
+    basis: Array,
+    entries: int,
+    spike: Spike,
+    point: Array,
+    numbers: Chosen,
+    matrix: Matrix,
+    loadings: Loadings,
+) -> _Moments:
+    """Sums over rows, block by block."""
+    mean, slope, spread = np.zeros(len(point)), np.zeros(basis.shape), np.zeros(basis.shape)
+    for first in range(0, len(matrix), ROWS):
+        block = slice(first, first + ROWS)
+        Q, V = matrix[block] @ basis, loadings[block] * LOADING_UNIT
+        chance, left = expit(Q @ point), spike.remaining(numbers[block])
         here, bend = left * chance, left * chance * (1 - chance)
         mixed = here * (1 - here)
         mean, slope = mean + here @ V, slope + V.T @ (Q * bend[:, None])
         spread = spread + V.T @ (V * mixed[:, None])
-        if recipe.entries:
-            U, at = V[:, -recipe.entries :], slice(len(point) - recipe.entries, None)
+        if entries:
+            U, at = V[:, -entries:], slice(len(point) - entries, None)
             spread[at, at] += U.T @ (U * (spike.spread_of_entries(here) - mixed)[:, None])
-    return _Moments(mean / len(places), slope / len(places), spread / len(places))
-
-
-def _blocks(records: int) -> list[slice]:
-    return [slice(first, first + ROWS) for first in range(0, records, ROWS)]
+    return _Moments(mean, slope, spread)
 
 
 def noise_variance(recipe: Recipe, spike: Spike) -> float:
@@ -117,7 +160,7 @@ def _prior(recipe: Recipe) -> tuple[Array, Array]:
 
 def _observed(recipe: Recipe, spike: Spike) -> Array:
     """T₀/n; no noise in practice leads further than this."""
-    far = np.abs(recipe.loadings).sum(axis=0) * LOADING_UNIT + 60 * spike.scale
+    far = recipe.reach + 60 * spike.scale
     return np.asarray(np.clip(spike.scores, -far, far) / recipe.records)
 
 
@@ -132,10 +175,12 @@ def _find_mode(recipe: Recipe, spike: Spike) -> Array:
         fit = residual @ np.linalg.solve(spread, residual) + np.linalg.slogdet(spread)[1]
         return float(away @ precision @ away + fit)
 
-    here, chosen = centre, choose_rows(n)
-    phases = [(chosen, _STEPS)] if len(chosen) == n else [(chosen, _STEPS), (None, _FULL)]
-    for rows, steps in phases:
-        at = _moments(recipe, spike, here, rows)
+    here, chosen = centre, _choose(recipe, _ROWS)
+    phases: list[tuple[_Some | None, int]] = [(chosen, _STEPS)]
+    if len(chosen.numbers) < n:
+        phases.append((None, _FULL))
+    for some, steps in phases:
+        at = _moments(recipe, spike, here, some)
         for _ in range(steps):
             weight = np.linalg.inv(at.spread / n + noise / n**2 * np.eye(len(here)))
             curvature = precision + at.slope.T @ weight @ at.slope
@@ -143,7 +188,7 @@ def _find_mode(recipe: Recipe, spike: Spike) -> Array:
             step, before = np.linalg.solve(curvature, gradient), value(at, here)
             for halvings in range(_HALVINGS):
                 there = here + step / 2**halvings
-                then = _moments(recipe, spike, there, rows)
+                then = _moments(recipe, spike, there, some)
                 if value(then, there) < before:
                     break
             else:
@@ -171,12 +216,12 @@ class _Target:
 
     @classmethod
     def about(cls, recipe: Recipe, spike: Spike, mode: Array, rows: int = _ROWS) -> "_Target":
-        chosen = choose_rows(recipe.records, rows)
-        Q, V = recipe.matrix[chosen] @ recipe.basis, recipe.loadings[chosen] * LOADING_UNIT
+        chosen = _choose(recipe, rows)
+        Q, V = chosen.matrix @ recipe.basis, chosen.loadings * LOADING_UNIT
         at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
         observed, noise = _observed(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
-        return cls(*known, Q, V / len(chosen), spike.remaining(chosen), at, some)
+        return cls(*known, Q, V / len(V), spike.remaining(chosen.numbers), at, some)
 
     def curvature(self) -> Array:
         """About the mode."""

@@ -1,13 +1,16 @@
 """Predictors made ready for sums with noise: whitened, and capped so that no record weighs too much."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
-from hedgerow.numerics.triangular import ROWS, weighted_factor
+from hedgerow.numerics.triangular import ROWS
 from hedgerow.threads import share_out
 
+Places = NDArray[np.intp]
 _LARGEST = 2.0**14  # norm of a record's loadings: their squares, in units of 2⁻¹⁶, stay within 64 bits
 _CAPS = 25
 _DEPENDENT = 1e-9  # of a column's length: what is left of one that the columns before it explain
@@ -18,25 +21,23 @@ _TOO_NEAR = (
 )
 
 
-def whiten(matrix: Array) -> Array:
+def whiten(sizes: Array, records: int, factor: Callable[[Array, Places], Array]) -> Array:
     """A p × p basis with Q = X · basis, Q'Q/n = I; a column that those before it explain adds a zero column.
 
-    Columns are brought to size 1 first, so that no sum of squares overflows.
+    `sizes` are the largest absolute values of X's columns, and `factor` gives the triangular factor of some,
+    each divided by a number: columns are brought to size 1 first, so that no sum of squares overflows.
     """
-    sizes = np.maximum(np.abs(matrix.min(axis=0)), np.abs(matrix.max(axis=0)))
     used = sizes > _VANISHING
-    scale = np.where(used, sizes, 1.0)
-    columns = matrix / scale
-    columns[:, ~used] = 0.0
-    R = weighted_factor(columns, np.zeros(len(matrix)))[:-1, :-1]
+    scale = np.where(used, sizes, np.inf)
+    R = factor(scale, np.arange(len(scale)))
     lengths = np.linalg.norm(R, axis=0)
     kept = np.flatnonzero(np.diag(R) > _DEPENDENT * np.maximum(lengths, np.finfo(float).tiny))
     basis = np.zeros((len(scale), len(scale)))
     if kept.size < len(scale):
-        R = weighted_factor(columns[:, kept], np.zeros(len(matrix)))[:-1, :-1]
+        R = factor(scale, kept)
     with np.errstate(over="ignore"):
-        basis[np.ix_(kept, kept)] = np.sqrt(len(matrix)) * np.linalg.inv(R)
-        basis /= scale[:, None]
+        basis[np.ix_(kept, kept)] = np.sqrt(records) * np.linalg.inv(R)
+        basis /= np.where(used, scale, 1.0)[:, None]
     if not np.isfinite(basis).all():
         raise SettingError(_TOO_NEAR)
     return np.asarray(basis)

@@ -128,11 +128,14 @@ def _protected(plan: dict[str, Any], certificate: Certificate) -> dict[str, tupl
     said = (*columns, *made_last)
     each = [column if isinstance(column, Mapping) else {} for column in columns.values()]
     formulas = tuple(_outcome(column.get("formula")) for column in each)
+    coded = {name: column.get("codes") for name, column in zip(columns, each, strict=True)}
+    codes = {name: tuple(told) for name, told in coded.items() if isinstance(told, list) and told}
     families = [str(_kind(column.get("family", USUAL["family"]))) for column in each]
     return {
         "protected columns": (said if len(said) > 1 else said[0], certificate.protected),
         "columns that its formulas protect": (formulas, certificate.outcomes[: len(formulas)]),
         "model": (", ".join(families), certificate.family),
+        "codes": (codes if certificate.codes is not None else None, certificate.codes),
     }
 
 

@@ -101,7 +101,7 @@ def sums_of(columns, row, place):
                 found += list(loading * (cell == kind) / one.scale)
             blank = bool(np.isnan(values.numbers[place]))
             for one in column.released.rounds:
-                about = centres(true, one.line, slice(None))[place]
+                about = centres(true.matrix, one.line, true.middle)[place]
                 y = 0.0 if blank else np.clip(cell, task.low, task.high) - about
                 r = np.clip(y, -one.window, one.window)
                 found += list(loading * r / one.score_scale)

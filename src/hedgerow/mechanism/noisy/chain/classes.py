@@ -101,8 +101,8 @@ def _read_sums(
 
 def expect_amounts(kinds: ReleasedClasses) -> Presence:
     """Which records have an amount, as far as the sums of all other kinds tell together."""
-    chance = chances_of(fit_classes(kinds), kinds.recipe.matrix, signed=False)[:, -1]
-    return presence_given(kinds.recipe, chance, sum(noise_variance(kinds.recipe, one) for one in kinds.sums))
+    noise = sum(noise_variance(kinds.recipe, one) for one in kinds.sums)
+    return presence_given(kinds.recipe, fit_classes(kinds), noise)
 
 
 def fit_classes(released: ReleasedClasses) -> Array:
@@ -130,7 +130,7 @@ def _sums(released: ReleasedClasses) -> list[ClassSum]:
     if not released.signed:
         return [ClassSum(one.scores, one.scale, one.row_price) for one in released.sums]
     (one,) = released.sums
-    every = released.recipe.loadings.sum(axis=0) * LOADING_UNIT
+    every = released.recipe.facts.every * LOADING_UNIT
     return [ClassSum((one.scores + every) / 2, one.scale / 2, one.row_price, signed=True)]
 
 

@@ -16,6 +16,7 @@ from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, 
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, join_entries
 from hedgerow.mechanism.noisy.chain.tasks import Values
 from hedgerow.mechanism.noisy.copies import predict
+from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Released
@@ -79,7 +80,7 @@ def predict_chain(
 def _predict_amounts(
     released: Released, matrix: Matrix, own: Parameters, place: int, sampling: Sampling, key: Key
 ) -> PerRecord:
-    recipe = replace(released.recipe, matrix=matrix)
+    recipe = replace(released.recipe, rows=HeldRows(matrix))
     beta, sigma = own["beta"][place], float(own["sigma"][place])
     tilt = None if released.counts is None else fit_tilt(released, beta, sigma)
     return predict(recipe, beta, sigma, tilt, sampling=sampling, key=key)

@@ -12,7 +12,7 @@ from that and from its own values, and is bounded by what the price counts with.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def release_chain(tasks: Sequence[Task], values: Sequence[Values], *, key: Key) 
             if task.kinds and column.kinds is not None:
                 count, here = len(task.kinds), this.child("kinds")
                 kinds = read_kinds(recipe, count, column.kinds, column.present, entries=own, key=here)
-                recipe = replace(recipe, presence=expect_amounts(kinds))
+                recipe = recipe.expecting(expect_amounts(kinds))
             released = release_statistics(recipe, column.numbers, column.present, entries=own, key=this)
         done.append(finish_column(task, released, kinds, done))
         matrix = task.matrix if own is None else np.hstack([task.matrix, own])

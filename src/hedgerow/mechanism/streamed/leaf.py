@@ -1,0 +1,71 @@
+"""One leaf of records as the steps of the mechanism see it: its start, its weights, its fit.
+
+What is kept with a leaf: `risk`, the smallest and largest log likelihood of each record, `known` (λ) where
+the standard uses it, `alpha` before it is scaled, and at the end `power` and `price`.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow.arrays import Confidential, PerRecord
+from hedgerow.errors import DataError
+from hedgerow.mechanism.fit import Fit
+from hedgerow.mechanism.steps import Start, Weighted, find_interval, power_of
+from hedgerow.mechanism.streamed.merged import Asking, Merged
+from hedgerow.models.scored import Form, Interval, Linear, Risk, Sensitive
+from hedgerow.privacy.ranges import Range
+from hedgerow.privacy.sensitive import sensitive_part
+from hedgerow.privacy.settings import Settings
+from hedgerow.tables.design import Design
+from hedgerow.tables.leaves import Leaves
+
+
+@dataclass(frozen=True, repr=False)
+class Overview(Confidential):
+    """What steps on one leaf need to know of all records, beside fits. Small."""
+
+    settings: Settings
+    range: Range  # the settings', with what it reads off all outcomes
+    ranged: tuple[bool, ...] | None = None  # which links have a range in some record; None: not known yet
+
+    def start(self, leaves: Leaves, leaf: int, plain: Merged | None = None) -> Start:
+        """The leaf with the plain fit of all, its risks read where they were kept."""
+        table, design = leaves.table(leaf), leaves.design(leaf)
+        if design.present is not None:
+            raise DataError(
+                "Leaf by leaf: some outcomes are missing, or none that the family describes. Give a table "
+                "without gaps, or one that fits into memory."
+            )
+        ones = np.ones(design.records)
+        risk = Risk(np.empty(0), np.empty(0))
+        fit = None if plain is None else plain.on(self.settings.model, design, ones, leaf, Asking())
+        return Start(table, design, fit, risk, ones.astype(np.bool_))
+
+    def interval(self, start: Start) -> Interval:
+        """The ranges of the leaf's records."""
+        return find_interval(self.range, start, self.ranged)
+
+    def weighted(self, leaves: Leaves, leaf: int, start: Start, scale: float) -> Weighted:
+        """The leaf's weights, as they were kept, times a scale."""
+        records, standard = start.design.records, self.settings.standard
+        known = np.zeros(records)
+        if standard.uses_known and any(self.ranged or ()):
+            known = leaves.kept("known", leaf)
+        alpha = leaves.kept("alpha", leaf) if standard.weighted else np.ones(records)
+        interval = self.interval(start)
+        return Weighted(np.asarray(alpha), np.asarray(known), interval, start.present).scaled(scale)
+
+    def part(self, weighted: Weighted, form: Form | None = None) -> Sensitive:
+        """What is sensitive of these records, in the form of all."""
+        standard = self.settings.standard
+        part = sensitive_part(standard, weighted.alpha, weighted.known, weighted.interval)
+        return replace(part, whole=form) if isinstance(part, Linear) else part
+
+    def fit(self, merged: Merged, design: Design, power: PerRecord, leaf: int, asked: Asking) -> Fit:
+        """A weighted fit of all with the records of the leaf."""
+        return merged.on(self.settings.model, design, power, leaf, asked)
+
+    def power(self, weighted: Weighted) -> PerRecord:
+        """α* of the leaf's records."""
+        return power_of(self.settings, weighted)

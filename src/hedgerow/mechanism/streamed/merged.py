@@ -1,0 +1,206 @@
+"""A fit of all records from factors of their leaves, and what it is on one leaf.
+
+Formal guarantee: what a task returns is a triangular factor, a sum or an extreme of at most a leaf of
+records; and of a record that decides nearly all of its own fit, its row, for the fit without it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential, PerRecord
+from hedgerow.errors import DataError, HedgerowError, RangeError
+from hedgerow.mechanism.fit import Fit, checked_sample
+from hedgerow.models.base import Health, Influence, Model, Parameters
+from hedgerow.models.chain import Chain, ChainInfluence, join_samples
+from hedgerow.models.exact import Left, Places, Posterior, Regression
+from hedgerow.numerics.leaves import add_in_order
+from hedgerow.numerics.triangular import merge_factors
+from hedgerow.progress import count_fit, report
+from hedgerow.randomness import Key
+from hedgerow.tables.design import Design
+from hedgerow.tables.leaves import Leaves
+from hedgerow.threads import Workers, one_blas_thread
+
+Made = TypeVar("Made")
+Row = tuple[int, int, float]  # the leaf of a record, its place there, and the share that is taken away
+
+
+@dataclass(frozen=True)
+class OnOneThread:
+    """A task whose linear algebra stays on one thread: how sums are cut between threads moves last digits."""
+
+    task: Callable[[Leaves, int], Any]
+
+    @one_blas_thread()
+    def __call__(self, leaves: Leaves, leaf: int) -> Any:
+        try:
+            return self.task(leaves, leaf)
+        except (DataError, RangeError) as error:
+            raise name_rows(leaves, leaf, error) from None
+
+
+def go_over(
+    workers: Workers,
+    task: Callable[[Leaves, int], Made],
+    leaves: Leaves,
+    which: Iterable[int] | None = None,
+    *,
+    stage: str,
+) -> Iterator[Made]:
+    """What a task makes of each leaf, in their order; whoever watches is told how far it is."""
+    numbers = list(range(leaves.count) if which is None else which)
+    for done, made in enumerate(workers.map(OnOneThread(task), leaves, numbers), 1):
+        report(stage, done, len(numbers))
+        yield made
+
+
+def name_rows(leaves: Leaves, leaf: int, error: HedgerowError) -> HedgerowError:
+    """The error with the rows that its figures are of."""
+    if leaves.count == 1:
+        return error
+    rows = leaves.rows(leaf)
+    return type(error)(f"In rows {rows.start + 1:,} to {rows.stop:,}: {error}")
+
+
+@dataclass(frozen=True, repr=False)
+class Asked(Confidential):
+    """A record whose neighbour needs a fit of its own, as `Regression.leave_out` takes it."""
+
+    row: Row
+    predictors: Array
+    response: float
+    power: float
+
+    @property
+    def share(self) -> float:
+        """What is taken away."""
+        return self.row[2]
+
+
+@dataclass(frozen=True, repr=False)
+class Merged(Confidential):
+    """A fit of all records: what one leaf needs of it. Small."""
+
+    posteriors: tuple[Posterior, ...]  # of each link
+    powers: tuple[float, ...]  # Σ of them, by link
+    parameters: Parameters
+    health: Health
+    left: tuple[Mapping[Row, Left], ...] = ()  # what neighbours find that were fitted anew, by link
+
+    def on(self, model: Model, design: Design, power: PerRecord, leaf: int, asked: "Asking") -> Fit:
+        """The same fit with the records of one leaf."""
+        links, models = design.links, regressions(model)
+
+        def influence() -> Influence:
+            parts = tuple(
+                own.influence(link, power, posterior, asked.of_link(self, place, own, link, power, leaf))
+                for place, (own, link, posterior) in enumerate(
+                    zip(models, links, self.posteriors, strict=True)
+                )
+            )
+            return ChainInfluence(parts, design) if isinstance(model, Chain) else parts[0]
+
+        return Fit(model, design, power, self.parameters, self.health, influence)
+
+    def redrawn(self, model: Model, *, draws: int, key: Key) -> "Merged":
+        """Other draws of the same posterior."""
+        return draw_merged(model, self.posteriors, self.powers, draws=draws, key=key)
+
+
+@dataclass(frozen=True, repr=False)
+class Asking(Confidential):
+    """Which records of a leaf asked for fits without them that are not there yet, by link."""
+
+    rows: dict[int, list[Asked]] = field(default_factory=dict)
+
+    def of_link(
+        self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
+    ) -> Callable[[PerRecord, Places], list[Left]]:
+        """What `RegressionInfluence.refit` does on a leaf: looks up what was found, or asks for it."""
+        known = merged.left[place] if merged.left else {}
+
+        def refit(share: PerRecord, rows: Places) -> list[Left]:
+            found = []
+            for row in map(int, rows):
+                name = leaf, row, float(share[row])
+                if name not in known:
+                    response = model.response(design.values[row : row + 1])[0]
+                    one = Asked(name, design.matrix[row].copy(), float(response), float(power[row]))
+                    self.rows.setdefault(place, []).append(one)
+                found.append(known.get(name, (np.inf, np.inf, np.inf)))
+            return found
+
+        return refit
+
+
+def regressions(model: Model) -> tuple[Regression, ...]:
+    """The model of each link."""
+    models = model.models if isinstance(model, Chain) else (model,)
+    return tuple(each for each in models if isinstance(each, Regression))  # `check_streamed` saw to it
+
+
+def leaf_factors(model: Model, design: Design, power: PerRecord, *, first: bool) -> list[Array]:
+    """The factor of one leaf, by link."""
+    links = zip(regressions(model), design.links, strict=True)
+    return [own.leaf_factor(link, power, first=first) for own, link in links]
+
+
+def merge_leaves(parts: Iterable[tuple[Sequence[Array], float]]) -> tuple[list[Array], float]:
+    """The factors of all records by link, and the sum of their powers, from those of leaves in order."""
+    sums: list[float] = []
+    merged: list[Array] | None = None
+    for factors, power in parts:  # one after the other: no more than two leaves' are held
+        sums.append(power)
+        merged = (
+            list(factors)
+            if merged is None
+            else [merge_factors(pair) for pair in zip(merged, factors, strict=True)]
+        )
+    return merged or [], add_in_order(sums)
+
+
+def fit_merged(model: Model, factors: Sequence[Array], power: float, *, draws: int, key: Key) -> Merged:
+    """Draws of the posterior that factors of all records make."""
+    made = zip(regressions(model), factors, strict=True)
+    posteriors = tuple(own.posterior_of(factor, power) for own, factor in made)
+    merged = draw_merged(model, posteriors, (power,) * len(posteriors), draws=draws, key=key)
+    count_fit()
+    return merged
+
+
+def draw_merged(
+    model: Model, posteriors: tuple[Posterior, ...], powers: tuple[float, ...], *, draws: int, key: Key
+) -> Merged:
+    """Draws of posteriors, with the keys that they have in memory."""
+    links = list(zip(regressions(model), posteriors, strict=True))
+    if isinstance(model, Chain):
+        samples = [
+            own.draw(each, draws=draws, key=key.child(place)) for place, (own, each) in enumerate(links)
+        ]
+        sample = join_samples(samples)
+    else:
+        ((own, posterior),) = links
+        sample = own.draw(posterior, draws=draws, key=key)
+    sample = checked_sample(model, sample)
+    return Merged(posteriors, powers, sample.parameters, sample.health)
+
+
+def answer(model: Regression, asked: Sequence[Asked], factor: Array, rest: float) -> dict[Row, Left]:
+    """What records find in the fit without their shares, from a factor of all others."""
+    columns: dict[str, Any] = {
+        name: np.array([getattr(one, name) for one in asked])
+        for name in ("predictors", "response", "power", "share")
+    }
+    left = model.leave_out(
+        columns["predictors"], columns["response"], columns["power"], columns["share"],
+        base=factor, rest=rest,
+    )  # fmt: skip
+    return {one.row: found for one, found in zip(asked, left, strict=True)}
+
+
+def with_left(merged: Merged, left: Sequence[Mapping[Row, Left]]) -> Merged:
+    """The fit with what neighbours find that were fitted anew."""
+    return replace(merged, left=tuple(left))

@@ -1,0 +1,229 @@
+"""Steps 5 and 6 over leaves: refit, price, calibrate.
+
+The price of a table is the largest of what its leaves cost, under every bound: `Bound.certified` of a leaf is
+an extreme over its records, also where centres come from a pilot fit, and a Rényi price is the largest over
+records of the least ε over orders.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential
+from hedgerow.mechanism.calibrate import TRIES, find_scale
+from hedgerow.mechanism.price import Pricing
+from hedgerow.mechanism.steps import require_price
+from hedgerow.mechanism.streamed.leaf import Overview
+from hedgerow.mechanism.streamed.merged import (
+    Asked,
+    Asking,
+    Merged,
+    Row,
+    answer,
+    fit_merged,
+    go_over,
+    leaf_factors,
+    merge_leaves,
+    regressions,
+)
+from hedgerow.models.chain import there
+from hedgerow.models.exact import Left
+from hedgerow.models.scored import Form, Linear
+from hedgerow.numerics.leaves import add_in_order
+from hedgerow.numerics.scoring import Extremes
+from hedgerow.numerics.triangular import merge_factors
+from hedgerow.privacy.bounds import Statement
+from hedgerow.randomness import Key
+from hedgerow.tables.leaves import Leaves
+from hedgerow.threads import Workers
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, repr=False)
+class Priced(Confidential):
+    """A weighted fit of all records with its price; small."""
+
+    merged: Merged
+    pilot: Merged  # an independent fit at the same powers, for the centres of the oscillation
+    scale: float
+    form: Form | None  # of what is sensitive; None where that is not linear
+    certified: float
+    statement: Statement
+
+
+@dataclass(frozen=True, repr=False)
+class Factor(Confidential):
+    """Factor a leaf at its powers."""
+
+    overview: Overview
+    scale: float
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float, Form | None]:
+        overview, start = self.overview, self.overview.start(leaves, leaf)
+        weighted = overview.weighted(leaves, leaf, start, self.scale)
+        power, part = overview.power(weighted), overview.part(weighted)
+        factors = leaf_factors(overview.settings.model, start.design, power, first=leaf == 0)
+        return factors, float(power.sum()), part.form if isinstance(part, Linear) else None
+
+
+@dataclass(frozen=True, repr=False)
+class FactorWithout(Confidential):
+    """Factor a leaf without some of its records, others for each link."""
+
+    overview: Overview
+    scale: float
+    rows: dict[int, dict[int, list[int]]]  # by link and leaf
+
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[int, tuple[Array, float]]:
+        overview, start = self.overview, self.overview.start(leaves, leaf)
+        power = overview.power(overview.weighted(leaves, leaf, start, self.scale))
+        found = {}
+        for place, rows in self.rows.items():
+            link, model = start.design.links[place], regressions(overview.settings.model)[place]
+            others = there(link, power).copy()
+            others[rows.get(leaf, [])] = 0.0
+            found[place] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class OnLeaf(Confidential):
+    """A priced fit on one leaf."""
+
+    overview: Overview
+    priced: Priced
+
+    def pricing(self, leaves: Leaves, leaf: int, asked: Asking) -> Pricing:
+        """What the fit costs the leaf's records."""
+        overview, priced = self.overview, self.priced
+        start = overview.start(leaves, leaf)
+        weighted = overview.weighted(leaves, leaf, start, priced.scale)
+        fit = overview.fit(priced.merged, start.design, overview.power(weighted), leaf, asked)
+        part = overview.part(weighted, priced.form)
+        return Pricing(fit, part, weighted.interval, overview.settings.delta)
+
+    def pilot(self, pricing: Pricing) -> Extremes:
+        """Extremes of the same over the draws of the pilot."""
+        other = replace(pricing.fit, parameters=self.priced.pilot.parameters)
+        return other.extremes(pricing.part, pricing.interval)
+
+
+@dataclass(frozen=True, repr=False)
+class Price(OnLeaf):
+    """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, dict[int, list[Asked]]]:
+        settings, asked = self.overview.settings, Asking()
+        pricing = self.pricing(leaves, leaf, asked)
+        require_price(settings, pricing)
+        certified = settings.bound.certified(pricing, settings.copies, lambda: self.pilot(pricing))
+        return certified, asked.rows
+
+
+@dataclass(frozen=True, repr=False)
+class Bound(OnLeaf):
+    """Keep max |d| of a leaf's records, and its weights beside it; the largest is returned."""
+
+    def __call__(self, leaves: Leaves, leaf: int) -> float:
+        pricing = self.pricing(leaves, leaf, Asking())
+        bound = pricing.sensitivity
+        leaves.keep("bound", leaf, bound)
+        leaves.keep("before", leaf, leaves.kept("alpha", leaf))
+        return float(bound.max())
+
+
+@dataclass(frozen=True, repr=False)
+class Runner(Confidential):
+    """Refits and prices one table."""
+
+    overview: Overview
+    leaves: Leaves
+    workers: Workers
+
+    def refit(self, scale: float, key: Key) -> Priced:
+        """The weighted posterior, not yet priced."""
+        settings, forms = self.overview.settings, list[Form | None]()
+
+        def parts() -> Iterator[tuple[Sequence[Array], float]]:
+            for factors, power, form in self.go(Factor(self.overview, scale), "factors"):
+                forms.append(form)
+                yield factors, power
+
+        factors, power = merge_leaves(parts())
+        merged = fit_merged(settings.model, factors, power, draws=settings.draws, key=key)
+        pilot = merged.redrawn(settings.model, draws=settings.draws, key=key.child("pilot"))
+        form = forms[0]
+        for other in forms[1:]:
+            form = None if form is None or other is None else form.join(other)
+        stated = settings.bound.statement(settings.draws, merged.health)
+        return Priced(merged, pilot, scale, form, np.nan, stated)
+
+    def run(self, scale: float, key: Key, *, tries: int = 1) -> Priced:
+        """Refit with the powers at a scale, and price the fresh draws."""
+        priced = self.refit(scale, key)
+        stated = self.overview.settings.bound.statement(
+            self.overview.settings.draws, priced.merged.health, tries=tries
+        )
+        found = list(self.go(Price(self.overview, priced), "prices"))
+        prices, asked = [price for price, _ in found], [rows for _, rows in found]
+        if any(asked):
+            priced = self.answer(priced, asked)
+            again = [leaf for leaf, rows in enumerate(asked) if rows]
+            task = Price(self.overview, priced)
+            for leaf, (price, _) in zip(again, self.go(task, "prices", again), strict=True):
+                prices[leaf] = price
+        return replace(priced, certified=float(np.max(prices)), statement=stated)
+
+    def answer(self, priced: Priced, asked: Sequence[dict[int, list[Asked]]]) -> Priced:
+        """The same with what the neighbours find that records ask for."""
+        links: dict[int, list[Asked]] = {}
+        for rows in asked:
+            for place, some in rows.items():
+                links.setdefault(place, []).extend(some)
+        without: dict[int, dict[int, list[int]]] = {}
+        for place, some in links.items():
+            for one in some:
+                without.setdefault(place, {}).setdefault(one.row[0], []).append(one.row[1])
+        task = FactorWithout(self.overview, priced.scale, without)
+        factors: dict[int, list[Array]] = {place: [] for place in links}
+        sums: dict[int, list[float]] = {place: [] for place in links}
+        for found in self.go(task, "factors"):
+            for place, (factor, power) in found.items():
+                factors[place].append(factor)
+                sums[place].append(power)
+        models = regressions(self.overview.settings.model)
+        left: list[dict[Row, Left]] = [
+            dict(priced.merged.left[place]) if priced.merged.left else {} for place in range(len(models))
+        ]
+        for place, some in links.items():
+            merged = merge_factors(factors[place])
+            left[place] |= answer(models[place], some, merged, add_in_order(sums[place]))
+        return replace(priced, merged=replace(priced.merged, left=tuple(left)))
+
+    def bound(self, key: Key) -> float:
+        """Keep D_i after a fit with the weights as they are (`Reweighted`)."""
+        found = self.go(Bound(self.overview, self.refit(1.0, key)), "weights")
+        return float(np.max(list(found)))
+
+    def finish(self, key: Key) -> Priced:
+        """The priced fit that is released: scaled to the target, if there is one."""
+        settings = self.overview.settings
+        if settings.target is None:
+            return self.run(1.0, key.child("certify").child(1))
+
+        def price(scale: float, key: Key) -> float:
+            return self.run(scale, key).certified
+
+        def certify(scale: float, key: Key) -> Priced:
+            return self.run(scale, key, tries=TRIES)
+
+        return find_scale(settings, price, certify, target=settings.target, key=key)[1]
+
+    def go(
+        self, task: Callable[[Leaves, int], Made], stage: str, which: Iterable[int] | None = None
+    ) -> Iterator[Made]:
+        """What a task makes of each leaf."""
+        return go_over(self.workers, task, self.leaves, which, stage=stage)

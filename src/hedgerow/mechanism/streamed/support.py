@@ -1,0 +1,86 @@
+"""What goes leaf by leaf: exact models, with every standard, weight and bound that is made for them.
+
+The rest is refused here, before a record is read: never something else in its place.
+"""
+
+from hedgerow.errors import SettingError
+from hedgerow.models.exact import Regression
+from hedgerow.privacy.ranges import Bounds, Range
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.strict import Bounded
+from hedgerow.privacy.weights import (
+    CallableWeights,
+    CapWeights,
+    FixedWeights,
+    IdentificationWeights,
+    Normalised,
+    PlannedWeights,
+    Reweighted,
+    ScalarWeights,
+    Weights,
+)
+
+_IN_MEMORY = "Give a table that fits into memory, without --stream"
+
+
+def check_streamed(settings: Settings) -> None:
+    """Refuse settings that need all records at once."""
+    reason = _reason(settings) or _of_weights(settings) or _of_range(settings.standard.range)
+    if reason:
+        raise SettingError(f"Leaf by leaf: {reason}")
+
+
+def _reason(settings: Settings) -> str:
+    if isinstance(settings.standard, Bounded):
+        return (
+            f"{settings.standard.label} has a mechanism of its own. Use Strict(limits=…), ADP() or a range "
+            "standard."
+        )
+    other = [model.name for model in settings.models if not isinstance(model, Regression)]
+    if other:
+        return (
+            f"the {other[0]} family is sampled with all records at once. Use the normal, lognormal or asinh "
+            "family."
+        )
+    for column in settings.columns:
+        if not column.is_plain:
+            return (
+                f"'{column.outcome}' has gaps, codes, shares or rules, which are read off all of its cells. "
+                f"{_IN_MEMORY}, or leave these out."
+            )
+    if settings.unit is not None:
+        return f"the rows of a unit may lie in several leaves. {_IN_MEMORY}, or leave unit out."
+    if settings.debias:
+        return f"corrections (debias) simulate whole tables. {_IN_MEMORY}, or say debias=False."
+    return ""
+
+
+def _of_weights(settings: Settings) -> str:
+    weights: Weights = settings.weights
+    if not settings.standard.weighted:
+        return ""
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+    name = type(weights).__name__
+    if isinstance(weights, CallableWeights):
+        return (
+            "a function of the risks of all records cannot be cut into leaves. Use weights of ours, such as "
+            "CapWeights(cap), or one number per record."
+        )
+    if isinstance(weights, IdentificationWeights):
+        return f"{name} compare each value with all others. {_IN_MEMORY}, or use CapWeights(cap)."
+    if isinstance(weights, PlannedWeights) and settings.several:
+        return (
+            f"{name} of several columns are planned with all predictors at hand. {_IN_MEMORY}, or use "
+            "ScalarWeights(1)."
+        )
+    known = Normalised | CapWeights | ScalarWeights | FixedWeights | PlannedWeights
+    if not isinstance(weights, known):
+        return f"{name} is no rule of ours, and may read all records. Use CapWeights(cap) or another of ours."
+    return ""
+
+
+def _of_range(known: Range) -> str:
+    if isinstance(known, Bounds) and not known.ends_public:
+        return "Bounds by record are read from columns. Put them into two columns and name these."
+    return next((reason for _, part in known.parts().values() if (reason := _of_range(part))), "")
