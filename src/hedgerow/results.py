@@ -540,8 +540,9 @@ class Results:
     @property
     def by_draws_(self) -> Any:
         """How each bound moved as the number of draws doubled."""
-        steps = self._need().extreme.outcome.pricing.by_draws
-        bounds = [bound for bound in BY_DRAWS if bound.has(steps[-1][1])]
+        fitted = self._need()
+        steps = fitted.extreme.outcome.pricing.by_draws
+        bounds = [bound for bound in BY_DRAWS if bound.has(steps[-1][1]) and fitted.knows(bound)]
         moved = {bound.name: [bound.epsilon(price) for _, price in steps] for bound in bounds}
         return self.like({"draws": [count for count, _ in steps], **moved})
 

@@ -111,6 +111,10 @@ class Fitted(Finished):
         """By-record risk under the unweighted fit, of the kind the weights use."""
         return self.start.risk.of(getattr(self.settings.weights, "risk", "lipschitz"))
 
+    def knows(self, bound: Bound) -> bool:
+        """Whether the price under a bound is that of all records."""
+        return True
+
     def epsilon_by(self, bound: Bound, *, withheld: bool = False) -> float | None:
         """The price of one copy under a bound, or with x_i withheld altogether; None where it has none."""
         price = self.outcome.pricing.withheld if withheld else self.outcome.pricing

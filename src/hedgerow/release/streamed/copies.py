@@ -5,7 +5,7 @@ no confidential value. The file has the bytes that a copy of the table in memory
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,8 @@ class LookAtCells:
         table = leaves.table(leaf)
         if self.weight is not None and not (table.numbers(self.weight) > 0).all():
             raise DataError(
-                f"design_weight: '{self.weight}' must hold positive numbers in every row. Drop rows that count "
-                "for nobody."
+                f"design_weight: '{self.weight}' must hold positive numbers in every row. Drop rows that "
+                "count for nobody."
             )
         cells = to_arrow(table.select(self.names).native)
         return look_at(cells, self.formulas if self.spreadsheet else "allow", self.dialect)

@@ -32,7 +32,7 @@ def fit_leaves(
     keep: Sequence[str],
     workers: Workers,
 ) -> Synthesizer:
-    """Fits as `Synthesizer.fit` does, on all leaves; what public columns give away is looked for in some rows."""
+    """Fits as `Synthesizer.fit` does, on all leaves; what is given away is looked for in some rows."""
     synth._look_over(*looked_at, left_out=left_out, keep=keep)
     settings, key = synth.settings, Key.from_seed(seed)
     told: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}

@@ -1,18 +1,19 @@
 """What takes the place of a table in memory: leaves on a disk, and some of their rows."""
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hedgerow.errors import DataError, FileError, SettingError, list_some
+from hedgerow.errors import FileError, SettingError
 from hedgerow.mechanism.noisy.leaves.streamed import check_statistics
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.numerics import leaves as sizes
@@ -23,13 +24,13 @@ from hedgerow.release.prepare import Prepared, data_of, options_of, settle
 from hedgerow.release.streamed.copies import Cutting, LookAtCells, write_copy
 from hedgerow.release.streamed.fit import fit_leaves
 from hedgerow.release.streamed.records import write_records
-from hedgerow.release.streamed.views import View
+from hedgerow.release.streamed.views import View, WeightedView
 from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.design import Design, Learnt
-from hedgerow.tables.files import Format, Written
+from hedgerow.tables.files import Format, Source, Written
+from hedgerow.tables.files.dictionary import tell_shortened
 from hedgerow.tables.files.growing import GROWING, Cells
-from hedgerow.tables.leaves import Leaves
-from hedgerow.tables.spool import Scratch, encode_leaves, spool
+from hedgerow.tables.spool import Scratch, Spooled, encode_leaves, spool
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers
 
@@ -45,7 +46,7 @@ _SOME = (
 class PreparedLeaves(Prepared):
     """A plan with its data in leaves; `table` and `source` have some rows. Confidential."""
 
-    leaves: Leaves
+    leaves: Spooled
     looked_at: tuple[Table, Design]  # of these rows
     cells: Cells
     scratch: Path
@@ -68,8 +69,9 @@ class PreparedLeaves(Prepared):
 
     def fit(self, **changes: Any) -> Synthesizer:
         return fit_leaves(
-            self.synthesizer(**changes), self.leaves, self.looked_at, compared=spread_rows(self.records, COMPARED),
-            left_out=self.withheld, keep=self.plan.outputs.keep, workers=self.workers,
+            self.synthesizer(**changes), self.leaves, self.looked_at, seed=self.plan.seed,
+            compared=spread_rows(self.records, COMPARED), left_out=self.withheld,
+            keep=self.plan.outputs.keep, workers=self.workers,
         )  # fmt: skip
 
     def try_copies(self, synth: Synthesizer) -> None:
@@ -79,32 +81,26 @@ class PreparedLeaves(Prepared):
     def write_copies(
         self, synth: Synthesizer, place: Callable[[int], Path], label: str, tell: Callable[[int], None]
     ) -> list[Written]:
-        view, written = _view_of(synth), []
+        view, written = cast(View, synth._done()), []
         for number in range(1, synth.settings.copies + 1):
             tell(number)
             written.append(
                 write_copy(
                     self._cutting(synth, number - 1), self.leaves, self.workers, place(number), self.like,
-                    self.cells, view, formulas=self.plan.outputs.formulas, label=label,
+                    view.made, view.rows, formulas=self.plan.outputs.formulas, label=label,
                 )
             )  # fmt: skip
         return written
 
     def write_records(self, synth: Synthesizer, place: Path) -> None:
-        write_records(_view_of(synth), self.leaves, place)
+        write_records(cast(WeightedView, synth._done()), self.leaves, place)
 
     def _cutting(self, synth: Synthesizer, copy: int) -> Cutting:
-        view = _view_of(synth)
+        view = cast(View, synth._done())
         return Cutting(
             view.predictor(copy), view.settings, copy, self.scratch, self.released, self.cells,
             tuple(self.plan.outputs.keep_levels),
         )  # fmt: skip
-
-
-def _view_of(synth: Synthesizer) -> View:
-    view = synth._done()
-    assert isinstance(view, View)
-    return view
 
 
 @contextmanager
@@ -118,7 +114,7 @@ def stream_plan(
         raise FileError(f"scratch: '{parent.name}' is no folder that can be written to. Choose another.")
     check_outside_releases(parent / "scratch")
     workers = Here() if workers is None else workers
-    with Scratch(parent, out.name) as place:
+    with _ending_when_told(), Scratch(parent, out.name) as place:
         spooled = spool(data_of(plan), place.path, **options_of(plan))
         some = spread_rows(spooled.records, sizes.LEAF)
         told = _SOME.format(len(some), min(COMPARED, spooled.records), spooled.records)
@@ -128,15 +124,37 @@ def stream_plan(
         leaves = encode_leaves(spooled, Encode(settings), [c.formula for c in settings.columns], workers)
         like, asked = prepared.like, prepared.plan.outputs
         look = LookAtCells(
-            tuple(public), asked.formulas, like.dialect, like.format.written_as is Format.CSV, _weight_of(plan)
+            tuple(public),
+            asked.formulas,
+            like.dialect,
+            like.format.written_as is Format.CSV,
+            _weight_of(plan),
         )
         cells = Cells.join(workers.map(look, leaves, range(leaves.count)))
-        table = Table.of(prepared.table)
+        table, (_, design) = Table.of(prepared.table), leaves.take(some)
         yield PreparedLeaves(
             **vars(prepared) | {"like": _tell_levels(prepared, spooled, cells)},
-            leaves=leaves, looked_at=(table, leaves.design_of(table)), cells=cells, scratch=place.path,
+            leaves=leaves, looked_at=(table, design), cells=cells, scratch=place.path,
             workers=workers,
         )  # fmt: skip
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """SIGTERM ends this process by an exception, so that what it holds on disk goes with it."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -165,8 +183,8 @@ def check_plan(plan: Plan) -> None:
         )
     if plan.missing == "drop":
         raise SettingError(
-            "missing: drop (--drop-missing) is not done block by block. Leave these rows out of the file, if it "
-            "is public which they are."
+            "missing: drop (--drop-missing) is not done block by block. Leave these rows out of the file, if "
+            "it is public which they are."
         )
     if plan.unit is not None:
         raise SettingError(
@@ -178,6 +196,17 @@ def check_plan(plan: Plan) -> None:
 def spread_rows(records: int, most: int) -> NDArray[np.intp]:
     """Some rows, evenly spaced: all, if there are no more."""
     return np.linspace(0, records - 1, min(records, most)).astype(np.intp)
+
+
+def _tell_levels(prepared: Prepared, spooled: Spooled, cells: Cells) -> Source:
+    """What copies are written like, with a note of levels that do not occur."""
+    unused = [
+        name
+        for name, used in cells.levels.items()
+        if len(used) < len(spooled.categories[name]) and name not in prepared.plan.outputs.keep_levels
+    ]
+    like = prepared.like
+    return replace(like, notes=(*like.notes, *tell_shortened(unused)))
 
 
 def _public_names(prepared: Prepared) -> list[str]:

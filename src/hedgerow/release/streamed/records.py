@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hedgerow.models.scored import Risk
 from hedgerow.release.streamed.views import WeightedView
 from hedgerow.tables.files import Format, Source, grow
 from hedgerow.tables.files.growing import Cells
@@ -15,7 +14,6 @@ from hedgerow.tables.leaves import Leaves
 def write_records(view: WeightedView, leaves: Leaves, path: Path) -> None:
     """The columns of `Synthesizer.records_`, of all records."""
     settings, fit = view.settings, view.whole
-    kind = getattr(settings.weights, "risk", "lipschitz")
     uses_known = settings.standard.uses_known and any(fit.overview.ranged or ())
     largest = float(fit.account.dearest.values[0])
     like = Source(pa.table({}), Format.PARQUET)
@@ -26,7 +24,7 @@ def write_records(view: WeightedView, leaves: Leaves, path: Path) -> None:
             alpha = leaves.kept("alpha", leaf) if settings.standard.weighted else blank + 1.0
             columns = {
                 "record": np.arange(rows.start, rows.stop),
-                "risk": Risk(*leaves.kept("risk", leaf)).of(kind),
+                "risk": leaves.kept("risk", leaf),
                 "alpha": fit.scale * alpha,
                 "power": leaves.kept("power", leaf),
                 "known": leaves.kept("known", leaf) if uses_known else blank,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, PerLink, PerRecord
+from hedgerow.errors import SettingError
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure
 from hedgerow.fitted import Fitted, NoisedColumn
 from hedgerow.fitted.finished import Finished
@@ -23,12 +24,14 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.copies import predict_leaf
 from hedgerow.mechanism.streamed.fit import StreamedFit
-from hedgerow.mechanism.streamed.merged import Asked, Asking, Merged
+from hedgerow.mechanism.streamed.merged import Asking, Merged
 from hedgerow.models.exact import Left, Places, Regression
 from hedgerow.models.scored import Risk
 from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
+from hedgerow.privacy.ranges import Everywhere
+from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.release.streamed.copies import Made, Predict
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
@@ -99,19 +102,23 @@ class WeightedView(View, Fitted):
 
     def epsilon_by(self, bound: Bound, *, withheld: bool = False) -> float | None:
         account = self.whole.account
-        return (account.withheld if withheld else account.own).epsilon.get(bound.name)
+        return (account.withheld if withheld else account.own).epsilon if self.knows(bound) else None
+
+    def knows(self, bound: Bound) -> bool:
+        return bound == self.settings.bound  # under others the dearest records need not be those at hand
 
     def withheld_total(self) -> float:
         return self.whole.account.withheld.total
 
     def divergences(self, orders: Array, *, withheld: bool) -> Array | None:
-        assert np.array_equal(orders, COARSE_ORDERS)
+        if orders is not COARSE_ORDERS:
+            raise SettingError("Block by block, divergences are known at COARSE_ORDERS alone.")
         account = self.whole.account
         return (account.withheld if withheld else account.own).curve
 
     @property
     def left(self) -> float:
-        return self.whole.priced.merged.powers[0]
+        return self.whole.priced.merged.power
 
     @property
     def mean_alpha(self) -> float:
@@ -186,9 +193,10 @@ def view_rows(
 ) -> tuple[Start, Outcome]:
     """The start and the outcome of the procedure on some rows, with the fits of all."""
     overview, priced, settings = fit.overview, fit.priced, fit.settings
-    kept = partial(_gather, leaves, rows)
-    risk, ones = Risk(*kept("risk")), np.ones(len(rows))
+    kept, ones = partial(_gather, leaves, rows), np.ones(len(rows))
     plain = fit.plain.on(settings.model, design, ones, 0, Asking())
+    nowhere = Everywhere().interval(design.values, table)
+    risk = Risk.from_extremes(plain.extremes(withheld_part(ones), nowhere))
     start = Start(table, design, plain, risk, ones.astype(np.bool_))
     uses_known = settings.standard.uses_known and any(overview.ranged or ())
     alpha = priced.scale * kept("alpha") if settings.standard.weighted else priced.scale * ones
@@ -227,7 +235,9 @@ def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:
     """The dearest and riskiest records, and those that decide much of their own fit."""
     account = fit.account
     loud = account.loudest.rows[account.loudest.values > _LOUD]
-    return np.unique(np.concatenate([account.dearest.rows[:_DEAREST], account.riskiest.rows[:_RISKIEST], loud]))
+    return np.unique(
+        np.concatenate([account.dearest.rows[:_DEAREST], account.riskiest.rows[:_RISKIEST], loud])
+    )
 
 
 def _gather(leaves: Leaves, rows: NDArray[np.intp], name: str) -> Array:
