@@ -47,9 +47,9 @@ _NAMED = 5  # findings that a message names
 _TOO_WIDE = (
     " How many there are is protected too, so that each adds to the sum of squares as a value far out would: "
     "σ, intervals and copies come out too wide, σ by a tenth for 1 % of the values and twofold for 5 %. If "
-    "it is public which rows these are, drop them (--drop-missing, missing: drop); with limits by column, "
-    "missing='synthesized' in its Column gives copies gaps as well, and σ is right, for families without a "
-    "spike."
+    "it is public which rows these are, drop them (--drop-missing, missing: drop); else give limits by "
+    "column, and its Column missing='synthesized' (in a plan missing: synthesized): copies then have gaps as "
+    "well, and σ is right at the same ε."
 )
 
 
@@ -88,8 +88,8 @@ class Synthesizer(Results):
         `Declared(type, …)`: type, rounding and limits of the outcome in the copies, chosen without looking at
         it. None: the type of the confidential column; under `Strict` doubles.
     sampling
-        "independent", or "stratified" for smoother copies; rules that combine copies assume the first. Under
-        `Strict(limits=…)` also "projected": regression on a copy returns the draw it comes from.
+        "independent", or "stratified" for smoother copies, which need the rule that the certificate names
+        (docs/combine.md). Under `Strict(limits=…)` also "projected": regression on a copy returns its draw.
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.

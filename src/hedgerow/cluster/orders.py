@@ -71,6 +71,11 @@ class Order(Confidential):
             )
 
 
+def version() -> str:
+    """That of this process: a scheduler handles orders, unread, and needs to know their kind."""
+    return hedgerow.__version__
+
+
 def _pack(result: Any) -> bytes:
     packed = pickle.dumps(result, protocol=5)
     if len(packed) > MOST:

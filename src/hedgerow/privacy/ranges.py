@@ -139,7 +139,8 @@ class Everywhere(Range):
         return "anywhere: nothing is known"
 
     def ends(self, values: PerLink, table: Table) -> tuple[PerRecord, PerRecord]:
-        return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+        shape = (len(values),)
+        return np.broadcast_to(-np.inf, shape), np.broadcast_to(np.inf, shape)
 
     def interval(self, values: PerLink, table: Table) -> Interval:
         return Interval(*self.ends(values, table), np.ones(len(values), dtype=np.bool_))

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
 from hedgerow.numerics.triangular import weighted_factor
@@ -75,6 +75,17 @@ class Design:
     def records(self) -> int:
         """Number of records."""
         return len(self.values)
+
+    def once(self, name: str, make: Callable[[], Array], *of: object) -> Array:
+        """What `make` makes of this design and these objects, made once; nobody may write to it."""
+        kept: dict[str, tuple[tuple[object, ...], Array]] = vars(self).setdefault("_kept", {})
+        known = kept.get(name)
+        if known is not None and all(one is other for one, other in zip(known[0], of, strict=True)):
+            return known[1]
+        made = make().view()
+        made.flags.writeable = False
+        kept[name] = of, made
+        return made
 
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
