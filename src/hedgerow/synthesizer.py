@@ -338,15 +338,17 @@ class Synthesizer(Results):
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
-def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
+def encode(
+    table: Table, settings: Sequence[Settings], learnt: designs.Learnt | None = None
+) -> designs.Design:
     """Outcome and predictors of a table, for settings that differ in their standards alone.
 
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
-    takes it so.
+    takes it so. `learnt` is for a table that comes in parts (`tables.design.build`).
     """
     if settings[0].by_name:
-        return encode_columns(settings[0], table)
-    links = build_links(table, settings)
+        return encode_columns(settings[0], table, learnt)
+    links = build_links(table, settings, learnt)
     if len(links) > 1:
         return ChainDesign.of(links, table)
     design = links[0]
