@@ -16,17 +16,17 @@ from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.bootstrap_noisy import NoisyReplay
 from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.fit import to_inference_data
-from hedgerow.mechanism.noisy.copies import predict_values
+from hedgerow.mechanism.noisy.copies import draw_places, plan_copies, predict_all
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
     classes_within,
-    clip_response,
     divergences,
     losses,
     margin_left_out,
+    read_outcomes,
     recipe_of,
     settle_noise,
     withheld_epsilon,
@@ -101,8 +101,7 @@ class Noised(Finished):
     @property
     def places(self) -> list[int]:
         """The draws that copies come from, far apart."""
-        number = self.settings.copies
-        return [int((copy + 0.5) * self.settings.draws / number) for copy in range(number)]
+        return draw_places(self.settings)
 
     def to_arviz(self, *, log_likelihood: bool) -> Any:
         """The draws by chain."""
@@ -163,8 +162,7 @@ class NoisedColumn(Noised):
 
     @property
     def health(self) -> Health:
-        drawn = self.drawn
-        return Health("given noisy statistics", False, effective_draws=drawn.effective, chains=drawn.chains)
+        return self.drawn.health
 
     @property
     def clipped(self) -> float:
@@ -178,13 +176,9 @@ class NoisedColumn(Noised):
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerLink]:
-        key, blank = self.key.child("release").child("predict"), self.design.blank()
-        classes = classes_within(self.settings, self.table)
-        draws = [{name: one[place] for name, one in self.parameters.items()} for place in self.places]
-        return [
-            predict_values(self.settings, blank, self.released, draw, classes=classes, key=key.child(copy))
-            for copy, draw in enumerate(draws)
-        ]
+        blank, classes = self.design.blank(), classes_within(self.settings, self.table)
+        plans = plan_copies(self.settings, self.released, self.parameters, key=self.key.child("release"))
+        return [predict_all(copying, blank, classes) for copying in plans]
 
     def replay(self, tables: list[Any]) -> Replay | str:
         if reason := self.why_no_replay():
@@ -250,12 +244,6 @@ class NoisedColumn(Noised):
     def doubts(self) -> list[str]:
         left_out = margin_left_out(self.settings, self.records)
         return [*super().doubts(), *filter(None, [left_out])]
-
-
-def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
-    """The responses within the limits, and which outcomes are there."""
-    present = np.ones(design.records, dtype=np.bool_) if design.present is None else design.present
-    return clip_response(settings, design.values, table), present
 
 
 def _plain(part: Round | Counts | Spike) -> dict[str, Any]:

@@ -235,10 +235,14 @@ def uniforms(
     fitted = model.predict(design, parameters, np.full(design.records, 0.5))
     numbers, strata = np.empty(design.records), key.child("strata")
     for number, rows in enumerate(leaves_of(design.records), leaf.number):
-        own = strata.child(number) if number else strata
-        ties, order = own.stream().uniform((2, rows.stop - rows.start))
-        numbers[rows] = stratify(fitted[rows], fresh[rows], ties=ties, order=order)
+        numbers[rows] = stratify_leaf(fitted[rows], fresh[rows], number, key=strata)
     return numbers
+
+
+def stratify_leaf(fitted: PerRecord, fresh: PerRecord, number: int, *, key: Key) -> PerRecord:
+    """Stratified numbers of the leaf with this number, from fresh ones."""
+    ties, order = (key.child(number) if number else key).stream().uniform((2, len(fresh)))
+    return stratify(fitted, fresh, ties=ties, order=order)
 
 
 def stratify(fitted: PerRecord, fresh: PerRecord, *, ties: PerRecord, order: PerRecord) -> PerRecord:

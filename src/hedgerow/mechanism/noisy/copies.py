@@ -3,7 +3,7 @@
 Three ways to draw them from the normal about the line (tilted where there is a margin):
 
 - `independent`: records by themselves;
-- `stratified`: evenly spread among the records of a leaf with neighbouring fitted values
+- `stratified`: evenly spread among the records of a leaf that have neighbouring fitted values
   (`mechanism.copies.stratify`);
 - `projected`: stratified residuals with their regression on X taken out and rescaled, so that least squares
   on the copy returns β, and √(RSS / (n − p)) returns σ. With a tilt only β: its scale belongs to the margin.
@@ -24,19 +24,19 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
-from hedgerow.mechanism.copies import stratify
+from hedgerow.mechanism.copies import stratify_leaf
 from hedgerow.mechanism.noisy.leaves.rows import Part, add_parts
 from hedgerow.mechanism.noisy.margin import Tilt, bin_chances, fit_tilts
 from hedgerow.mechanism.noisy.recipe import Recipe, Released
 from hedgerow.models.base import Parameters
 from hedgerow.models.scored import Interval
-from hedgerow.numerics.leaves import leaves_of
+from hedgerow.numerics import leaves
 from hedgerow.numerics.normal_mass import interval_quantile
 from hedgerow.privacy.settings import Sampling, Settings
 from hedgerow.privacy.strict.limits import amounts_of, spike_of
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.threads import share_out
+from hedgerow.threads import one_blas_thread, share_out
 
 _ROWS = 4096  # times bins: what fits the cache
 
@@ -54,10 +54,7 @@ class Numbers:
         fresh = self.key.stream().part(rows, self.records)
         if self.sampling == "independent":
             return fresh
-        second = slice(self.records + rows.start, self.records + rows.stop)
-        strata = self.key.child("strata")
-        ties, order = (strata.stream().part(part, 2 * self.records) for part in (rows, second))
-        return stratify(fitted, fresh, ties=ties, order=order)
+        return stratify_leaf(fitted, fresh, rows.start // leaves.LEAF, key=self.key.child("strata"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,19 @@ class Copying:
         return np.where(_fall(design.matrix, self.draw["spike_beta"], self.zeros, rows), spike, values)
 
 
-def plan_copies(
+def plan_copies(settings: Settings, released: Released, parameters: Parameters, *, key: Key) -> list[Copying]:
+    """How copies are made from draws that lie far apart."""
+    draws = [{name: one[place] for name, one in parameters.items()} for place in draw_places(settings)]
+    keys = [key.child("predict").child(copy) for copy in range(len(draws))]
+    return plan_from(settings, released, draws, keys)
+
+
+def draw_places(settings: Settings) -> list[int]:
+    """The draws that copies come from, far apart."""
+    return [int((copy + 0.5) * settings.draws / settings.copies) for copy in range(settings.copies)]
+
+
+def plan_from(
     settings: Settings, released: Released, draws: Sequence[Parameters], keys: Sequence[Key]
 ) -> list[Copying]:
     """How a copy is made from each draw, by the settings' sampling: in passes over records that all share."""
@@ -143,7 +152,13 @@ def predict_values(
 
     `design` has no outcome.
     """
-    (copying,) = plan_copies(settings, released, [draw], [key])
+    (copying,) = plan_from(settings, released, [draw], [key])
+    return predict_all(copying, design, classes)
+
+
+@one_blas_thread()
+def predict_all(copying: Copying, design: Design, classes: Interval | None) -> PerRecord:
+    """One copy's outcomes of a table in memory, leaf by leaf; `design` has no outcome."""
 
     def predict_leaf(rows: slice) -> PerRecord:
         here = design.take(np.arange(rows.start, rows.stop, dtype=np.intp))
@@ -152,8 +167,8 @@ def predict_values(
             part = Interval(classes.lower[rows], classes.upper[rows], classes.inside[rows])
         return copying.values(here, rows, part)
 
-    leaves = leaves_of(design.records)
-    return np.concatenate(share_out(predict_leaf, leaves, worth=len(leaves) > 1))
+    every = leaves.leaves_of(design.records)
+    return np.concatenate(share_out(predict_leaf, every, worth=len(every) > 1))
 
 
 def predict(
@@ -163,7 +178,7 @@ def predict(
     drawing = draw_responses(recipe, beta, sigma, tilt, sampling=sampling, key=key)
     if sampling == "projected":
         (drawing,) = _project(recipe, [drawing])
-    return np.concatenate(recipe.rows.each(lambda part: drawing.responses(part.rows, part.matrix)))
+    return np.concatenate(list(recipe.rows.each(lambda part: drawing.responses(part.rows, part.matrix))))
 
 
 def draw_responses(
@@ -177,7 +192,7 @@ def draw_zeros(recipe: Recipe, coefficients: Array, *, sampling: Sampling, key: 
     """Which values of one copy lie at the spike, by a draw of its logistic regression."""
     numbers = Numbers(recipe.records, sampling, key)
     zeros = recipe.rows.each(lambda part: _fall(part.matrix, coefficients, numbers, part.rows))
-    return np.concatenate(zeros)
+    return np.concatenate(list(zeros))
 
 
 def _fall(matrix: Matrix, coefficients: Array, numbers: Numbers, rows: slice) -> RecordMask:
@@ -189,7 +204,8 @@ def _tilted(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> 
     """Quantiles of each record's tilted density: first the bin, then the place in it."""
     ends = np.concatenate(([-np.inf], tilt.edges, [np.inf]))
     values = np.empty(len(fitted))
-    for first in range(0, len(fitted), _ROWS):
+
+    def fill(first: int) -> None:
         rows = slice(first, first + _ROWS)
         mass = bin_chances(fitted[rows], sigma, tilt.edges) * tilt.weights
         upto = np.cumsum(mass, axis=1)
@@ -203,6 +219,8 @@ def _tilted(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> 
             np.clip(inside, 0, 1),
         )
         values[rows] = fitted[rows] + sigma * standard
+
+    share_out(fill, range(0, len(fitted), _ROWS), worth=len(fitted) > 4 * _ROWS)
     return values
 
 

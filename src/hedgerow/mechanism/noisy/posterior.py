@@ -30,6 +30,7 @@ from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.leaves.groups import Cells
 from hedgerow.mechanism.noisy.recipe import Released, Round
 from hedgerow.mechanism.noisy.spike import draw_spike
+from hedgerow.models.base import Health
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
 from hedgerow.randomness import Key, Stream
 from hedgerow.threads import one_blas_thread
@@ -55,6 +56,11 @@ class PosteriorDraws:
     effective: float  # independent draws they are worth: the least over the coefficients and log σ
     acceptance: tuple[float, float, float]  # of steps of s, of the line, of σ
     chains: int = _CHAINS  # of which successive draws come in turn
+
+    @property
+    def health(self) -> Health:
+        """What they are worth."""
+        return Health("given noisy statistics", False, effective_draws=self.effective, chains=self.chains)
 
 
 @one_blas_thread()

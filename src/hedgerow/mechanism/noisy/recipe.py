@@ -12,7 +12,7 @@ Everything after `Released` is post-processing: any number of copies costs the s
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -93,10 +93,9 @@ class Recipe:
         """What is said of all rows together: one pass over them."""
         public = len(self.basis) - self.entries
         parts = self.rows.each(partial(_find_facts, self.basis, self.noise, public))
-        largest = max([1, *(part.bound for part in parts)])  # all-zero predictors have a price too
-        reach, every, constant, gram, squares = add_parts(part[1:] for part in parts)
-        n = self.records
-        return Facts(largest, reach, every, constant / n, gram / n, squares / n)
+        largest, reach, every, *sums = reduce(Facts.merge, parts)
+        constant, gram, squares = (one / self.records for one in sums)
+        return Facts(max(largest, 1), reach, every, constant, gram, squares)  # zeros have a price too
 
     @property
     def bound(self) -> int:
@@ -261,32 +260,39 @@ class Facts(NamedTuple):
     gram: Array  # Q'diag(v)Q
     squares: Array  # Q'diag(v²)Q
 
+    def merge(self, other: "Facts") -> "Facts":
+        """Of the rows of both."""
+        return Facts(max(self.bound, other.bound), *add_parts([self[1:], other[1:]]))
+
 
 def _find_facts(basis: Array, noise: Noise, public: int, part: Part) -> Facts:
     """Of a leaf. `public` is the number of columns that do not stand for protected values."""
-    largest, constant, gram, squares = 0, np.zeros(len(basis)), np.zeros(basis.shape), np.zeros(basis.shape)
-    for rows in part.blocks:
-        sizes = np.abs(part.loadings[rows, :public])
+
+    def find(rows: slice) -> Facts:
+        loadings = part.loadings[rows]
+        sizes = np.abs(loadings)
+        counted = sizes[:, :public]
         if part.most is not None:  # whatever a protected value is
-            sizes = np.hstack([sizes, part.most[rows]])
-        norms = sizes.sum(axis=1) if noise == "laplace" else np.einsum("ij,ij->i", sizes, sizes)
-        largest = max(largest, int(norms.max(initial=0)))
-        Q, V = part.matrix[rows] @ basis, part.loadings[rows] * LOADING_UNIT
-        constant, gram, squares = constant + Q.sum(axis=0), gram + V.T @ Q, squares + V.T @ V
-    # Whole numbers of up to 2³⁰ each: 64 bits hold the sums of 2³³ records.
-    return Facts(
-        largest, np.abs(part.loadings).sum(axis=0), part.loadings.sum(axis=0), constant, gram, squares
-    )
+            counted = np.hstack([counted, part.most[rows]])
+        norms = counted.sum(axis=1) if noise == "laplace" else np.einsum("ij,ij->i", counted, counted)
+        Q, V = part.matrix[rows] @ basis, loadings * LOADING_UNIT
+        # Whole numbers of up to 2³⁰ each: 64 bits hold the sums of 2³³ records.
+        whole = int(norms.max(initial=0)), sizes.sum(axis=0), loadings.sum(axis=0)
+        return Facts(*whole, Q.sum(axis=0), V.T @ Q, V.T @ V)
+
+    return reduce(Facts.merge, part.each_block(find))
 
 
-def _cross(basis: Array, presence: "Presence", part: Part) -> tuple[Array, Array]:
+def _cross(basis: Array, presence: "Presence", part: Part) -> tuple[Array, ...]:
     """Q'diag(cv)Q and Q'diag(cv²)Q of a leaf, c the chance of an amount."""
-    chance, gram, squares = presence.chance(part.matrix), np.zeros(basis.shape), np.zeros(basis.shape)
-    for rows in part.blocks:
+    chance = presence.chance(part.matrix)
+
+    def cross(rows: slice) -> tuple[Array, Array]:
         V = part.loadings[rows] * LOADING_UNIT
         seen = V * chance[rows, None]
-        gram, squares = gram + seen.T @ (part.matrix[rows] @ basis), squares + seen.T @ V
-    return gram, squares
+        return seen.T @ (part.matrix[rows] @ basis), seen.T @ V
+
+    return add_parts(part.each_block(cross))
 
 
 def _pick(chosen: Chosen, part: Part) -> tuple[Matrix, Loadings]:
@@ -345,7 +351,7 @@ class Spike:
     scale: float  # of the noise
     row_price: float = 0.0  # as a round's
 
-    def remaining(self, rows: NDArray[np.intp]) -> Array | float:
+    def remaining(self, rows: Chosen) -> Array | float:
         """The chance that a record may still be here."""
         return 1.0
 
@@ -476,7 +482,7 @@ def make_recipe(
 
 def _scan(rows: Rows) -> tuple[Array, Matrix]:
     """The largest absolute value of every column, and some rows."""
-    parts = rows.each(partial(_scan_part, rows.records))
+    parts = list(rows.each(partial(_scan_part, rows.records)))
     sizes = np.max([size for size, _ in parts], axis=0) if parts else np.zeros(0)
     if sizes.size == 0 or not np.all(np.isfinite(sizes)):
         raise SettingError(
@@ -490,12 +496,12 @@ def _scan_part(records: int, part: Part) -> tuple[Array, Matrix]:
     return np.maximum(np.abs(low), np.abs(high)), part.matrix[part.find(choose_rows(records))]
 
 
-def _factor(rows: Rows, scale: Array, kept: NDArray[np.intp]) -> Array:
+def _factor(rows: Rows, scale: Array, kept: Chosen) -> Array:
     """The triangular factor of some columns, each divided by its scale."""
     return merge_factors(rows.each(partial(_factor_part, scale, kept)))[:-1, :-1]
 
 
-def _factor_part(scale: Array, kept: NDArray[np.intp], part: Part) -> Array:
+def _factor_part(scale: Array, kept: Chosen, part: Part) -> Array:
     columns = (part.matrix / scale)[:, kept]
     return leaf_factor(columns, np.zeros(len(columns)), np.ones(len(columns)))
 
@@ -506,12 +512,18 @@ def _sizes(columns: Array) -> Array:
     return np.where(sizes > 0, sizes, 1.0)
 
 
-def choose_rows(records: int, most: int = _ROWS_TO_CHOOSE_BY) -> NDArray[np.intp]:
+def choose_rows(records: int, most: int = _ROWS_TO_CHOOSE_BY) -> Chosen:
     """Some rows, spread over the table by the golden ratio: every k-th would follow a table's own period."""
-    if records <= most:
-        return np.arange(records)
+    return np.arange(records) if records <= most else _spread_rows(records, most)
+
+
+@lru_cache(maxsize=8)
+def _spread_rows(records: int, most: int) -> Chosen:
+    """Each leaf asks for them again."""
     places = np.arange(most) * ((5**0.5 - 1) / 2) % 1
-    return np.unique((places * records).astype(np.intp))
+    chosen = np.unique((places * records).astype(np.intp))
+    chosen.flags.writeable = False
+    return chosen
 
 
 class _Choice(NamedTuple):

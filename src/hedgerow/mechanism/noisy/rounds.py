@@ -95,7 +95,7 @@ def release_statistics(
 
 def hold_outcomes(rows: Rows, response: PerRecord, present: RecordMask) -> Reader:
     """A reader of outcomes in memory. `rows` have the entries of protected columns themselves."""
-    return lambda task: rows.each(lambda part: task(part, response[part.rows], present[part.rows]))
+    return lambda task: list(rows.each(lambda part: task(part, response[part.rows], present[part.rows])))
 
 
 @one_blas_thread()
@@ -122,7 +122,7 @@ def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
 def first_setup(recipe: Recipe, target: Fraction, steps: int = STEPS) -> Setup:
     """About the middle of the limits, or the line nearest to it, with a window that clips nothing."""
     line = recipe.basis @ start(recipe).line
-    ends = recipe.rows.each(partial(_find_ends, line, recipe.middle))
+    ends = list(recipe.rows.each(partial(_find_ends, line, recipe.middle)))
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
     farthest = max(recipe.high - lowest, highest - recipe.low)
     return settle(recipe, line, min(farthest, 2 * recipe.half_width), target, steps)

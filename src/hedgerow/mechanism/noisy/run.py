@@ -13,6 +13,7 @@ import numpy as np
 from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.copies import public_interval
+from hedgerow.mechanism.noisy.leaves.rows import HeldRows, Rows
 from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
 from hedgerow.models.exact import Regression
@@ -29,23 +30,36 @@ Outcomes = tuple[PerRecord, RecordMask]  # responses, and which of them are ther
 
 def recipe_of(settings: Settings, table: Table, design: Design) -> Recipe:
     """What is settled before an outcome is read: from the settings and public columns."""
-    strict, model, limits, epsilon = _need(settings)
-    low, high = response_limits(model, limits)
-    in_range = strict.relation == "range"
-    if design.outcome in strict.range.columns:
+    return settle_recipe(settings, HeldRows(design.matrix), find_width(settings, table))
+
+
+def find_width(settings: Settings, table: Table) -> float | None:
+    """d, how far an outcome may move in the public sets of these rows; None where the relation has none.
+
+    Classes that copies could not be drawn inside are refused, before an outcome is read.
+    """
+    strict, model, limits, _ = _need(settings)
+    if (outcome := settings.column.outcome) in strict.range.columns:
         raise SettingError(
-            f"Strict: the sets are to be public, and '{design.outcome}' is the column to protect. Read them "
+            f"Strict: the sets are to be public, and '{outcome}' is the column to protect. Read them "
             "from other columns."
         )
-    classes_within(settings, table)  # refuses classes before an outcome is read
-    share = 0.0 if strict.margin is None or margin_left_out(settings, design.records) else strict.margin.share
+    classes_within(settings, table)
+    return widest_set(strict.range, model, limits, table) if strict.relation == "range" else None
+
+
+def settle_recipe(settings: Settings, rows: Rows, width: float | None) -> Recipe:
+    """What the rounds are told, where public rows are and how wide their public sets are once known."""
+    strict, model, limits, epsilon = _need(settings)
+    low, high = response_limits(model, limits)
+    share = 0.0 if strict.margin is None or margin_left_out(settings, rows.records) else strict.margin.share
     return make_recipe(
-        design.matrix,
+        rows,
         low=low,
         high=high,
         epsilon=epsilon,
         relation=strict.relation,
-        width=widest_set(strict.range, model, limits, table) if in_range else None,
+        width=width,
         noise=strict.noise,
         delta=settings.delta if settings.bound.takes_delta else 0.0,
         margin_share=share,
@@ -89,6 +103,12 @@ def advise_margin(settings: Settings, records: int) -> str:
         f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong, "
         f"and line and σ have the errors of ε = {(1 - share) * epsilon:.3g}."
     )
+
+
+def read_outcomes(settings: Settings, design: Design, table: Table) -> Outcomes:
+    """The responses within the limits, and which outcomes are there; confidential."""
+    present = np.ones(design.records, dtype=np.bool_) if design.present is None else design.present
+    return clip_response(settings, design.values, table), present
 
 
 def clip_response(settings: Settings, values: PerRecord, table: Table) -> PerRecord:

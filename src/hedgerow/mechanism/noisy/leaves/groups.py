@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.mechanism.noisy.leaves.rows import Chosen, Part, add_parts
+from hedgerow.mechanism.noisy.leaves.rows import Chosen, Part
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, choose_rows
 from hedgerow.numerics import leaves
 from hedgerow.numerics.sums.neighbours import Cuts, cut_evenly, cut_narrowly, split
+from hedgerow.threads import share_out
 
 _CELLS = 40
 _GROUPS = 1000  # of fitted values: edges and tilts do not depend on n
@@ -28,17 +29,12 @@ def group_fitted(recipe: Recipe, lines: Sequence[Array]) -> list[tuple[Array, Ar
     With a spike each record counts for its chance of an amount.
     """
     cuts = [cut_evenly(some.fitted, some.numbers, groups=_GROUPS) for some in _refer(recipe, lines)]
-    sums = recipe.rows.each(partial(_sum_groups, list(lines), cuts, recipe.presence))
-    groups = []
-    for each in zip(*sums, strict=True):
-        fitted, sizes, seen = add_parts(each)
-        groups.append((fitted / sizes, seen / seen.sum()))
-    return groups
+    sums = reduce(np.add, recipe.rows.each(partial(_sum_groups, list(lines), cuts, recipe.presence)))
+    groups = ((each[0] / each[1], each[2]) for each in sums)
+    return [(fitted, seen / seen.sum()) for fitted, seen in groups]
 
 
-def _sum_groups(
-    lines: list[Array], cuts: list[Cuts], presence: Presence | None, part: Part
-) -> list[tuple[Array, Array, Array]]:
+def _sum_groups(lines: list[Array], cuts: list[Cuts], presence: Presence | None, part: Part) -> Array:
     """For each line and group of one leaf: the sum of fitted values, how many there are, and of chances."""
     chance, found = None if presence is None else presence.chance(part.matrix), []
     for line, cut in zip(lines, cuts, strict=True):
@@ -47,7 +43,7 @@ def _sum_groups(
         sizes = np.diff(np.append(starts, len(order))).astype(np.float64)
         seen = sizes if chance is None else _add_runs(chance[order], starts, sizes)
         found.append((_add_runs(fitted[order], starts, sizes), sizes, seen))
-    return found
+    return np.array(found)
 
 
 def _add_runs(values: PerRecord, starts: Chosen, sizes: Array) -> Array:
@@ -179,20 +175,21 @@ def _sum_cells(basis: Array, line: Array, cuts: Cuts, presence: Presence | None,
     order, starts = split(_fit(part, line), part.rows.start, cuts)
     chances = None if presence is None else presence.chance(part.matrix)
     width = len(basis)
-    found = []
-    for rows in np.split(order, starts[1:]):
+
+    def add(rows: Chosen) -> tuple[Array | float, ...]:
         q, loading = part.matrix[rows] @ basis, part.loadings[rows] * LOADING_UNIT
         centre = q.mean(axis=0) if len(rows) else np.zeros(width)
         away = q - centre
         if chances is None:
             seen, sums = np.array(float(len(rows))), (loading, loading.T @ q, loading.T @ loading)
-            found.append((seen, centre, seen, np.zeros(width), sums[0].sum(0), *sums[1:], away.T @ away))
-            continue
+            return seen, centre, seen, np.zeros(width), sums[0].sum(0), *sums[1:], away.T @ away
         chance = chances[rows]  # each record counts for its chance of an amount
         heavy, mixed = loading * chance[:, None], chance * (1 - chance)
         lean, scatter = chance @ away, (away.T * chance) @ away
         sums = heavy.sum(0), heavy.T @ q, heavy.T @ loading
         spiked = mixed.sum(), mixed @ loading, (loading.T * mixed) @ loading
-        found.append((np.array(float(len(rows))), centre, chance.sum(), lean, *sums, scatter, *spiked))
+        return np.array(float(len(rows))), centre, chance.sum(), lean, *sums, scatter, *spiked
+
+    found = share_out(add, np.split(order, starts[1:]), worth=len(order) > _SOME)
     columns = [np.array(each, dtype=np.float64) for each in zip(*found, strict=True)]
     return _CellSums(*columns[:8], tuple(columns[8:]))

@@ -1,7 +1,7 @@
 """The public rows of a table, leaf by leaf: what every sum of the strict mechanism runs over.
 
     >>> rows = HeldRows(np.ones((200_000, 1)))
-    >>> rows.each(lambda part: len(part.matrix))
+    >>> list(rows.each(lambda part: len(part.matrix)))
     [131072, 68928]
 
 A task is a function of one leaf's rows and of a few small things about all; it returns what is small. What is
@@ -10,7 +10,7 @@ are or who runs the tasks. For rows elsewhere a task must be picklable: a `funct
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any, TypeVar
@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Matrix
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.sums.loadings import cap_loadings
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.tables.leaves import Leaves
-from hedgerow.threads import Workers, share_out
+from hedgerow.threads import Workers, one_blas_thread, share_out
 
 Loadings = NDArray[np.int64]
 Chosen = NDArray[np.intp]  # numbers of records, in order
 Made = TypeVar("Made")
+STAGE = "statistics"  # what passes over leaves are called while one waits
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +61,10 @@ class Part:
         """V, made when a task first asks for it."""
         return self._load(self.matrix)
 
-    @property
-    def blocks(self) -> list[slice]:
-        """Of a size whose intermediate results stay small."""
-        return [slice(first, first + ROWS) for first in range(0, len(self.matrix), ROWS)]
+    def each_block(self, make: Callable[[slice], Made]) -> list[Made]:
+        """What is made of blocks whose intermediate results stay small, at once on several cores."""
+        blocks = [slice(first, first + ROWS) for first in range(0, len(self.matrix), ROWS)]
+        return share_out(make, blocks, worth=len(blocks) > 1)
 
     def find(self, chosen: Chosen) -> Chosen:
         """Where records with these numbers, in order, are in the part; those that are elsewhere left out."""
@@ -78,8 +80,8 @@ class Rows(ABC):
     loadings: Loadings  # V, where they are in memory
 
     @abstractmethod
-    def each(self, task: Callable[[Part], Made]) -> list[Made]:
-        """What the task makes of every leaf, in their order."""
+    def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
+        """What the task makes of every leaf, in their order; large results are put together as they come."""
 
     @abstractmethod
     def load(self, capping: Capping) -> "Rows":
@@ -98,13 +100,14 @@ class HeldRows(Rows):
     def records(self) -> int:  # type: ignore[override]  # derived, where others have a field
         return len(self.matrix)
 
-    def each(self, task: Callable[[Part], Made]) -> list[Made]:
+    @one_blas_thread()
+    def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
         def run(rows: slice) -> Made:
             most = None if self.most is None else self.most[rows]
             return task(Part(rows, self.matrix[rows], lambda _: self.loadings[rows], most))
 
         leaves = leaves_of(self.records)
-        return share_out(run, leaves, worth=len(leaves) > 1)
+        return iter(share_out(run, leaves, worth=len(leaves) > 1))
 
     def load(self, capping: Capping) -> "HeldRows":
         unloaded = (Part(rows, self.matrix[rows], capping.load) for rows in leaves_of(self.records))
@@ -123,8 +126,8 @@ class LeafRows(Rows):
     def records(self) -> int:  # type: ignore[override]
         return self.leaves.records
 
-    def each(self, task: Callable[[Part], Made]) -> list[Made]:
-        return list(self.workers.map(OnPart(task, self.capping), self.leaves, range(self.leaves.count)))
+    def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
+        return go_over(self.workers, _OnPart(task, self.capping), self.leaves, stage=STAGE)
 
     def load(self, capping: Capping) -> "LeafRows":
         return LeafRows(self.leaves, self.workers, capping)
@@ -145,7 +148,7 @@ _NOT_HELD = (
 
 
 @dataclass(frozen=True, eq=False)
-class OnPart:
+class _OnPart:
     """A task over public rows as one over leaves."""
 
     task: Callable[[Part], Any]
@@ -156,7 +159,8 @@ class OnPart:
 
 
 def part_of(matrix: Matrix, rows: slice, capping: Capping | None) -> Part:
-    """A leaf's public rows."""
+    """A leaf's public rows, laid out as a whole table's are: how products round may depend on it."""
+    matrix = np.ascontiguousarray(matrix, dtype=np.float64)
     return Part(rows, matrix, _refuse if capping is None else capping.load)
 
 
