@@ -7,7 +7,7 @@
     ["'hours' × 'rate' equals it"]
 
 All columns but the outcome are released as they are, so that no ε says anything about what stands in them.
-Each is read in every way an onlooker would try (`tables.text_numbers`) and held against the outcome: is it
+Each is read in every way an onlooker would try (`text_numbers`) and held against the outcome: is it
 equal, up to a constant factor or term, or within 1 %; does it put the records in the same order; does one
 level of it always have one outcome? So are products, quotients, sums and differences of any two numbers.
 
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
+from hedgerow.evidence.text_numbers import read_numbers
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.tables.table import Table
-from hedgerow.tables.text_numbers import read_numbers
 from hedgerow.threads import WORTH_SHARING, share_out, threads
 
 ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
