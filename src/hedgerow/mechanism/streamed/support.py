@@ -19,7 +19,8 @@ from hedgerow.privacy.weights import (
     Reweighted,
     ScalarWeights,
     Weights,
-)from hedgerow.tables.design import Design
+)
+from hedgerow.tables.design import Design
 
 _IN_MEMORY = "Give a table that fits into memory, without --stream"
 
