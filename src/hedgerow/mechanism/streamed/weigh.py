@@ -96,8 +96,10 @@ class FindKnown(Confidential):
     def __call__(self, leaves: Leaves, leaf: int) -> None:
         start = self.overview.start(leaves, leaf, self.plain)
         interval = self.overview.interval(start)
-        told = {"key": self.key, "rows": leaves.rows(leaf), "of": leaves.records}
-        leaves.keep("known", leaf, find_known(self.overview.settings, start, interval, **told))
+        known = find_known(
+            self.overview.settings, start, interval, key=self.key, rows=leaves.rows(leaf), of=leaves.records
+        )
+        leaves.keep("known", leaf, known)
 
 
 def risk_kind(settings: Settings) -> RiskKind:
