@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RIVAL := .venv-rival
+STAN := .venv-stan
 LOCK := .venv-lock
 COMPILE = $(LOCK)/bin/pip-compile --quiet --upgrade --generate-hashes --unsafe-package pip --strip-extras --no-header \
 	--no-annotate --no-emit-options
@@ -42,8 +43,17 @@ $(VENV)/.docs: requirements-docs.lock $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	touch $@
 
+# Limits of the machine, every standard, bound and strict up to BENCH_MOST records, and other people's samplers
+# where they install: one table, one picture. Ten minutes, half of them Stan's; BENCH_MOST=1e8 takes hours.
+BENCH_MOST ?= 1e6
 bench: $(STAMP)
-	$(BIN)/python -m bench
+	-$(MAKE) --no-print-directory $(STAN)/.installed
+	$(BIN)/python -m bench --most $(BENCH_MOST)
+
+$(STAN)/.installed: bench/stan/requirements.txt
+	$(PYTHON) -m venv $(STAN)
+	$(STAN)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # AIM and MST next to hedgerow. They live in an environment of their own: bench/rival/README.md.
 bench-rival: $(STAMP) $(RIVAL)/.installed
@@ -81,4 +91,4 @@ lock:
 	$(COMPILE) $(LOCK)/docs.in --constraint $(LOCK)/requirements.in --output-file requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) $(RIVAL) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo site docs/api dist
+	rm -rf $(VENV) $(RIVAL) $(STAN) $(LOCK) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache demo site docs/api dist

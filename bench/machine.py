@@ -34,5 +34,6 @@ def describe() -> dict[str, Any]:
         "cores": cores,
         "memory_gb": round(int(memory_kb[0]) / 2**20, 1) if memory_kb else None,
         "system": platform.system(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything ran
         "versions": versions,
     }

@@ -40,23 +40,32 @@ def _mean_mass(Z, y, lower, upper, draws):
     return total / len(draws)
 
 
-def plain_procedure(standard: str, x, z, draws: int) -> float:
-    """Fit, risk, linear weights, refit, price: a statistician's script, blocked with care."""
-    rng = np.random.default_rng(1)
+def plain_procedure(standard: str, x, z, fit: Callable[[np.ndarray], Draws]) -> float:
+    """Fit, risk, linear weights, refit, price: a statistician's script, blocked with care.
+
+    `fit` gives draws of β and σ when each record's likelihood is raised to a power.
+    """
     y = np.log(x)
     Z = np.column_stack([np.ones_like(z), z])
     lower, upper = np.full(y.size, np.log(RADIUS[0])), np.full(y.size, np.log(RADIUS[1]))
-    first = _posterior(Z, y, np.ones(y.size), draws, rng)
+    first = fit(np.ones(y.size))
     low, high = plain.density_extremes(Z, y, first)
     risk = np.maximum(np.abs(low - y), np.abs(high - y))
     alpha = 1 - (risk - risk.min()) / (risk.max() - risk.min())
     known = 1 - _mean_mass(Z, y, lower, upper, first) if standard == "RangeAveraged" else 0.0
-    second = _posterior(Z, y, known + (1 - known) * alpha, draws, rng)
+    second = fit(known + (1 - known) * alpha)
     if standard == "RangeTruncated":
         low, high = plain.conditional_extremes(Z, y, lower, upper, second)
     else:
         low, high = plain.density_extremes(Z, y, second)
     return float(2 * np.max((1 - known) * alpha * np.maximum(np.abs(low - y), np.abs(high - y))))
+
+
+def with_numpy(standard: str, x, z, draws: int, seed: int = 1) -> float:
+    """The same from beginning to end, draws included."""
+    rng = np.random.default_rng(seed)
+    Z = np.column_stack([np.ones_like(z), z])
+    return plain_procedure(standard, x, z, lambda power: _posterior(Z, np.log(x), power, draws, rng))
 
 
 def prepare(case: str, standard: str, records: int, draws: int) -> Callable[[], object]:
@@ -68,10 +77,10 @@ def prepare(case: str, standard: str, records: int, draws: int) -> Callable[[], 
         synth = hr.Synthesizer("x ~ z", standard=STANDARDS[standard], draws=draws, seed=1)
         return synth.fit(data.iloc[:rows]).epsilon_
 
-    def with_numpy(rows: int) -> object:
-        return plain_procedure(standard, x[:rows], z[:rows], draws)
+    def plainly(rows: int) -> object:
+        return with_numpy(standard, x[:rows], z[:rows], draws)
 
-    call = with_hedgerow if case == "procedure" else with_numpy
+    call = with_hedgerow if case == "procedure" else plainly
     call(500)
     return lambda: call(records)
 

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
+    """What was asked for. `done` names the cases of `scale` that a run which goes on has already."""
+
     quick: bool = False
-    large: bool = False
+    most: int = 1_000_000  # records
+    done: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def large(self) -> bool:
+        """Whether tables of 10 million records are asked for."""
+        return self.most >= 10_000_000
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,9 @@ class Result:
     peak_mb: float  # resident memory of the process that ran the case, at its highest
     added_mb: float  # above what its data and libraries took before the first full run
     ratio: float | None = None  # rate over that of a plain version in the same run: NumPy, or Arrow alone
+    of_peak: float | None = None  # flops per processor second over dgemm's in the same run
+    epsilon: float | None = None  # the price the case came to, where contenders must agree
+    epsilon_sd: float | None = None  # over seeds
 
     @property
     def rate(self) -> float:
@@ -49,6 +60,7 @@ def table(results: Sequence[Result]) -> str:
         "per core",
         "unit",
         "x plain",
+        "of dgemm",
         "peak MB",
         "added MB",
     )
@@ -64,6 +76,7 @@ def table(results: Sequence[Result]) -> str:
             f"{r.rate_per_core:.3g}",
             r.unit,
             "" if r.ratio is None else f"{r.ratio:.{1 if r.ratio >= 1 else 2}f}",
+            "" if r.of_peak is None else f"{r.of_peak:.0%}",
             f"{r.peak_mb:.0f}",
             f"{r.added_mb:.0f}",
         )

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import hedgerow as hr
 from hedgerow.models.exact import Lognormal
 from hedgerow.release.ledger.sketch import sketch
-from hedgerow.threads import share_out
+from hedgerow.threads import share_out, threads
 
 
 def blas_threads() -> set[int]:
@@ -137,3 +137,10 @@ def test_a_large_table_has_the_same_release_on_one_thread_and_on_three(monkeypat
         digests.add(tuple(table["wage"].to_numpy().tobytes() for table in tables))
     assert len(sketches) == len(digests) == len(warned) == 1
     assert any("'near'" in message for message in warned.pop())
+
+
+def test_what_is_shared_out_is_not_shared_out_again(monkeypatch):
+    monkeypatch.setenv("HEDGEROW_THREADS", "3")
+    assert share_out(lambda _: threads(), range(4)) == [1] * 4
+    assert threads() == 3
+    assert share_out(lambda _: threads(), range(1)) == [3]  # one item has all threads to itself

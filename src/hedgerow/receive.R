@@ -104,7 +104,8 @@ receive_facts <- function(certificate, columns) {
   named <- !is.null(unit$column) && unit$column %in% columns && !identical(unit$rows, 1)
   if (named) {
     notes <- c(notes, paste0(
-      "Rows with the same '", unit$column, "' belong together: standard errors are those of clusters."
+      "Rows with the same '", unit$column, "' belong together: standard errors are those of clusters, as far ",
+      "as copies have such rows alike."
     ))
   } else if (rows > 1 || isTRUE(unit$together)) {
     notes <- c(notes, paste(
@@ -126,7 +127,7 @@ receive_estimate <- function(tables, estimator, given, clusters = NULL) {
     if (!length(terms) || length(found$estimate) != length(terms) || !all(is.finite(found$estimate))) {
       stop(
         "the estimator must return the same finite numbers by name on each copy, and on parts of its rows; gaps, ",
-        "and codes that stand for no amount, are NaN there, which na.rm = TRUE leaves out."
+        "and codes that stand for no amount, are NaN there: leave them out, as na.rm = TRUE does."
       )
     }
     found

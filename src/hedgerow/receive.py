@@ -55,7 +55,7 @@ _FLAGS[""] = math.nan
 _RETURN = (
     "the estimator must return a finite number by name, with a variance for all of them or for none: "
     '{"mean": 3.2} or {"mean": (3.2, 0.1)}. On a copy, or on a part of its rows, it did not; gaps, and codes '
-    "that stand for no amount, are NaN there, which np.nanmean leaves out."
+    "that stand for no amount, are NaN there: leave them out, as np.nanmean and np.nanquantile do."
 )
 _AGAIN = "Download the release again."
 _OTHERS = {"plan.yaml": "plan", "statistics.json": "statistics", "index.html": "page"}
@@ -83,11 +83,12 @@ class Rule(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a certificate says of the columns that an analysis has to know."""
+    """What a certificate says of the columns that an analysis has to know, and both in words."""
 
     codes: dict[str, list[float]]  # numbers that stand for no amount, by column
     unit: str | None  # the column in which rows that belong together have the same; None: there is none
-    notes: str  # the same in words
+    about_codes: str
+    about_units: str
 
 
 class Estimates(NamedTuple):
@@ -112,29 +113,33 @@ def rule_for(certificate: Mapping[str, Any], asked: str | None = None) -> Rule:
     return Rule(str(asked), why if told is None else f"{why} {told['why']}")
 
 
-def facts_of(certificate: Mapping[str, Any], columns: Iterable[str]) -> Facts:
-    """Which numbers are codes, and which rows are one unit's, by a certificate (a mapping)."""
-    unit, notes = certificate.get("unit") or {}, []
-    codes = {
-        name: [float(code) for code in told if not isinstance(code, str)]
-        for name, told in (certificate.get("codes") or {}).items()
+def facts_of(certificate: Mapping[str, Any], columns: Iterable[str], clusters: str | None = None) -> Facts:
+    """Which numbers are codes, and which rows are one unit's, by a certificate (a mapping) or by name."""
+    told = {
+        name: [float(code) for code in given if not isinstance(code, str)]
+        for name, given in (certificate.get("codes") or {}).items()
     }
-    codes = {name: told for name, told in codes.items() if told}
-    notes += [
-        f"Cells of '{name}' with {', '.join(f'{code:g}' for code in told)} hold a code, no amount, and count "
-        "as missing."
-        for name, told in codes.items()
-    ]
-    column = unit.get("column")
-    if column is not None and column in {*columns} and unit.get("rows") != 1:
-        notes.append(f"Rows with the same '{column}' belong together: standard errors are those of clusters.")
-        return Facts(codes, column, " ".join(notes))
-    if (unit.get("rows") or 1) > 1 or unit.get("together"):
-        notes.append(
+    codes = {name: given for name, given in told.items() if given}
+    about_codes = " ".join(
+        f"Cells of '{name}' with {', '.join(f'{code:g}' for code in given)} hold a code, no amount, and "
+        "count as missing."
+        for name, given in codes.items()
+    )
+    unit = certificate.get("unit") or {}
+    if clusters is None and unit.get("rows") != 1 and unit.get("column") in {*columns}:
+        clusters = unit["column"]
+    about_units = ""
+    if clusters is not None:
+        about_units = (
+            f"Rows with the same '{clusters}' belong together: standard errors are those of clusters, as far "
+            "as copies have such rows alike."
+        )
+    elif (unit.get("rows") or 1) > 1 or unit.get("together"):
+        about_units = (
             "Several rows may be one person's or firm's, and copies do not say which: standard errors are "
             "those of independent rows, and may be too small."
         )
-    return Facts(codes, None, " ".join(notes))
+    return Facts(codes, clusters, about_codes, about_units)
 
 
 def combine(
@@ -228,7 +233,7 @@ def intervals(
     """
     tables, certificate = read(folder)
     name, why = rule_for(certificate, rule)
-    codes, unit, notes = facts_of(certificate, tables[0])
+    codes, unit, *notes = facts_of(certificate, tables[0])
     found = estimate(
         [_blank(table, codes) for table in tables],
         estimator,
@@ -236,7 +241,7 @@ def intervals(
         clusters=None if unit is None else tables[0][unit],
     )
     combined = combine(found.estimates, found.variances, rule=name, level=level, given=found.given)
-    return {"term": list(found.terms), **combined, "why": f"{why} {notes}".strip()}
+    return {"term": list(found.terms), **combined, "why": " ".join(filter(None, [why, *notes]))}
 
 
 def estimate(

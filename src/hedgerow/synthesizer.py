@@ -47,9 +47,9 @@ _NAMED = 5  # findings that a message names
 _TOO_WIDE = (
     " How many there are is protected too, so that each adds to the sum of squares as a value far out would: "
     "σ, intervals and copies come out too wide, σ by a tenth for 1 % of the values and twofold for 5 %. If "
-    "it is public which rows these are, drop them (--drop-missing, missing: drop); with limits by column, "
-    "missing='synthesized' in its Column gives copies gaps as well, and σ is right, for families without a "
-    "spike."
+    "it is public which rows these are, drop them (--drop-missing, missing: drop); else give limits by "
+    "column, and its Column missing='synthesized' (in a plan missing: synthesized): copies then have gaps as "
+    "well, and σ is right at the same ε."
 )
 
 
@@ -88,8 +88,8 @@ class Synthesizer(Results):
         `Declared(type, …)`: type, rounding and limits of the outcome in the copies, chosen without looking at
         it. None: the type of the confidential column; under `Strict` doubles.
     sampling
-        "independent", or "stratified" for smoother copies; rules that combine copies assume the first. Under
-        `Strict(limits=…)` also "projected": regression on a copy returns the draw it comes from.
+        "independent", or "stratified" for smoother copies, which need the rule that the certificate names
+        (docs/combine.md). Under `Strict(limits=…)` also "projected": regression on a copy returns its draw.
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
         To be chosen before looking at the confidential data; it assumes the model.
@@ -198,9 +198,33 @@ class Synthesizer(Results):
         names columns that are to be released even if they give the outcome away (`evidence.giveaways`); the
         guarantee says so.
         """
-        model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
+        self._look_over(table, design, left_out=left_out, keep=keep)
+        # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
+        key = Key.from_seed(self._seed)
+        told: dict[str, Any] = {
+            "key": key,
+            "seeded": self._seed is not None,
+            "left_out": left_out,
+            "keep": keep,
+        }
+        if self.settings.noisy is not None:
+            fitted = self.fit_noisy(table, design, **told)
+        else:
+            self._check_closed()
+            with progress.job(expected_fits(self.settings)):
+                start = begin(self.settings.model, table, design, draws=self.settings.draws, key=key)
+                fitted = self.fit_from(start, **told)
+        for doubt in fitted.doubts():
+            warnings.warn(doubt, HedgerowWarning, stacklevel=2)
+        return self
+
+    def _look_over(
+        self, table: Table, design: designs.Design, *, left_out: Sequence[str] = (), keep: Sequence[str] = ()
+    ) -> None:
+        """Refuse what may not be released of a table or of some of its rows; warn of what is doubtful."""
+        standard = self.settings.standard
         outcomes = [column.outcome for column in self.settings.columns]
         derived = self.settings.rules.names
         shown = [name for name in standard.range.columns if name in (*outcomes, *derived, *left_out)]
@@ -233,7 +257,7 @@ class Synthesizer(Results):
                 ],
             ),
         ):
-            warnings.warn(note, HedgerowWarning, stacklevel=2)
+            warnings.warn(note, HedgerowWarning, stacklevel=3)
         for link, each, own in zip(design.links, self.settings.links, self.settings.models, strict=True):
             # The others' gaps are in their notes, and of a shared column most rows take no part.
             plain = each.column.is_plain and not each.column.shared
@@ -244,26 +268,8 @@ class Synthesizer(Results):
                     f"{own.name} family describes. They count as withheld, and their rows get synthetic "
                     f"values like any other (confidential).{_TOO_WIDE if self.settings.noisy else ''}",
                     HedgerowWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
-        # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
-        key = Key.from_seed(self._seed)
-        told: dict[str, Any] = {
-            "key": key,
-            "seeded": self._seed is not None,
-            "left_out": left_out,
-            "keep": keep,
-        }
-        if self.settings.noisy is not None:
-            fitted = self.fit_noisy(table, design, **told)
-        else:
-            self._check_closed()
-            with progress.job(expected_fits(self.settings)):
-                start = begin(model, table, design, draws=self.settings.draws, key=key)
-                fitted = self.fit_from(start, **told)
-        for doubt in fitted.doubts():
-            warnings.warn(doubt, HedgerowWarning, stacklevel=2)
-        return self
 
     def _check_closed(self) -> None:
         """Refuse a bound that needs closed forms before models that have none are sampled."""
@@ -332,15 +338,17 @@ class Synthesizer(Results):
         return cards.card("hedgerow synthesizer", facts.items(), *parts, mark=cards.CONFIDENTIAL)
 
 
-def encode(table: Table, settings: Sequence[Settings]) -> designs.Design:
+def encode(
+    table: Table, settings: Sequence[Settings], learnt: designs.Learnt | None = None
+) -> designs.Design:
     """Outcome and predictors of a table, for settings that differ in their standards alone.
 
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
-    takes it so.
+    takes it so. `learnt` is for a table that comes in parts (`tables.design.build`).
     """
     if settings[0].by_name:
-        return encode_columns(settings[0], table)
-    links = build_links(table, settings)
+        return encode_columns(settings[0], table, learnt)
+    links = build_links(table, settings, learnt)
     if len(links) > 1:
         return ChainDesign.of(links, table)
     design = links[0]

@@ -10,13 +10,15 @@ loop at each of them: with two cores a factor of 5,571 × 28 takes seven times a
 and what is done to each column, copy or block of a large table is shared out here.
 """
 
+import copyreg
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hedgerow.errors import SettingError
@@ -26,6 +28,7 @@ WORTH_SHARING = 100_000  # rows below which starting threads may cost more than 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 _SET = Lock()  # held by whoever set the number
+_SHARING = ContextVar("sharing", default=False)  # whether this is one of several threads of `share_out`
 
 
 @cache
@@ -55,7 +58,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def threads() -> int:
-    """HEDGEROW_THREADS, or the processors this process may use."""
+    """HEDGEROW_THREADS, or the processors this process may use; one where work is already shared out."""
+    if _SHARING.get():
+        return 1
     asked = os.environ.get("HEDGEROW_THREADS")
     if asked:
         if not asked.isdecimal() or int(asked) == 0:
@@ -64,6 +69,14 @@ def threads() -> int:
             )
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _freeze(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Tasks travel with settings, in which are mappings that nobody may change; Python has no way to pickle these.
+copyreg.pickle(MappingProxyType, lambda frozen: (_freeze, (dict(frozen),)))
 
 
 @runtime_checkable
@@ -85,13 +98,19 @@ def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: boo
     """What `make` makes of each item, in their order; at once on as many threads as there are cores.
 
     For work that lets other threads run: NumPy on long arrays, Arrow, hashes. Everything has ended when it
-    returns or raises, and the first error in the items' order is the one that is raised.
+    returns or raises, and the first error in the items' order is the one that is raised. What `make` would
+    share out in its turn stays on its thread.
     """
     items = list(items)
     workers = min(threads(), len(items)) if worth else 1
     if workers <= 1:
         return [make(item) for item in items]
+
+    def run(item: Item) -> Made:
+        _SHARING.set(True)
+        return make(item)
+
     with ThreadPoolExecutor(workers) as pool:
         # In a context of its own each: NumPy keeps there how it treats overflow.
-        jobs = [pool.submit(copy_context().run, make, item) for item in items]
+        jobs = [pool.submit(copy_context().run, run, item) for item in items]
     return [job.result() for job in jobs]

@@ -27,7 +27,7 @@ from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key, Stream
 from hedgerow.synthesizer import Synthesizer
-from hedgerow_studies.work import each, processors, silence_advice
+from hedgerow_studies.work import each, jobs_of, processors, silence_advice
 
 SEED = 1
 COPIES = 5
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the settings, from 0")
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file for the rows, as JSON")
     parser.add_argument("--picture", type=Path, help="a file for the picture")
     parser.add_argument("--rows", type=Path, nargs="*", help="files of --out: tell and draw these instead")

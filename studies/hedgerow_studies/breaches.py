@@ -31,7 +31,7 @@ from hedgerow.privacy.weights import (
     Weights,
 )
 from hedgerow.synthesizer import Synthesizer
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, processors
 
 SIZES, SEEDS = (2000, 200), tuple(range(1, 71))
 FAMILIES: dict[str, Weights] = {
@@ -75,7 +75,7 @@ def losses(n: int, seed: int) -> list[Losses]:
     return found
 
 
-def breaches(seeds: Sequence[int] = SEEDS, sizes: Sequence[int] = SIZES, *, jobs: int = 1) -> pd.DataFrame:
+def breaches(seeds: Sequence[int] = SEEDS, sizes: Sequence[int] = SIZES, *, jobs: Jobs = 1) -> pd.DataFrame:
     """One row per size and family: how many tables exceed either price, and by how much at worst."""
     tasks = [(n, seed) for n in sizes for seed in seeds]
     frame = pd.DataFrame([vars(one) for part in each(tasks, losses, jobs=jobs) for one in part])

@@ -2,6 +2,7 @@
 
 python -m hedgerow_studies.combining             # the rules in a normal model, where all else is exact
 python -m hedgerow_studies.combining --strict 200  # ten strict copies of 2000 rows at ε = 1, so many tables
+python -m hedgerow_studies.combining --stratified 300  # five copies of 200 rows, no privacy, both samplings
 """
 
 import argparse
@@ -15,6 +16,7 @@ import pandas as pd
 
 import hedgerow as hr
 from hedgerow import receive
+from hedgerow_studies.survey import make_copies
 
 CASES = {
     "partial": [(2, 0.0), (5, 0.0), (10, 0.0), (10, 0.25), (10, 1.0), (10, 4.0)],
@@ -97,16 +99,41 @@ def cover_strict(
     return (every["lower"] <= truth) & (truth <= every["upper"])
 
 
+def cover_sampled(seed: int, sampling: str, *, rows: int = 200, copies: int = 5) -> pd.Series:
+    """Which true values are held by intervals from copies without privacy, by two rules.
+
+    "partial" takes from all copies how much they differ; "proper" takes it from one copy's standard errors.
+    """
+    table = simulate_table(seed, rows)
+    synth = hr.Synthesizer(
+        "x ~ z + C(group)", family="normal", standard=hr.Unweighted(), copies=copies, draws=100, seed=seed,
+        sampling=sampling,
+    )  # fmt: skip
+    tables = make_copies(table, synth)
+    inside = {}
+    for rule, used in (("partial", tables), ("proper", tables[:1])):
+        found = [hr.combine(used, what, rule=rule) for what in ("x ~ z + C(group)", "mean of x by group")]
+        every = pd.concat(found).set_index("term")
+        truth = pd.Series(TRUTH)[every.index]
+        inside |= ((every["lower"] <= truth) & (truth <= every["upper"])).add_prefix(f"{rule}: ").to_dict()
+    return pd.Series(inside)
+
+
 def main() -> None:
     """Print a table of coverage."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--strict", type=int, default=0, help="tables, instead of the rules")
-    tables = parser.parse_args().strict
+    parser.add_argument("--stratified", type=int, default=0, help="tables, instead of the rules")
+    given = parser.parse_args()
     warnings.simplefilter("ignore", hr.HedgerowWarning)
-    if tables:
+    if tables := given.strict or given.stratified:
         done = []
         for seed in range(tables):
-            done.append(cover_strict(seed))
+            if given.strict:
+                done.append(cover_strict(seed))
+            else:
+                ways = {way: cover_sampled(seed, way) for way in ("independent", "stratified")}
+                done.append(pd.concat([each.add_prefix(f"{way}, ") for way, each in ways.items()]))
             if seed % 20 == 19:
                 sys.stdout.write(f"{seed + 1} tables: {pd.DataFrame(done).mean().round(3).to_dict()}\n")
                 sys.stdout.flush()

@@ -24,7 +24,7 @@ from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, line, release
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import each, jobs_of, processors
 
 RECORDS, COLUMNS, EPSILONS = (200, 2000, 20_000), (2, 6, 15), (0.2, 0.5, 1.0, 2.0)
 GOAL = {(2000, 2): 0.5, (2000, 15): 1.0}  # n, p and ε: within 1.15 of no privacy in all four figures
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--sources", nargs="*", choices=SOURCES, default=SOURCES)
     parser.add_argument("--kinds", nargs="*", choices=list(SETTINGS), default=["withheld"])
     parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument(
         "--out", type=Path, help="JSON lines, one a table; resumed if it is there, with the same options"
     )

@@ -23,7 +23,7 @@ from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key
 from hedgerow_studies.breaches import markdown
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, processors
 
 RECORDS, SAMPLES, LIMITS = 2000, 30, (-6.0, 9.0)
 Errors = Callable[[np.random.Generator, Array, Array], Array]
@@ -80,7 +80,7 @@ def measure(model: str, seed: int, epsilon: float, share: float) -> dict[str, fl
 
 
 def table(
-    samples: int = SAMPLES, epsilon: float = 1.0, share: float = 0.25, *, jobs: int = 1
+    samples: int = SAMPLES, epsilon: float = 1.0, share: float = 0.25, *, jobs: Jobs = 1
 ) -> pd.DataFrame:
     """One row per model: ECDF maximum / slope error."""
     tasks = [(model, seed, epsilon, share) for model in MODELS for seed in range(1, samples + 1)]

@@ -24,7 +24,7 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.table import Table
 from hedgerow_studies.breaches import markdown
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, processors
 
 RECORDS, SEEDS, TARGETS = 2000, tuple(range(1, 21)), (0.5, 1.0, 5.7)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
@@ -65,7 +65,7 @@ def _figures(synth: Synthesizer) -> dict[str, float]:
     return found
 
 
-def table(seeds: Sequence[int] = SEEDS, *, jobs: int = 1) -> pd.DataFrame:
+def table(seeds: Sequence[int] = SEEDS, *, jobs: Jobs = 1) -> pd.DataFrame:
     """One row per standard and target, averaged over simulated tables."""
     rows = [row for part in each([(seed,) for seed in seeds], measured, jobs=jobs) for row in part]
     frame = pd.DataFrame(rows)

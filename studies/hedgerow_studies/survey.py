@@ -30,7 +30,7 @@ from hedgerow.privacy.strict import Strict
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.table import Table
-from hedgerow_studies.work import each, processors, silence_advice
+from hedgerow_studies.work import each, jobs_of, processors, silence_advice
 
 SEED, FIRMS, SAMPLED, COPIES, LEVEL = 7, 20_000, 800, 5, 0.95
 SECTORS = {"farming": (0.1, -0.4), "trade": (0.35, 0.0), "services": (0.4, 0.2), "industry": (0.15, 0.6)}
@@ -79,7 +79,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
         synth = Synthesizer(columns, copies=COPIES, draws=200, seed=number, **asked)
         try:
             with silence_advice():
-                copies = _make_copies(table, synth)
+                copies = make_copies(table, synth)
         except CalibrationError:  # a weight planned beforehand is not scaled down for this table
             return row | {"figures": None}
     parts = [_estimate(copy) for copy in copies]
@@ -91,7 +91,7 @@ def measure(label: str, protected: bool, number: int) -> dict[str, Any]:
     return row | {"figures": [[float(f"{cell:.7g}") for cell in line] for line in figures]}
 
 
-def _make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
+def make_copies(table: pd.DataFrame, synth: Synthesizer) -> list[pd.DataFrame]:
     """The copies of a fit; of a weighted posterior without what an owner is told, which takes longest."""
     asked = synth.settings
     if asked.noisy is not None:
@@ -158,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.survey", description=__doc__)
     parser.add_argument("--surveys", type=int, default=200)
     parser.add_argument("--only", nargs="*", help="words that the methods to run begin with: Unweighted ADP")
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, one a survey; resumed if it is there")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []

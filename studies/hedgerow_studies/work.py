@@ -7,16 +7,23 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
+from hedgerow.cluster.connect import connect
+from hedgerow.cluster.workers import Cluster
 from hedgerow.errors import HedgerowWarning, SettingError
+
+Jobs: TypeAlias = int | Cluster  # processes of this machine, or the workers of a cluster
 
 # One thread per process: the processes are the parallelism, and more threads than cores only get in the way.
 _SINGLE = dict.fromkeys(("HEDGEROW_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def each(items: Sequence[tuple[Any, ...]], function: Callable[..., Any], *, jobs: int) -> Iterator[Any]:
+def each(items: Sequence[tuple[Any, ...]], function: Callable[..., Any], *, jobs: Jobs) -> Iterator[Any]:
     """Apply a function to argument tuples on several processes; results come as they are ready."""
+    if isinstance(jobs, Cluster):
+        yield from jobs.spread(function, items)
+        return
     if jobs == 1 or len(items) <= 1:
         yield from (function(*item) for item in items)
         return
@@ -40,8 +47,15 @@ def silence_advice() -> AbstractContextManager[object]:
     return warnings.catch_warnings(action="ignore", category=HedgerowWarning)
 
 
-def processors(jobs: int | None) -> int:
-    """The number of processes asked for, or as many as there are cores for this process."""
+def jobs_of(text: str) -> Jobs:
+    """What `--jobs` says: a number of processes, or the address of a Dask scheduler."""
+    return int(text) if text.isdecimal() else connect(text)
+
+
+def processors(jobs: Jobs | None) -> Jobs:
+    """What was asked for, or as many processes as there are cores for this one."""
+    if isinstance(jobs, Cluster):
+        return jobs
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:

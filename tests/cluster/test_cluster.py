@@ -24,7 +24,8 @@ class Inline:
     class scheduler:  # noqa: N801 - as Dask's attribute
         address = "tcp://127.0.0.1:1"
 
-    def __init__(self, answers=None):
+    def __init__(self, answers=None, scheduled=None):
+        self.scheduled = scheduled
         self.answers = answers or {"tcp://127.0.0.1:2": probe.standing()}
         self.sent = []
 
@@ -33,6 +34,11 @@ class Inline:
 
     def run(self, what, on_error):
         return self.answers if what is probe.standing else {name: what() for name in self.answers}
+
+    def run_on_scheduler(self, what):
+        if isinstance(self.scheduled, Exception):
+            raise self.scheduled
+        return self.scheduled or what()
 
     def submit(self, order, numbers, *, key, pure):
         assert not pure
@@ -122,6 +128,15 @@ def test_notes_of_tasks_are_heard_here(table):
         assert list(workers.Cluster(Inline()).map(on_disk.noting, table, [0, 1])) == [0, 1]
 
 
+def test_parts_of_ones_own_must_be_importable(table, monkeypatch):
+    cluster = workers.Cluster(Inline())
+    with pytest.raises(ClusterError, match=r"cannot be sent to workers\. Put a standard, weights or a range"):
+        list(cluster.map(lambda leaves, leaf: leaf, table, [0]))
+    order = orders.Order.of(on_disk.slow, table)
+    monkeypatch.delattr(on_disk, "slow")  # as on a worker without it
+    assert order([0]).failure == (ClusterError, f"A worker cannot load a part of the task. {orders._OWN}")
+
+
 def test_what_dask_handles_shows_nothing(table):
     order = orders.Order.of(on_disk.Write(987654321), table)
     assert repr(order) == "Order(confidential)"
@@ -130,10 +145,14 @@ def test_what_dask_handles_shows_nothing(table):
 
 def test_workers_are_asked_for_version_and_digits(table):
     own = probe.standing()
-    with pytest.raises(ClusterError, match=r"Workers have hedgerow 0\.0\.9, this process"):
+    with pytest.raises(ClusterError, match=r"The cluster has hedgerow 0\.0\.9, this process"):
         workers.Cluster(Inline({"a": own, "b": probe.Standing("0.0.9", own.digits)}))
     with pytest.raises(ClusterError, match="1 of 2 workers cannot load this version"):
         workers.Cluster(Inline({"a": own, "b": ModuleNotFoundError("hedgerow.cluster")}))
+    with pytest.raises(ClusterError, match=r"The cluster has hedgerow 0\.0\.9"):
+        workers.Cluster(Inline(scheduled="0.0.9"))
+    with pytest.raises(ClusterError, match="The scheduler cannot load hedgerow"):
+        workers.Cluster(Inline(scheduled=ModuleNotFoundError("hedgerow")))
     with pytest.warns(HedgerowWarning, match="1 of 2 workers round differently"):
         workers.Cluster(Inline({"a": own, "b": probe.Standing(own.version, "0")}))
     late = orders.Order(pickle.dumps((on_disk.factor, table)), 64, "0.0.9")  # one that came later
@@ -164,7 +183,7 @@ def test_a_scheduler_that_is_not_there_is_an_error_of_ours():
         pytest.raises(ClusterError, match=r"No scheduler answers at tcp://127\.0\.0\.1:9"),
     ):
         hr.connect("tcp://127.0.0.1:9")
-    with pytest.raises(ClusterError, match=r"For tls:// Dask must be told"):
+    with pytest.raises(ClusterError, match=r"needs keys\. Tell Dask"):
         hr.connect("tls://127.0.0.1:9")
 
 

@@ -1,6 +1,7 @@
 """Processes that are killed: workers in the middle of a fit and of a write, the scheduler, this process."""
 
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -209,3 +210,17 @@ def test_processes_of_this_machine_end_with_the_one_that_started_them(here, tmp_
         run.kill()
     assert len(started) >= 2
     assert left(started) == []
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names a processor of that kind")
+def test_a_processor_that_rounds_differently_is_noticed():
+    """The same machine, whose linear algebra is told that it is an older one."""
+    script = "from hedgerow.cluster.probe import standing; print(standing().digits)"
+
+    def digits(**environment):
+        told = os.environ | {"PYTHONPATH": PATHS} | environment
+        told = {name: value for name, value in told.items() if value}
+        return subprocess.check_output([sys.executable, "-c", script], env=told, text=True)
+
+    assert digits() == digits(OPENBLAS_NUM_THREADS="2", HEDGEROW_THREADS="2")
+    assert digits(OPENBLAS_CORETYPE="Haswell") != digits(OPENBLAS_CORETYPE="Nehalem")

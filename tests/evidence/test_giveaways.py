@@ -11,7 +11,7 @@ from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
 import hedgerow as hr
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.evidence.giveaways import _classes, _Levels, find_combined, find_giveaways
+from hedgerow.evidence.giveaways import _choose_rows, _Levels, find_combined, find_giveaways
 from hedgerow.tables.table import Table
 
 
@@ -282,11 +282,33 @@ def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
     found = _Levels(cells)
     assert np.array_equal(found.counts, counts)
     assert np.array_equal(found.codes, codes)
-    assert np.array_equal(found.classes, _classes(counts)[codes])
+    classes = found.classes(slice(None))
+    share = (np.cumsum(counts) - counts / 2) / 5000  # of the records below the middle of each value
+    tenths = np.arange(len(counts)) if len(counts) <= 20 else np.floor(10 * share)
+    assert np.array_equal(classes, np.unique(tenths, return_inverse=True)[1][codes])
+    assert np.array_equal(found.classes(slice(100, 300)), classes[100:300])
+    assert found.many == classes.max() + 1
     text = _Levels(cells.astype(np.str_))  # whose rare levels are one class
     assert np.array_equal(text.codes, np.unique(cells.astype(np.str_), return_inverse=True)[1])
-    assert np.array_equal(text.classes == 0, (counts < 5)[codes])
-    assert len(levels) <= 20 or set(np.bincount(found.classes) // 400) <= {0, 1, 2}
+    assert np.array_equal(text.classes(slice(None)) == 0, (counts < 5)[codes])
+    assert len(levels) <= 20 or set(np.bincount(classes) // 400) <= {0, 1, 2}
+
+
+def test_missing_values_are_one_level():
+    found = _Levels(np.array([2.0, np.nan, 1.0, np.nan, 2.0]))
+    assert found.counts.tolist() == [1, 2, 2]
+    assert found.codes.tolist() == [1, 2, 0, 2, 1]
+
+
+def test_rows_that_a_long_table_is_judged_by_have_the_rare_outcomes():
+    values = np.zeros(100_000)
+    values[::1000] = np.arange(1, 101)
+    rows = _choose_rows(values, 0.0)
+    assert len(rows) == len(set(rows.tolist())) == 2000
+    assert np.count_nonzero(values[rows]) == 100
+    usual = _choose_rows(np.arange(100_000.0), 0.0)
+    assert len(set(usual.tolist())) == 2000
+    assert usual.max() > 90_000
 
 
 def combined(**public):

@@ -1,6 +1,7 @@
 """Intervals of any estimand are a function of released and public things, and as wide as they should be."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.fitted import NoisedColumn
 from hedgerow.inference import bootstrap_noisy
-from hedgerow.inference.bootstrap import Replayed, bootstrap, measure
+from hedgerow.inference.bootstrap import Replay, Replayed, bootstrap, conclude_from, measure
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import make_recipe
@@ -76,6 +77,25 @@ def test_an_estimator_returns_a_number_an_array_or_a_mapping(found, terms):
 def test_what_is_no_finite_number_is_refused(found):
     with pytest.raises(hr.HedgerowError, match="finite numbers of every copy"):
         measure(lambda table: found, None)
+
+
+def test_a_code_is_no_amount_to_an_estimator():
+    """As in hr.combine: −8 for a refusal is missing, in released and in simulated tables."""
+
+    @dataclass(frozen=True, repr=False)
+    class Coded(Replay):
+        method, codes = "bootstrap", {"x": (-8, "refused")}
+
+        def parameters(self, **_):
+            return {}
+
+        def runs(self, tables, copies, key):
+            for _ in range(tables):
+                yield self.copies[0], [self.copies[0]] * copies
+
+    table = pd.DataFrame({"x": [1, 2, -8, 3], "z": [-8, 1, 1, 1]})
+    found = conclude_from(Coded(copies=(table, table)), lambda copy: copy.mean().to_dict(), tables=20)
+    assert found["estimate"].tolist() == [2.0, -1.25]
 
 
 def test_the_errors_of_an_amount_grow_with_it_and_those_of_a_place_do_not():

@@ -1,8 +1,11 @@
 """Weighted means, totals and shares, against svy, R's survey and samples drawn again and again."""
 
 import doctest
+import json
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -127,6 +130,46 @@ def test_estimates_are_those_of_rs_survey(table, tmp_path):
     figures = pd.concat(ours)[["estimate", "std_error"]].to_numpy()
     assert len(figures) == 4 * 14
     np.testing.assert_allclose(figures, theirs, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_the_pages_code_for_r_combines_as_ours(tmp_path):
+    """docs/survey.md: R's survey on each copy, receive.R over them, against hr.survey and hr.combine."""
+    page = (Path(hr.__file__).parents[2] / "docs/survey.md").read_text()
+    code = re.search(r"```r\n(.*?)```", page, re.DOTALL)[1].replace(
+        "receive_intervals", "found <- receive_intervals"
+    )
+    rng, copies = np.random.default_rng(4), []
+    public = pd.DataFrame({"village": np.arange(80) // 4 % 10, "stratum": np.arange(80) // 40})
+    public = public.assign(weight=rng.uniform(1, 9, 80).round(2), industry=rng.choice(["a", "b c"], 80))
+    for number in (1, 2, 3):
+        table = public.assign(payroll=rng.lognormal(size=80).round(3))
+        table.loc[::9, "payroll"] = -8
+        table.to_csv(tmp_path / f"copy-{number}.csv", index=False)
+        copies.append({"file": f"copy-{number}.csv", "format": "csv"})
+    certificate = {
+        "copies": copies,
+        "protected": "payroll",
+        "unchanged": [*public],
+        "codes": {"payroll": [-8]},
+    }
+    certificate["combining"] = {"rule": "partial", "why": "Because."}
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+    shutil.copy(Path(hr.__file__).with_name("receive.R"), tmp_path)
+    if shutil.which("Rscript") is None:
+        pytest.skip("needs R and its survey (r-cran-survey)")
+    shown = 'cat(sprintf("%.17g %.17g %.17g\\n", found$estimate, found$std_error, found$df), sep = "")'
+    command = ["Rscript", "--vanilla", "-e", f"{code}\n{shown}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if "there is no package" in done.stderr:
+        pytest.skip("needs R's survey (r-cran-survey)")
+    assert done.returncode == 0, done.stderr
+    theirs = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float64)
+    design = {"weight": "weight", "by": ["industry"], "strata": "stratum", "clusters": "village"}
+    ours = hr.combine(
+        tmp_path, lambda copy: hr.survey.terms_of(hr.survey.estimate_means(copy, "payroll", **design))
+    )
+    np.testing.assert_allclose(ours[["estimate", "std_error", "df"]], theirs, rtol=1e-10)
 
 
 def test_a_table_alike_everywhere_has_the_usual_standard_error(table):

@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.numerics import scoring
-from hedgerow.numerics.hull import deciding
+from hedgerow.numerics.hull import deciding, largest_rounding, rounding_bound
 from hedgerow.numerics.scoring import Draws
 
 
@@ -96,3 +96,12 @@ def test_clouds_that_cannot_be_pruned():
     assert deciding(plain.beta, np.ones(400)) is None
     tiny = cloud(0, spread=1e-13)
     assert deciding(tiny.beta, tiny.sigma) is None
+
+
+@given(st.integers(1, 4), st.integers(1, 60), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_rounding_of_all_records_is_at_least_that_of_each(columns, records, seed):
+    rng = np.random.default_rng(seed)
+    Z, y = 10 * rng.normal(size=(records, columns)), 100 * rng.normal(size=records)
+    beta, sigma = 5 + rng.normal(size=(20, columns)), np.exp(rng.normal(size=20))
+    assert largest_rounding(Z, y, beta, sigma) >= rounding_bound(Z, y, beta, sigma).max()

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.mechanism.fit import fit
+from hedgerow.mechanism.fit import DrawnRisk, fit
 from hedgerow.mechanism.price import Pricing
-from hedgerow.models.exact import Lognormal
-from hedgerow.models.scored import Interval, Linear, Opaque
+from hedgerow.models.exact import Lognormal, Normal
+from hedgerow.models.scored import Interval, Linear, Opaque, Risk
 from hedgerow.numerics import leaves, triangular
 from hedgerow.numerics.triangular import leverages, merge_factors
 from hedgerow.privacy.sensitive import sensitive_part
@@ -152,3 +152,31 @@ def test_prices_of_a_leafs_records_are_those_of_the_whole(which):
         np.testing.assert_array_equal(here.extremes.high, price.extremes.high[rows])
         np.testing.assert_array_equal(part.mean_mass(interval[rows]), masses[rows])
         np.testing.assert_array_equal(part.predict(7, uniforms[rows]), synthetic[rows])
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-4], ids=["amounts", "densities above one"])
+def test_risk_is_the_same_found_by_its_size_alone(unit):
+    held = make_held()
+    design = held.encoded.replace_values(held.encoded.values * unit)
+    whole = fit(MODEL, design, np.ones(RECORDS), draws=120, key=Key.from_seed(2))
+    nowhere = Interval(np.full(RECORDS, -np.inf), np.full(RECORDS, np.inf), np.ones(RECORDS, np.bool_))
+    ones, zeros = np.ones(RECORDS), np.zeros(RECORDS)
+    want = Risk.from_extremes(whole.extremes(Linear(ones, zeros, zeros), nowhere))
+    assert DrawnRisk(whole, nowhere).share_above_one == want.share_above_one
+    risk = DrawnRisk(whole, nowhere)
+    np.testing.assert_array_equal(risk.lipschitz, want.lipschitz)
+    np.testing.assert_array_equal(risk.oscillation, want.oscillation)
+    assert risk.share_above_one == want.share_above_one
+    assert (want.share_above_one > 0.5) == (unit < 1)
+
+
+def test_what_a_design_keeps_is_that_of_the_model_that_asks():
+    design = make_held().encoded
+    design = design.replace_values(design.values.copy())
+    log, plain = MODEL.responses(design), Normal().responses(design)
+    np.testing.assert_array_equal(log, np.log(design.values))
+    np.testing.assert_array_equal(plain, design.values)
+    assert MODEL.responses(design) is MODEL.responses(design)
+    assert design.values.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        plain[0] = 0.0

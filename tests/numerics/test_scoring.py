@@ -1,3 +1,4 @@
+import gc
 import os
 import subprocess
 import sys
@@ -213,3 +214,98 @@ def test_sums_over_links_are_paired_draw_by_draw():
         [tuple(x[:1100] if isinstance(x, np.ndarray) else x for x in link) for link in links]
     )
     np.testing.assert_allclose(several.low, sums.min(axis=0)[:1100], rtol=1e-12)
+
+
+def freeze(*arrays):
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 2, 14])
+def test_chunks_on_a_device_give_what_numba_gives(monkeypatch, columns):
+    from hedgerow.numerics.kernels import scoring_jax
+
+    monkeypatch.setattr(scoring_jax, "_RECORDS", 256)
+    rng = np.random.default_rng(columns)
+    Z, y = rng.normal(size=(700, columns)), rng.normal(size=700)
+    lower, upper, shift = -rng.exponential(size=700), rng.exponential(size=700), rng.normal(size=700)
+    lower[:40], upper[40:80], upper[80:120] = -np.inf, np.inf, lower[80:120]
+    draws = Draws(0.1 * rng.normal(size=(37, columns)), np.exp(0.1 * rng.normal(size=37)))
+    freeze(Z, y, lower)
+    found = {}
+    for name in ("numba", "jax", "jax"):  # the second time from what is on the device already
+        monkeypatch.setenv("HEDGEROW_BACKEND", name)
+        extremes = scoring.conditional_extremes(Z, y, lower, upper, draws)
+        again = [
+            scoring.density_absolute(Z, y, draws, shift=shift),
+            scoring.conditional_absolute(
+                Z[120:], y[120:], lower[120:], upper[120:], draws, shift=shift[120:]
+            ),
+            scoring.mean_mass(Z, y, lower, upper, draws),
+            scoring.combined_extremes(Z, y, lower, upper, draws, 0.5, -0.2).high[120:],
+            extremes.low[120:],
+            scoring.links_extremes([(Z, y, draws, 1.0), (Z[:, :1], shift, draws_of_one(draws), 1.0)]).low,
+        ]
+        for one, other in zip(again, found.setdefault("numba", again), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_what_nobody_may_write_to_stays_on_the_device_as_long_as_it_lives(monkeypatch):
+    from hedgerow.numerics.kernels import scoring_jax
+
+    monkeypatch.setenv("HEDGEROW_BACKEND", "jax")
+    monkeypatch.setattr(scoring_jax, "_RECORDS", 256)
+    rng = np.random.default_rng(4)
+    Z, y, shift = rng.normal(size=(300, 1)), rng.normal(size=300), rng.normal(size=300)
+    freeze(Z, y)
+    draws = Draws(rng.normal(size=(20, 1)), np.ones(20))
+    first = scoring.density_absolute(Z, y, draws, shift=shift)
+    held = {id(Z), id(y)}
+    assert set(scoring_jax._HELD) >= held
+    assert id(shift) not in scoring_jax._HELD
+    sent = []
+    monkeypatch.setattr(
+        scoring_jax.jax, "device_put", lambda part: sent.append(part.shape) or jnp_array(part)
+    )
+    shift += 1.0
+    again = scoring.density_absolute(Z, y, draws, shift=shift)
+    assert sent == [(256,), (256,)]  # the shift alone, in two chunks
+    shift -= 1.0
+    np.testing.assert_allclose(first, np.abs(plain_density(Z, y, draws) + shift).max(axis=0))
+    np.testing.assert_allclose(again, np.abs(plain_density(Z, y, draws) + shift + 1).max(axis=0))
+    del Z, y
+    gc.collect()
+    assert not held & set(scoring_jax._HELD)
+
+
+def jnp_array(part):
+    import jax.numpy as jnp
+
+    return jnp.asarray(part)
+
+
+def plain_density(Z, y, draws):
+    return plain(Z, y, -np.ones_like(y), np.ones_like(y), draws)[0]
+
+
+def draws_of_one(draws):
+    return Draws(draws.beta[:, :1], draws.sigma)
+
+
+def test_a_device_is_asked_for_as_much_as_it_has(monkeypatch):
+    from hedgerow.numerics.kernels import scoring_jax
+
+    assert scoring_jax._cut(2) == scoring_jax._RECORDS
+    for memory, records in ((2**27, 2**16), (2**30, 2**19), (10**11, 2**22)):
+        monkeypatch.setattr(scoring_jax, "_memory", lambda memory=memory: memory)
+        assert scoring_jax._cut(2) == records
+
+
+def test_what_is_no_number_is_refused_on_either_back_end(monkeypatch):
+    draws = Draws(np.zeros((8, 1)), np.ones(8))
+    for name in ("numba", "jax"):
+        monkeypatch.setenv("HEDGEROW_BACKEND", name)
+        with pytest.raises(DataError, match="finite numbers"):
+            scoring.density_absolute(np.ones((3, 1)), np.array([0.0, np.nan, 1.0]), draws)

@@ -38,10 +38,19 @@ hr.datasets.payroll(300).assign(region=["north", "south"] * 150).to_csv("payroll
 told = {"formula": "payroll ~ log(employees)", "data": "payroll.csv", "outputs": hr.Outputs(receive=True)}
 hr.make_release(hr.Plan(**told, standard=hr.Strict(limits=(1e3, 1e9)), epsilon=1, copies=5), "release")
 """
+PLAN = (
+    PAYROLL
+    + """
+told = {"formula": "payroll ~ log(employees)", "standard": hr.Strict(limits=(1e3, 1e9)), "epsilon": 1}
+from pathlib import Path
+Path("plan.yaml").write_text(hr.Plan(**told, data="payroll.csv").text())
+"""
+)
 EXAMPLES = {
     "../README.md": (None, ""),
     "bias.md": (None, ""),
     "blowfish.md": (None, CLASSES),
+    "cluster.md": (1, PLAN),  # the rest is for SLURM and Kubernetes
     "combine.md": (None, COMBINE),
     "coverage.md": (None, ""),
     "programs.md": (3, ""),  # the rest is for PyMC, brms and matrices from elsewhere

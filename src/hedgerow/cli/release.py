@@ -25,6 +25,12 @@ def synthesize(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Release even if the target is met by discarding the data.")
     ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the data block by block: for files larger than memory.")
+    ] = False,
+    scratch: Annotated[
+        Path | None, typer.Option(help="Folder for what is read, with --stream (beside the release).")
+    ] = None,
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
 
@@ -34,13 +40,17 @@ def synthesize(
       --standard range-truncated --radius 0.4,1.8 --epsilon 5.7 --copies 3 --out release
 
       hedgerow synthesize --plan plan.yaml --out release
+
+      hedgerow synthesize --plan plan.yaml --out release --stream
     """
     from hedgerow.release.confidential import read_utility
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
     with screen.progress(5 + plan.settings.copies) as tell:
-        made = make_release(plan, out, new_dataset=new_dataset, anyway=anyway, progress=tell)
+        made = make_release(
+            plan, out, new_dataset=new_dataset, anyway=anyway, stream=stream, scratch=scratch, progress=tell
+        )
     certificate = made.certificate
     for change in certificate.copies[0].changes:
         screen.note(f"Writing the copies: {change}")

@@ -5,6 +5,7 @@ of these commands runs, and only then.
 """
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,9 @@ from hedgerow.errors import SettingError
 app = typer.Typer(help="Studies on simulated tables; none reads confidential data.")
 Out = Annotated[Path, typer.Option(help="Folder for the results; an unfinished run there goes on.")]
 Jobs = Annotated[int | None, typer.Option(help="Processes; as many as there are cores.")]
+Address = Annotated[
+    str | None, typer.Option("--cluster", help="Address of a Dask scheduler, in place of processes here.")
+]
 
 
 def _import_study(module: str) -> Any:
@@ -39,13 +43,14 @@ def reproduce(
     ] = "",
     seed: Annotated[int | None, typer.Option(help="Changes the samples, never the layout.")] = None,
     jobs: Jobs = None,
+    cluster: Address = None,
 ) -> None:
     """Run every experiment of the paper and tell, claim by claim, what holds."""
     paper = _import_study("paper.reproduce")
     studies = [name.strip() for name in only.split(",") if name.strip()] if only else None
-    done = paper.reproduce(
-        out, quick=quick, only=studies, seed=paper.SEED if seed is None else seed, jobs=jobs
-    )
+    told = {"quick": quick, "only": studies, "seed": paper.SEED if seed is None else seed}
+    with _spread(jobs, cluster) as spread:
+        done = paper.reproduce(out, **told, jobs=spread)
     verdicts = ", ".join(f"{count} {kind}" for kind, count in done.verdicts.items())
     typer.echo(f"{len(done.figures)} figures. Claims: {verdicts}. See {out / 'claims.md'}.")
 
@@ -61,6 +66,7 @@ def weights(
     quick: Annotated[bool, typer.Option("--quick", help="Two small samples, two targets.")] = False,
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,
+    cluster: Address = None,
     report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
 ) -> None:
     """Compare weights, risks and bounds over sizes and targets: tables, JSON and pictures.
@@ -68,7 +74,9 @@ def weights(
     Example: hedgerow study weights --out study --quick
     """
     study = _import_study("weights.report")
-    typer.echo(study.write_report(out, quick=quick, seed=seed, jobs=jobs, compute=not report, progress=_tell))
+    told = {"quick": quick, "seed": seed, "compute": not report, "progress": _tell}
+    with _spread(jobs, cluster) as spread:
+        typer.echo(study.write_report(out, **told, jobs=spread))
 
 
 @app.command()
@@ -81,6 +89,7 @@ def coverage(
     ] = None,
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,
+    cluster: Address = None,
     report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
 ) -> None:
     """How often intervals cover the truth, by standard, size and method (docs/coverage.md).
@@ -88,8 +97,20 @@ def coverage(
     Example: hedgerow study coverage --out study --only 'strict, n = 2000' --samples 50
     """
     study = _import_study("coverage.report")
-    told = {"quick": quick, "only": only, "samples": samples, "seed": seed, "jobs": jobs}
-    typer.echo(study.write_report(out, **told, compute=not report, progress=_tell))
+    told = {"quick": quick, "only": only, "samples": samples, "seed": seed, "compute": not report}
+    with _spread(jobs, cluster) as spread:
+        typer.echo(study.write_report(out, **told, jobs=spread, progress=_tell))
+
+
+def _spread(jobs: int | None, cluster: str | None) -> AbstractContextManager[Any]:
+    """Where replicates are computed: here, or by the workers of a cluster."""
+    if cluster is None:
+        return nullcontext(jobs)
+    if jobs is not None:
+        raise SettingError("--jobs are processes here, --cluster is elsewhere. Say one of them.")
+    from hedgerow.cluster.connect import connect
+
+    return connect(cluster)
 
 
 def _tell(done: int, total: int) -> None:

@@ -58,8 +58,10 @@ def _open(address: str) -> Cluster:
     from distributed import Client
 
     parts = urlsplit(address)
-    if not parts.scheme or not parts.netloc:
+    if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.netloc:
         raise SettingError(f"{address!r} is no address of a scheduler. Say it as in tls://host:8786.")
+    if parts.scheme in ("tls", "wss"):
+        _check_keys(address)
     with ExitStack() as undo:
         try:
             client = Client(address, set_as_default=False, name="hedgerow")
@@ -68,14 +70,24 @@ def _open(address: str) -> Cluster:
                 f"No scheduler answers at {address}. Check that it runs, that the address is the one it "
                 "prints, and that both sides have the same TLS settings."
             ) from None
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ClusterError(
-                f"{address} cannot be opened ({type(error).__name__}). For tls:// Dask must be told a "
-                "certificate, a key and a CA file (docs/cluster.md); without TLS say tcp://."
-            ) from None
         undo.callback(client.close)
         _warn_of_listeners(client)
         return _keep(Cluster(client), undo)
+
+
+def _check_keys(address: str) -> None:
+    """Whether Dask has keys to talk with: without, its client would fail half open."""
+    from distributed.security import Security
+
+    try:
+        found = Security().get_connection_args("client").get("ssl_context")
+    except (OSError, ValueError):  # a file that is absent, or no key
+        found = None
+    if found is None:
+        raise ClusterError(
+            f"{address} needs keys. Tell Dask a certificate, its key and a CA file that can be read "
+            "(docs/cluster.md): DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+        )
 
 
 def _start(processes: int) -> Cluster:
@@ -87,7 +99,9 @@ def _start(processes: int) -> Cluster:
     with ExitStack() as undo:
         scratch = undo.enter_context(TemporaryDirectory(prefix="hedgerow-", ignore_cleanup_errors=True))
         # Dask serves pages about its tasks to whoever asks, keys or not: these have none.
-        pages = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker", "nanny")}
+        pages: dict[str, list[str]] = {
+            f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker", "nanny")
+        }
         undo.enter_context(dask.config.set({**pages, "temporary-directory": scratch}))
         try:
             cluster = LocalCluster(

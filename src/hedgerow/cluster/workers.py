@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
-from hedgerow.cluster.orders import Order, Parcel
+from hedgerow.cluster.orders import Order, Parcel, version
 from hedgerow.cluster.probe import Standing, Visit, standing
 from hedgerow.errors import ClusterError, FileError, HedgerowError, HedgerowWarning, list_some, reason_of
 
@@ -70,7 +70,7 @@ class Cluster:
         ]
         try:
             while waiting:
-                parcel = self._wait(waiting[0])
+                parcel = self._parcel(waiting[0])
                 waiting.pop(0).release()
                 for note in parcel.notes:
                     warnings.warn(note, HedgerowWarning, stacklevel=2)
@@ -79,9 +79,26 @@ class Cluster:
                 if parcel.failure is not None:
                     raise _raised(*parcel.failure)
         finally:
-            if waiting:
-                with suppress(Exception):  # a scheduler that is gone has nothing left to cancel
-                    self._client.cancel(waiting, force=True)
+            self._forget(waiting)
+
+    def spread(self, function: Callable[..., Made], items: Iterable[tuple[Any, ...]]) -> Iterator[Made]:
+        """`function(*item)` for each, results as they are ready: for studies, which hold no secrets.
+
+        What a function raises is raised here.
+        """
+        name = f"hedgerow-{getattr(function, '__name__', 'study')}-{uuid4().hex}"
+        self._count()
+        waiting = [
+            self._client.submit(function, *item, key=f"{name}-{place}", pure=False)
+            for place, item in enumerate(items)
+        ]
+        try:
+            while waiting:
+                future = self._patiently(lambda: self._first(waiting))
+                waiting.remove(future)
+                yield self._patiently(future.result)
+        finally:
+            self._forget(waiting)
 
     def check_folder(self, folder: Path) -> None:
         """Whether every worker can read and write a folder, which must be one that all share."""
@@ -120,17 +137,17 @@ class Cluster:
         """One version everywhere, or an error; digits that differ are told."""
         own = standing()
         found = self._ask(standing)
-        strangers = [said for said in found.values() if not isinstance(said, Standing)]
+        strangers = sum(not isinstance(said, Standing) for said in found.values())
         if strangers:
             raise ClusterError(
-                f"{len(strangers)} of {len(found)} workers cannot load this version of hedgerow. Install "
-                f"hedgerow {own.version} on all of them."
+                f"{strangers} of {len(found)} workers cannot load this version of hedgerow. Install hedgerow "
+                f"{own.version} on all of them."
             )
-        versions = sorted({said.version for said in found.values()} - {own.version})
-        if versions:
+        versions = {said.version for said in found.values()} | {self._scheduler_version()}
+        if versions != {own.version}:
             raise ClusterError(
-                f"Workers have hedgerow {list_some(versions)}, this process {own.version}. Install the same "
-                "version everywhere."
+                f"The cluster has hedgerow {list_some(sorted(versions - {own.version}))}, this process "
+                f"{own.version}. Install the same version everywhere."
             )
         others = sum(said.digits != own.digits for said in found.values())
         if others:
@@ -141,6 +158,13 @@ class Cluster:
                 HedgerowWarning,
                 stacklevel=4,
             )
+
+    def _scheduler_version(self) -> str:
+        try:
+            return str(self._client.run_on_scheduler(version))
+        except Exception:  # its own, or of the way to it
+            self._count()
+        raise ClusterError("The scheduler cannot load hedgerow. Install it there as on the workers.")
 
     def _ask(self, what: Callable[[], Any]) -> dict[str, Any]:
         """What each worker answers; an exception in its place where it cannot."""
@@ -166,14 +190,24 @@ class Cluster:
         except Exception:
             raise self._nobody() from None
 
-    def _wait(self, future: "Future[Parcel]") -> Parcel:
-        """What comes back; an error where the scheduler is gone or nobody is there to do it."""
+    def _parcel(self, future: "Future[Parcel]") -> Parcel:
+        try:
+            return self._patiently(lambda: future.result(timeout=LOOK))
+        except HedgerowError:
+            raise
+        except Exception as error:  # of Dask itself: its text may quote what it handled
+            raise ClusterError(
+                f"The cluster could not run a task ({type(error).__name__}). Its workers' logs say more."
+            ) from None
+
+    def _patiently(self, look: Callable[[], Made]) -> Made:
+        """What `look` sees at last; an error where the scheduler is gone or nobody is there to do it."""
         from distributed import KilledWorker
 
         seen = time.monotonic()
         while True:
             try:
-                return future.result(timeout=LOOK)
+                return look()
             except TimeoutError:
                 if self._count():
                     seen = time.monotonic()
@@ -181,15 +215,24 @@ class Cluster:
                     raise self._nobody() from None
             except KilledWorker:
                 raise ClusterError(
-                    "Several workers were lost one after the other at the same records, most likely for want "
-                    "of memory. Start workers with more memory, or fewer on each machine."
+                    "Several workers were lost one after the other at the same task, most likely for want of "
+                    "memory. Start workers with more memory, or fewer on each machine."
                 ) from None
             except CancelledError:
                 raise self._lost() from None
-            except Exception as error:  # of Dask itself; its text may quote what it handled
-                raise ClusterError(
-                    f"The cluster could not run a task ({type(error).__name__}). Its workers' logs say more."
-                ) from None
+
+    def _first(self, waiting: list["Future[Made]"]) -> "Future[Made]":
+        """One that is ready."""
+        from distributed import wait
+
+        with self._client.as_current():
+            ready = wait(waiting, timeout=LOOK, return_when="FIRST_COMPLETED").done
+        return next(each for each in waiting if each in ready)
+
+    def _forget(self, waiting: list["Future[Made]"]) -> None:
+        if waiting:
+            with suppress(Exception):  # a scheduler that is gone has nothing left to cancel
+                self._client.cancel(waiting, force=True)
 
     def _lost(self) -> ClusterError:
         return ClusterError(

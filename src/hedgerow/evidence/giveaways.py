@@ -7,7 +7,7 @@
     ["'hours' × 'rate' equals it"]
 
 All columns but the outcome are released as they are, so that no ε says anything about what stands in them.
-Each is read in every way an onlooker would try (`tables.text_numbers`) and held against the outcome: is it
+Each is read in every way an onlooker would try (`text_numbers`) and held against the outcome: is it
 equal, up to a constant factor or term, or within 1 %; does it put the records in the same order; does one
 level of it always have one outcome? So are products, quotients, sums and differences of any two numbers.
 
@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
+from hedgerow.evidence.text_numbers import read_numbers
+from hedgerow.numerics.leaves import leaves_of
 from hedgerow.tables.table import Table
-from hedgerow.tables.text_numbers import read_numbers
-from hedgerow.threads import WORTH_SHARING, share_out
+from hedgerow.threads import WORTH_SHARING, share_out, threads
 
 ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
 COMBINED = 400  # number columns that are combined with each other; more would take minutes
@@ -72,16 +73,73 @@ class _Verdict:
     degree: float
 
 
+class _Levels:
+    """The values of a column: how often each occurs, and for each record which one it has, in which class.
+
+    Most columns of numbers in a long table need neither: sorting them is enough to see that, and cheap.
+    """
+
+    def __init__(self, cells: PerRecord | NDArray[np.str_]) -> None:
+        self._cells = cells
+        ordered = np.sort(cells)
+        new = np.append(np.ones(min(len(cells), 1), dtype=np.bool_), ordered[1:] != ordered[:-1])
+        if cells.dtype.kind == "f" and len(cells) and np.isnan(ordered[-1]):  # what is missing is one value
+            new[np.searchsorted(ordered, np.nan) + 1 :] = False
+        starts = np.flatnonzero(new)
+        self.values, self.counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The place of each record's value among the levels."""
+        if len(self.values) > _SEARCHED:  # sorting once more is quicker
+            return np.unique(self._cells, return_inverse=True)[1]
+        return np.searchsorted(self.values, self._cells)
+
+    def classes(self, rows: slice) -> NDArray[np.int64]:
+        """A few classes of numbers; text has no order to make them by: its rare levels are one."""
+        if self._cells.dtype.kind == "U":
+            return self._often[self.codes[rows]]
+        cells, found = self._cells[rows], np.zeros(len(self._cells[rows]), dtype=np.uint8)
+        for edge in self._edges:  # few: quicker than looking each value up among them
+            found += cells >= edge
+        return found.astype(np.int64)
+
+    @property
+    def many(self) -> int:
+        """How many classes there are at most."""
+        return int(self._often.max()) + 1 if self._cells.dtype.kind == "U" else len(self._edges) + 1
+
+    @cached_property
+    def _often(self) -> NDArray[np.int64]:
+        often = self.counts >= 5
+        return np.where(often, np.cumsum(often), 0)
+
+    @cached_property
+    def _edges(self) -> PerRecord | NDArray[np.str_]:
+        """The smallest value of every class but the first: of each value, if they are few."""
+        return self.values[_class_starts(self.counts)[1:]]
+
+
 class _Outcome:
     """The outcome on some rows, and what agreement with it is worth."""
 
-    def __init__(self, values: PerRecord, tests: float) -> None:
+    def __init__(self, values: PerRecord, tests: float, levels: _Levels | None = None) -> None:
         self.values = values
         self.tests = tests  # log of how much is tried: the more, the more agrees by chance
-        self.levels, self.codes, self.counts = np.unique(values, return_inverse=True, return_counts=True)
-        count = self.counts[self.codes]
-        self.rare = (count == 1) | (count <= _RARE * len(values))
-        self.varied = bool(self.rare.sum() >= max(5, 0.1 * len(values)))
+        self._own = _Levels(values) if levels is None else levels
+        self.levels, self.counts = self._own.values, self._own.counts
+        self._scarce = (self.counts == 1) | (self.counts <= _RARE * len(values))
+        self.varied = bool(self.counts[self._scarce].sum() >= max(5, 0.1 * len(values)))
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The place of each record's outcome among the levels."""
+        return self._own.codes
+
+    @cached_property
+    def rare(self) -> Mask:
+        """Whether an outcome is one of many values."""
+        return self._scarce[self.codes]
 
     @cached_property
     def reaches(self) -> dict[str, PerRecord]:
@@ -103,11 +161,6 @@ class _Outcome:
     def ranks(self) -> PerRecord:
         """Its ranks, from their mean."""
         return _ranks(self.codes, self.counts)
-
-    @cached_property
-    def classes(self) -> NDArray[np.int64]:
-        """Its values as about ten classes of equal size, or as they are if they are few."""
-        return _classes(self.counts)[self.codes]
 
     @cached_property
     def variety(self) -> float:
@@ -192,7 +245,7 @@ class _Outcome:
         size, repeated = levels.counts, levels.counts > 1
         records = int(size[repeated].sum())
         # No level has one outcome more often than the commonest outcome is there at all.
-        if records < max(10, 0.1 * len(self.codes)) or (
+        if records < max(10, 0.1 * len(self.values)) or (
             np.minimum(size, self.counts.max()).sum() < _ALL * records
         ):
             return None
@@ -220,49 +273,25 @@ class _Outcome:
         refused = bool(recoded or records / repeated.sum() >= _GROUP)
         return _Verdict("has one outcome per level", refused, share + 1.4 * refused)
 
-    def judge_information(self, codes: NDArray[np.int64]) -> _Verdict | None:
+    def judge_information(self, levels: _Levels) -> _Verdict | None:
         """Whether a column's classes say most of the outcome's class, one in ten."""
-        own = self.classes
-        both = np.bincount(codes * (own.max() + 1) + own)
-        parts = [np.bincount(codes), np.bincount(own)]
-        excess = np.prod([np.count_nonzero(part) - 1 for part in parts]) / (2 * len(codes))
+        shape = levels.many, self._own.many
+
+        def count(rows: slice) -> NDArray[np.int64]:
+            pairs = levels.classes(rows) * shape[1] + self._own.classes(rows)
+            return np.bincount(pairs, minlength=shape[0] * shape[1])
+
+        if levels._cells.dtype.kind == "U":
+            levels.codes  # noqa: B018 - looked up once, before threads would all do it
+        records = len(self.values)
+        both = np.sum(share_out(count, leaves_of(records), worth=records > WORTH_SHARING), axis=0)
+        parts = [both.reshape(shape).sum(axis=axis) for axis in (1, 0)]
+        excess = np.prod([np.count_nonzero(part) - 1 for part in parts]) / (2 * records)
         entropy = np.log(_variety(parts[1]))
         shared = np.log(_variety(parts[0])) + entropy - np.log(_variety(both)) - excess
         if shared < _SHARED * entropy:
             return None
         return _Verdict("shares most of its information, in classes", False, float(shared / entropy) - 0.1)
-
-
-class _Levels:
-    """The values of a column: how often each occurs, and for each record which one it has, in which class.
-
-    Most columns of numbers in a long table need neither: sorting them is enough to see that, and cheap.
-    """
-
-    def __init__(self, cells: PerRecord | NDArray[np.str_]) -> None:
-        self._cells = cells
-        ordered = np.sort(cells)
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        self._levels, self.counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
-
-    @cached_property
-    def codes(self) -> NDArray[np.int64]:
-        """The place of each record's value among the levels."""
-        if len(self._levels) > _SEARCHED:  # sorting once more is quicker
-            return np.unique(self._cells, return_inverse=True)[1]
-        return np.searchsorted(self._levels, self._cells)
-
-    @cached_property
-    def classes(self) -> NDArray[np.int64]:
-        """A few classes of numbers; text has no order to make them by: its rare levels are one."""
-        if self._cells.dtype.kind == "U":
-            often = self.counts >= 5
-            if not often.any():
-                return np.zeros(len(self._cells), dtype=np.int64)
-            return np.where(often, np.cumsum(often), 0)[self.codes]
-        classes = _classes(self.counts)
-        starts = np.flatnonzero(np.append(True, np.diff(classes) > 0))
-        return classes[starts][np.searchsorted(self._levels[starts[1:]], self._cells, side="right")]
 
 
 @np.errstate(all="ignore")  # columns hold anything: what overflows or is no number agrees with nothing
@@ -273,23 +302,23 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
     """
     if np.ptp(values) == 0:
         return []
-    whole = _Outcome(values, float(np.log(len(released) + 1)))
-    rows = np.random.default_rng(0).permutation(table.rows)
-    common = whole.codes[rows] == whole.counts.argmax()
-    # Of an outcome that hardly anybody has, a plain sample would hold nobody who has it.
-    scarce = table.rows > _JUDGED and np.count_nonzero(~common[:_JUDGED]) < _SCARCE
-    rows = np.concatenate([rows[~common][:_SCARCE], rows[common]] if scarce else [rows])[:_JUDGED]
+    of_numbers, worth = set(table.number_columns()), table.rows > WORTH_SHARING
+    # The outcome is sorted at once with as many columns as there are other cores.
+    first = [name for name in released if name in of_numbers][: threads() - 1 if worth else 0]
+    own, *others = share_out(_Levels, [values, *map(table.cells, first)], worth=worth)
+    sorted_before = dict(zip(first, others, strict=True))
+    whole = _Outcome(values, float(np.log(len(released) + 1)), own)
+    rows = _choose_rows(values, whole.levels[whole.counts.argmax()])
     outcome = whole.at(rows)
     findings: list[Finding] = []
     numbers: dict[str, PerRecord] = {}
-    of_numbers = set(table.number_columns())
 
     def judge(name: str) -> tuple[_Verdict | None, PerRecord | None]:
-        cells = table.cells(name)
+        cells, levels = table.cells(name), sorted_before.pop(name, None)
         few = cells[rows].astype(np.float64) if name in of_numbers else None
-        return _judge_column(cells, whole, outcome, rows), few
+        return _judge_column(cells, whole, outcome, rows, levels), few
 
-    judged = share_out(judge, released, worth=table.rows > WORTH_SHARING)
+    judged = share_out(judge, released, worth=worth)
     for name, (verdict, few) in zip(released, judged, strict=True):
         if verdict is not None:
             findings.append(Finding((name,), f"'{name}'", verdict.says, verdict.refused, verdict.degree))
@@ -312,7 +341,7 @@ def find_combined(table: Table, protected: Mapping[str, PerRecord], released: Se
 
     Such a column gives none of them away by itself, and all of them nearly so together.
     """
-    rows = np.random.default_rng(0).permutation(table.rows)[:_JUDGED]
+    rows = _sample_rows(table.rows, np.random.default_rng(0))
     findings: list[Finding] = []
     for name in [name for name in table.number_columns() if name in released]:
         cells = table.cells(name)[rows].astype(np.float64)
@@ -331,10 +360,34 @@ def find_combined(table: Table, protected: Mapping[str, PerRecord], released: Se
     return findings
 
 
+def _choose_rows(values: PerRecord, common: float) -> NDArray[np.int64]:
+    """The rows by which a table is judged, chosen by position; `common` is the commonest outcome."""
+    random = np.random.default_rng(0)
+    rows = _sample_rows(len(values), random)
+    usual = values[rows] == common
+    if len(values) <= _JUDGED or np.count_nonzero(~usual) >= _SCARCE:
+        return rows
+    # Of an outcome that hardly anybody has, a plain sample would hold nobody who has it.
+    others = np.flatnonzero(values != common)
+    others = random.choice(others, min(_SCARCE, len(others)), replace=False)
+    return np.concatenate([others, rows[usual]])[:_JUDGED]
+
+
+def _sample_rows(records: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Some rows, or all, in a random order."""
+    return (
+        random.permutation(records) if records <= _JUDGED else random.choice(records, _JUDGED, replace=False)
+    )
+
+
 def _judge_column(
-    cells: PerRecord | NDArray[np.str_], whole: _Outcome, outcome: _Outcome, rows: NDArray[np.int64]
+    cells: PerRecord | NDArray[np.str_],
+    whole: _Outcome,
+    outcome: _Outcome,
+    rows: NDArray[np.int64],
+    levels: _Levels | None = None,
 ) -> _Verdict | None:
-    """The worst that can be said of a column."""
+    """The worst that can be said of a column; `levels` are its own, where they are known."""
     verdicts: list[_Verdict | None] = []
     text = cells.dtype.kind == "U"
     for numbers in read_numbers(cells[rows]) if text else [cells[rows]]:
@@ -347,10 +400,11 @@ def _judge_column(
     present = cells != "" if text else np.isfinite(cells)
     if present.any():
         here = whole if present.all() else whole.at(present)
-        levels = _Levels(cells if present.all() else cells[present])
+        if levels is None or not present.all():
+            levels = _Levels(cells if present.all() else cells[present])
         if len(levels.counts) > 1 and len(here.levels) > 1:
             verdicts += [here.judge_levels(levels)]
-            verdicts += [here.judge_information(levels.classes)] if len(here.codes) >= 50 else []
+            verdicts += [here.judge_information(levels)] if len(here.values) >= 50 else []
     return max((verdict for verdict in verdicts if verdict), key=lambda v: v.degree, default=None)
 
 
@@ -445,13 +499,12 @@ def _ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> PerRecord:
     return (np.cumsum(counts) - (counts + counts.sum()) / 2)[codes]
 
 
-def _classes(counts: NDArray[np.int64], most: int = 10) -> NDArray[np.int64]:
-    """A class for each value: its own if they are few, else one of about ten that are equally common."""
-    places = np.arange(len(counts))
+def _class_starts(counts: NDArray[np.int64], most: int = 10) -> NDArray[np.int64]:
+    """Where classes of values begin: each is its own if they are few, else about ten are equally common."""
     if len(counts) <= 2 * most:
-        return places
-    share = _ranks(places, counts) / counts.sum() + 0.5
-    return np.minimum(share * most, most - 1).astype(np.int64)
+        return np.arange(len(counts))
+    starts = np.searchsorted(np.cumsum(counts) - counts / 2, np.arange(most) * (counts.sum() / most))
+    return np.unique(starts[starts < len(counts)])
 
 
 def _variety(counts: NDArray[np.int64]) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.inference.bootstrap import Replay
+from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
@@ -32,6 +33,10 @@ class ChainReplay(Replay):
     released: tuple[ReleasedColumn, ...]
 
     method = "bootstrap through noisy statistics"
+
+    @property
+    def codes(self) -> dict[str, tuple[Any, ...]]:
+        return codes_of(self.settings.columns)
 
     @cached_property
     def chain(self) -> Any:

@@ -15,7 +15,7 @@ post-processing. ε stays what it was.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -26,6 +26,7 @@ from hedgerow.arrays import Array
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.progress import report, shown
 from hedgerow.randomness import Key
+from hedgerow.tables.kinds import blank_codes
 from hedgerow.tables.table import Table
 
 Estimator = Callable[[Any], Any]
@@ -48,6 +49,11 @@ class Replay(ABC):
     @abstractmethod
     def method(self) -> str:
         """What the intervals rest on, in a few words."""
+
+    @property
+    def codes(self) -> Mapping[str, Sequence[Any]]:
+        """Values that stand for no amount, by column: missing in the tables that an estimator gets."""
+        return {}
 
     @abstractmethod
     def runs(self, tables: int, copies: int, key: Key) -> Iterator[tuple[Any, list[Any]]]:
@@ -125,7 +131,8 @@ def measure(estimator: Estimator, table: Any) -> tuple[list[str], Array]:
     if not terms or not np.isfinite(numbers).all():
         raise SettingError(
             "intervals: the estimator must return finite numbers of every copy: one, an array or a mapping. "
-            "Where a group may have no rows, leave it out."
+            "Where a group may have no rows, leave it out, and so gaps, which codes that stand for no amount "
+            "are too."
         )
     return terms, numbers
 
@@ -203,7 +210,8 @@ def conclude_from(
         columns = replay.parameters(level=level, tables=tables, key=key)
     else:
         check(level, tables)
-        found = bootstrap(replay, estimator, tables=tables, key=key)
+        codes, own = replay.codes, estimator
+        found = bootstrap(replay, lambda table: own(blank_codes(table, codes)), tables=tables, key=key)
         estimate, lower, upper = found.ends(level=level)
         columns = {"term": found.terms, "estimate": estimate, "lower": lower, "upper": upper}
         columns["method"] = [replay.method] * len(found.terms)

@@ -30,6 +30,7 @@ from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.numerics.linearized import total_variances
 from hedgerow.privacy.claims.combining import Combining, choose_rule
 from hedgerow.privacy.guarantee import Release
+from hedgerow.tables.kinds import blank_codes
 
 _PHRASE = re.compile(r"\s*(mean|total|share)\s+of\s+(.+?)(?:\s+by\s+(.+?))?\s*")
 _FAMILIES = {
@@ -77,13 +78,14 @@ def combine(
     them as values. `rule` is the one that the release calls for, unless you name another (`hedgerow.receive`
     lists them). `attrs["why"]` of the result says which and why, and what was done about codes and units.
     """
-    tables, (name, why), facts = _open(release, rule)
+    tables, (name, why), facts = _open(release, rule, clusters)
     apart = name in ("noisy", "projected")
     given = isinstance(what, tuple)
     if clusters is not None and given:
         raise SettingError("clusters go with an analysis. Estimates and variances that you have know them.")
-    groups = None if given else _find_clusters(tables, clusters or facts.unit)
-    blank = [_blank(table, facts.codes) for table in tables] if facts.codes else tables
+    groups = None if given else _find_clusters(tables, facts.unit)
+    shares = isinstance(what, str) and "~" not in what and what.split()[:1] == ["share"]
+    blank = [blank_codes(table, facts.codes) for table in tables] if facts.codes else tables
     if weights is not None and not isinstance(what, str):
         raise SettingError("weights go with a formula or a table. A function reads the column itself.")
     if family is not None and not (isinstance(what, str) and "~" in what):
@@ -108,15 +110,16 @@ def combine(
                 'Write "pay ~ age" or "mean of pay by region".'
             )
         else:
-            shown = tables if what.lstrip().startswith("share ") and "~" not in what else blank
-            found = _analyse([_to_pandas(table) for table in shown], what, family, weights, groups)
+            frames = [_to_pandas(table) for table in (tables if shares else blank)]
+            found = _analyse(frames, what, family, weights, groups)
         combined = receive.combine(
             found.estimates, found.variances, rule=name, level=level, given=found.given if apart else None
         )
     except receive.ReceiveError as error:
         raise SettingError(str(error)) from None
     frame = pd.DataFrame({"term": found.terms, **combined})
-    frame.attrs["why"] = why if given else f"{why} {facts.notes}".strip()
+    notes = [] if given else ["" if shares else facts.about_codes, facts.about_units]
+    frame.attrs["why"] = " ".join(filter(None, [why, *notes]))
     return frame
 
 
@@ -127,7 +130,9 @@ def choose_rule_of(release: Release) -> Combining:
     return choose_rule(standard=of.standard, bound=bound, processing=of.processing(), copies=copies)
 
 
-def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule, receive.Facts]:
+def _open(
+    release: Any, rule: str | None, clusters: str | None
+) -> tuple[Sequence[Any], receive.Rule, receive.Facts]:
     """The tables, the rule that the release calls for, and what it says of codes and units."""
     tables: Sequence[Any]
     if isinstance(release, Release):
@@ -151,7 +156,7 @@ def _open(release: Any, rule: str | None) -> tuple[Sequence[Any], receive.Rule, 
     if not tables:
         raise SettingError("There are no tables to combine. Pass one for each copy.")
     columns = nw.from_native(tables[0], eager_only=True).columns
-    return tables, receive.rule_for(certificate, rule), receive.facts_of(certificate, columns)
+    return tables, receive.rule_for(certificate, rule), receive.facts_of(certificate, columns, clusters)
 
 
 def _find_clusters(tables: Sequence[Any], name: str | None) -> Array | None:
@@ -216,7 +221,6 @@ def _fit(
 ) -> _Analysis:
     try:
         import statsmodels.api as sm
-        import statsmodels.formula.api as smf
         from patsy import PatsyError, dmatrices
     except ImportError:
         raise SettingError("Formulas are fitted by statsmodels. Install hedgerow[models].") from None
@@ -228,32 +232,42 @@ def _fit(
         or (kinds.is_numeric_dtype(column) and kinds.is_extension_array_dtype(column))
     }
     table = table.reset_index(drop=True).astype(own)
+    rows = len(table)
+    # A gap is not above 0, nor is it not: rows without a value leave, unless the formula is about gaps.
+    if not re.search(r"\b(is|not)_?(na|nan|null)\b", formula):
+        named = [re.search(rf"(?<![\w.]){re.escape(str(name))}(?!\w)", formula) for name in table.columns]
+        table = table.loc[table.loc[:, [found is not None for found in named]].notna().all(axis=1)]
+    if weights is not None:
+        table = table.loc[table[weights].notna()]
     if isinstance(family, str):
         if family not in _FAMILIES:
             raise SettingError(f"family={family!r} is not one of {', '.join(_FAMILIES)}.")
         family = getattr(sm.families, _FAMILIES[family])()
-    told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
-    linear = smf.ols if weights is None else smf.wls
-    rows = len(table)
     try:
         with np.errstate(divide="ignore", invalid="ignore"):  # the log of a zero, say
-            sides = dmatrices(formula, table, return_type="dataframe")
-        known = pd.concat(sides, axis=1)
+            known = pd.concat(dmatrices(formula, table, return_type="dataframe"), axis=1)
         table = table.loc[known.index[np.isfinite(known).all(axis=1)]]
         if table.empty:
             raise DataError(f"{formula!r}: a copy has no row with a value in each term.")
-        told = {name: column[table.index] for name, column in told.items()}
-        model = (
-            linear(formula, table, **told)
-            if family is None
-            else smf.glm(formula, table, family=family, **told)
-        )
+        left, right = dmatrices(formula, table, return_type="dataframe")
     except PatsyError as error:
         raise SettingError(f"{formula!r} cannot be read: {str(error).splitlines()[0]}.") from None
+    if left.shape[1] > 1:  # of yes and no, patsy has a column for each
+        yes = [name for name in left.columns if name.endswith("[True]")]
+        if left.shape[1] > 2 or not yes:
+            raise SettingError(
+                f"{formula!r}: its left side has classes. Say which one is meant, as in "
+                "\"(status == 'a') ~ age\"."
+            )
+        left = left[yes]
+    told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
+    if family is None:
+        model = (sm.OLS if weights is None else sm.WLS)(left, right, **told)
+    else:
+        model = sm.GLM(left, right, family=family, **told)
     robust: dict[str, Any] = {} if weights is None else {"cov_type": "HC1"}
     if clusters is not None:
-        used = clusters[np.asarray(model.data.row_labels)]
-        robust = {"cov_type": "cluster", "cov_kwds": {"groups": used}}
+        robust = {"cov_type": "cluster", "cov_kwds": {"groups": clusters[table.index]}}
     fitted = model.fit(**robust)
     if family is None:
         influence = (np.asarray(fitted.wresid)[:, None] * model.wexog) @ fitted.normalized_cov_params
@@ -261,7 +275,7 @@ def _fit(
         scores = np.asarray(model.score_factor(fitted.params))[:, None] * model.exog
         influence = scores @ np.linalg.pinv(-model.hessian(fitted.params, observed=False))
     every = np.zeros((rows, len(fitted.params)))  # nothing by rows without a value
-    every[np.asarray(model.data.row_labels)] = np.asarray(influence)
+    every[table.index] = np.asarray(influence)
     values = fitted.params.to_numpy(), np.diag(fitted.cov_params())
     return _Analysis(tuple(map(str, fitted.params.index)), *values, every)
 
@@ -335,14 +349,6 @@ def _require(table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _to_pandas(table: Any) -> pd.DataFrame:
     return nw.from_native(table, eager_only=True).to_pandas()
-
-
-def _blank(table: Any, codes: Mapping[str, Sequence[float]]) -> Any:
-    """The table without the numbers that stand for no amount."""
-    frame = nw.from_native(table, eager_only=True)
-    held = [name for name in codes if name in frame.columns and frame[name].dtype.is_numeric()]
-    gone = [nw.when(~nw.col(name).is_in(codes[name])).then(nw.col(name)).alias(name) for name in held]
-    return frame.with_columns(gone).to_native()
 
 
 def _stack(one: Any, other: Any) -> Any:

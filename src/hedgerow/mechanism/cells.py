@@ -138,11 +138,13 @@ def take_apart(
     return Cells(column, kinds, amounts, whole, applies, fixed, known, levels)
 
 
-def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
+def build_links(
+    table: Table, settings: Sequence[Settings], learnt: designs.Learnt | None = None
+) -> list[Design]:
     """A design for each link, for settings that differ in their standards alone.
 
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
-    takes it so.
+    takes it so. `learnt` is for a table that comes in parts (`tables.design.build`).
     """
     first = settings[0]
     check_derived(first, table)
@@ -188,7 +190,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
             if cells is None:
                 design = designs.build(
                     text, made, model.columns, first.domains[place].classes, secret=secret,
-                    usable=_rule(settings, place), levels_of=levels, crossed=crossed,
+                    usable=_rule(settings, place), levels_of=levels, crossed=crossed, learnt=learnt,
                 )  # fmt: skip
                 if design.present is not None and not design.present.all():
                     unknown[column.outcome] = ~design.present
@@ -196,7 +198,7 @@ def build_links(table: Table, settings: Sequence[Settings]) -> list[Design]:
                         made, {column.outcome: np.where(design.present, design.values, column.filler)}
                     )
             else:
-                design = _build_part(text, read_from, model, cells, link, secret, levels)
+                design = _build_part(text, read_from, model, cells, link, secret, levels, learnt)
             if units is not None and column.shared:  # its likelihood counts once
                 present = units.leads if design.present is None else units.leads & design.present
                 design = replace(design, present=present)
@@ -300,13 +302,14 @@ def _build_part(
     link: Link,
     secret: Sequence[str],
     levels_of: Mapping[str, tuple[Any, ...]],
+    learnt: designs.Learnt | None,
 ) -> Design:
     """The design of one link of a column whose cells were taken apart."""
     values, present = cells.of_link(link)
     here = with_numbers(made, {link.outcome: np.where(present, values, 1.0)})
     design = designs.build(
         formula, here, model.columns, secret=[*secret, link.outcome], levels_of=levels_of,
-        crossed=model.domain.crossed,
+        crossed=model.domain.crossed, learnt=learnt,
     )  # fmt: skip
     present = present if design.present is None else present & design.present
     levels = cells.column.kinds if link.role == "kind" else cells.levels

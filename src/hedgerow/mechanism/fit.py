@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
 from hedgerow.models import reductions
 from hedgerow.models.base import Health, Influence, Model, Parameters, Sample
-from hedgerow.models.scored import Interval, Sensitive
+from hedgerow.models.reductions import Bounded
+from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.progress import count_fit
 from hedgerow.randomness import Key
@@ -81,6 +83,47 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"Fit({self.model.name}, {self.draws} draws of {self.design.records} records, confidential)"
+
+
+class DrawnRisk(Risk):
+    """The risk over the draws of a fit. Weights mostly need the largest |f|: quicker than both ends."""
+
+    def __init__(self, fit: Fit, interval: Interval) -> None:
+        nothing, all_of_it = (np.broadcast_to(one, (fit.design.records,)) for one in (0.0, 1.0))
+        vars(self).update(fit=fit, asked=(Linear(all_of_it, nothing, nothing), interval))
+
+    fit: Fit
+    asked: tuple[Sensitive, Interval]
+
+    @cached_property
+    def _extremes(self) -> Extremes:
+        return self.fit.extremes(*self.asked)
+
+    @property
+    def low(self) -> PerRecord:  # type: ignore[override]  # derived, where others have a field
+        return self._extremes.low
+
+    @property
+    def high(self) -> PerRecord:  # type: ignore[override]  # likewise
+        return self._extremes.high
+
+    @cached_property
+    def absolute(self) -> PerRecord:  # type: ignore[override]  # likewise
+        return super().absolute if "_extremes" in vars(self) else self.fit.absolute(*self.asked)
+
+    @property
+    def share_above_one(self) -> float:
+        model, design = self.fit.model, self.fit.design
+        if "_extremes" in vars(self) or not isinstance(model, Bounded):
+            return super().share_above_one
+        some = np.flatnonzero(model.density_bound(design, self.fit.parameters) > 0)
+        if not some.size:
+            return 0.0
+        few = DrawnRisk(replace(self.fit, design=design.take(some)), self.asked[1].take(some))
+        return float((few.high > 0).sum() / design.records)
+
+    def __repr__(self) -> str:
+        return f"Risk({self.fit.design.records} records, confidential)"
 
 
 def to_inference_data(groups: Mapping[str, Mapping[str, Array]], chains: int) -> Any:

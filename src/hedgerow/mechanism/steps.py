@@ -15,7 +15,7 @@ import numpy as np
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError
-from hedgerow.mechanism.fit import Fit, fit
+from hedgerow.mechanism.fit import DrawnRisk, Fit, fit
 from hedgerow.mechanism.planned import planned_weight
 from hedgerow.mechanism.price import Pricing, UnitPricing, largest_by_draw
 from hedgerow.models.base import Model
@@ -24,7 +24,7 @@ from hedgerow.models.wrapped import PublicRisk
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Bound, Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
-from hedgerow.privacy.sensitive import sensitive_part, withheld_part
+from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import Evidence, checked_alpha
 from hedgerow.progress import phase
@@ -93,8 +93,7 @@ def begin(
         return Start(table, design, None, model.public_risk(design), rows)
     unweighted = fit(model, design, rows.astype(np.float64), draws=draws, key=key.child("unweighted"))
     nowhere = Everywhere().interval(design.values, table)
-    extremes = unweighted.extremes(withheld_part(np.ones(design.records)), nowhere)
-    return Start(table, design, unweighted, Risk.from_extremes(extremes), rows)
+    return Start(table, design, unweighted, DrawnRisk(unweighted, nowhere), rows)
 
 
 def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
@@ -125,9 +124,11 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
         second, part = _refit(settings, start, everybody(alpha), key.child("reweight").child(next(refits)))
         return second.absolute(part, interval)[rows]
 
-    risk = Risk(start.risk.low[rows], start.risk.high[rows])
+    risk = start.risk
+    if not rows.all():
+        risk, values = Risk(risk.low[rows], risk.high[rows]), values[rows]
     evidence = Evidence(
-        risk, values[rows], table, refit, partial(planned_weight, settings, start.design, table=start.table)
+        risk, values, table, refit, partial(planned_weight, settings, start.design, table=start.table)
     )
     return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
 

@@ -149,9 +149,9 @@ class Chain(Model):
                 np.concatenate([each.low for each in found]), np.concatenate([each.high for each in found])
             )
         scored = links_extremes(
-            [(link.matrix, model.response(link.values), draws, kept) for model, link, draws, kept in exact]
+            [(link.matrix, model.responses(link), draws, kept) for model, link, draws, kept in exact]
         )
-        jacobian = np.sum([kept * model.jacobian(link) for model, link, _, kept in exact], axis=0)
+        jacobian = np.sum([kept * model.jacobians(link) for model, link, _, kept in exact], axis=0)
         shifted, density = scored.shifted(jacobian), sensitive.density
         low, high = (np.where(density == 0, 0.0, density * end) for end in (shifted.low, shifted.high))
         return Extremes(low, high).shifted(sensitive.constant)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import expit, gammaln, ndtri, polygamma, psi
 
-from hedgerow.arrays import Array, LogLik, LogMass, Mask, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, Matrix, PerDraw, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample, Units
 from hedgerow.models.correctable import StandIn
@@ -23,7 +23,7 @@ from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics import scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
-from hedgerow.numerics.leaves import multiply, sum_leaves
+from hedgerow.numerics.leaves import apply, multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
@@ -146,6 +146,21 @@ class RegressionInfluence(Influence):
         return Neighbours(share, spread, squared, self.shape - share / 2, rate)
 
 
+class Drawn(dict[str, Array]):
+    """Parameters that score many leaves: what is found out about the draws is found out once."""
+
+    def __init__(self, parameters: Parameters, records: int) -> None:
+        super().__init__(parameters)
+        self.draws = Draws(parameters["beta"], parameters["sigma"], records)
+
+
+def read_draws(parameters: Parameters) -> Draws:
+    """The draws that parameters are."""
+    if isinstance(parameters, Drawn):
+        return parameters.draws
+    return Draws(parameters["beta"], parameters["sigma"])
+
+
 @dataclass(frozen=True)
 class Regression(StandIn):
     """Linear regression of a perhaps transformed outcome with normal errors and a conjugate prior."""
@@ -159,6 +174,10 @@ class Regression(StandIn):
     def response(self, values: PerRecord) -> PerRecord:
         """The scale on which errors are normal: the table's own, unless a subclass has another."""
         return values
+
+    def responses(self, design: Design) -> PerRecord:
+        """The response of each record of a design."""
+        return design.once("response", lambda: apply(self.response, design.values), self)
 
     def describes(self, values: PerRecord) -> Mask:
         """Which outcomes the model can describe."""
@@ -177,6 +196,10 @@ class Regression(StandIn):
         """What the change of scale adds to the log density, record by record."""
         return np.zeros(design.records)
 
+    def jacobians(self, design: Design) -> PerRecord:
+        """The same, computed once."""
+        return design.once("jacobian", lambda: self.jacobian(design), self)
+
     def outcome(self, response: PerRecord) -> PerRecord:
         """Back to the scale of the table."""
         return response
@@ -190,12 +213,12 @@ class Regression(StandIn):
         return self.posterior_of(self._factor(design, power), sum_leaves(power))
 
     def _factor(self, design: Design, power: PerRecord) -> Array:
-        return weighted_factor(design.matrix, self.response(design.values), power, start=self.start(design))
+        return weighted_factor(design.matrix, self.responses(design), power, start=self.start(design))
 
     def leaf_factor(self, design: Design, power: PerRecord, *, first: bool) -> Array:
         """The factor of one leaf of records; the first one continues from the prior."""
         start = self.start(design) if first else None
-        return leaf_factor(design.matrix, self.response(design.values), power, start=start)
+        return leaf_factor(design.matrix, self.responses(design), power, start=start)
 
     def start(self, design: Design) -> Array:
         """The prior's factor, from which that of the records goes on: no row of it, but its means and spread.
@@ -247,7 +270,7 @@ class Regression(StandIn):
         width = len(design.columns)
         if design.records <= width:
             return None
-        factor = weighted_factor(design.matrix, self.response(design.values))
+        factor = weighted_factor(design.matrix, self.responses(design))
         estimate = solve_triangular(factor[:width, :width], factor[:width, width])
         log_ratio = 2 * np.log(factor[width, width] / truth["sigma"])
         expected = psi((design.records - width) / 2) + np.log(2)
@@ -258,7 +281,7 @@ class Regression(StandIn):
         mean = parameters["beta"] @ design.matrix[records].T
         residual = (self.response(design.values[records]) - mean) / sigma
         return np.asarray(
-            self.jacobian(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
+            self.jacobians(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
         )
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
@@ -291,11 +314,11 @@ class Regression(StandIn):
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or sensitive.form.reversed:
             return blocked_extremes(self, design, parameters, sensitive, interval)
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         density, mass = sensitive.density, sensitive.mass
-        shift = sensitive.constant + density * self.jacobian(design)
+        shift = sensitive.constant + density * self.jacobians(design)
         if not sensitive.form.uses_mass:
-            scored = scoring.density_extremes(design.matrix, self.response(design.values), draws)
+            scored = scoring.density_extremes(_predictors(design), self.responses(design), draws)
         elif sensitive.form.conditional:
             scored = scoring.conditional_extremes(*self._records(design, interval), draws)
         else:
@@ -309,31 +332,38 @@ class Regression(StandIn):
     ) -> PerRecord:
         if not isinstance(sensitive, Linear) or sensitive.form.shifted or sensitive.form.reversed:
             return self.extremes(design, parameters, sensitive, interval).absolute
-        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobian(design)
+        draws, shift = read_draws(parameters), self.jacobians(design)
         density = sensitive.density
         if not sensitive.form.uses_mass:
-            response = self.response(design.values)
-            scored = scoring.density_absolute(design.matrix, response, draws, shift=shift)
+            response = self.responses(design)
+            scored = scoring.density_absolute(_predictors(design), response, draws, shift=shift)
         elif sensitive.form.conditional:
             scored = scoring.conditional_absolute(*self._records(design, interval), draws, shift=shift)
         else:
             return self.extremes(design, parameters, sensitive, interval).absolute
         with np.errstate(invalid="ignore"):
-            return np.where(density == 0, 0.0, density * scored)
+            return apply(lambda share, size: np.where(share == 0, 0.0, share * size), density, scored)
+
+    def density_bound(self, design: Design, parameters: Parameters) -> PerRecord:
+        most = np.max(-np.log(parameters["sigma"])) - _LOG_2PI / 2
+        return most + 1e-9 * (1 + abs(most)) + self.jacobians(design)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         return scoring.mean_mass(*self._records(design, interval), draws)
 
     def influence(
         self, design: Design, power: PerRecord, posterior: Posterior, refit: Refit | None = None
     ) -> Influence:
         """What these records do to a posterior of them or, with a `refit` of its own, of more than them."""
-        spread = leverages(design.matrix, posterior.factor)
-        squared = (self.response(design.values) - multiply(design.matrix, posterior.mean)) ** 2
+        spread, fitted = leverages(design.matrix, posterior.factor), multiply(design.matrix, posterior.mean)
+        squared = apply(lambda y, mean: (y - mean) ** 2, self.responses(design), fitted)
         with np.errstate(all="ignore"):
-            pull = power * squared / (2 * (1 - power * spread) * posterior.rate)
-        told = self.jacobian(design), posterior.shape, posterior.rate
+            pull = apply(
+                lambda power, squared, spread: power * squared / (2 * (1 - power * spread) * posterior.rate),
+                power, squared, spread,
+            )  # fmt: skip
+        told = self.jacobians(design), posterior.shape, posterior.rate
         refit = refit or partial(self._leave_out, design, power)
         return RegressionInfluence(power * spread, pull, spread, squared, *told, refit)
 
@@ -367,7 +397,7 @@ class Regression(StandIn):
         self, design: Design, power: PerRecord, share: PerRecord, unit: Units
     ) -> tuple[Neighbours, PerRecord]:
         """From one fit; a unit that decides nearly all of it has a fit of its own."""
-        posterior, response = self.posterior(design, power), self.response(design.values)
+        posterior, response = self.posterior(design, power), self.responses(design)
 
         def directions(fitted: Posterior, members: Places) -> tuple[Array, Array]:
             """Of units, a row of members each, in coordinates of a fit's precision."""
@@ -402,7 +432,7 @@ class Regression(StandIn):
             sizes[one, : values.shape[1]], squared[one, : along.shape[1]] = values[0], along[0]
             rate[one] = without.rate
         found = BlockNeighbours(added, sizes, squared, posterior.shape - added / 2, rate, unit)
-        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobian(design) - _LOG_2PI / 2))
+        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobians(design) - _LOG_2PI / 2))
         lost = ~np.isfinite(constant) | (sizes.max(axis=1) > 1 / _DIGITS)
         return found, np.where(lost, -np.inf, constant)[unit]
 
@@ -412,13 +442,14 @@ class Regression(StandIn):
 
     def _records(self, design: Design, interval: Interval) -> tuple[Array, PerRecord, PerRecord, PerRecord]:
         """Predictors, response, and the ends of the ranges as offsets from it."""
-        response = self.response(design.values)
-        return (
-            design.matrix,
-            response,
-            self._end(interval.lower) - response,
-            self._end(interval.upper) - response,
-        )
+        response = self.responses(design)
+
+        def offset(end: PerRecord, name: str) -> PerRecord:
+            return design.once(
+                name, lambda: apply(lambda own, y: self._end(own) - y, end, response), self, end
+            )
+
+        return _predictors(design), response, offset(interval.lower, "lower"), offset(interval.upper, "upper")
 
 
 @dataclass(frozen=True)
@@ -461,7 +492,7 @@ class Lognormal(Regression):
         return np.asarray(np.log(values), dtype=np.float64)
 
     def jacobian(self, design: Design) -> PerRecord:
-        return -self.response(design.values)
+        return -self.responses(design)
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(np.exp(response), dtype=np.float64)
@@ -520,6 +551,11 @@ class Logit(Regression):
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(self.low + (self.high - self.low) * expit(response), dtype=np.float64)
+
+
+def _predictors(design: Design) -> Matrix:
+    """The matrix as nobody may write to it, so that a device may keep what it was sent."""
+    return design.once("matrix", lambda: design.matrix)
 
 
 def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:

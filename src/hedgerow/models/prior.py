@@ -133,4 +133,6 @@ DEFAULT = Prior(intercept=(0.0, 1000.0), slope=(0.0, 1.0))  # of the exact model
 
 def is_intercept(design: Design, column: int) -> bool:
     """Whether a design column is the intercept; a predictor may have its name."""
-    return design.columns[column] == "Intercept" and bool((design.matrix[:, column] == 1).all())
+    if design.columns[column] != "Intercept":
+        return False
+    return bool(design.summary.low[column] == 1 == design.summary.high[column])

@@ -39,6 +39,14 @@ class Reducing(Protocol):
 
 
 @runtime_checkable
+class Bounded(Protocol):
+    """A model that knows without a scan how large its log densities may be."""
+
+    def density_bound(self, design: Design, parameters: Parameters) -> PerRecord:
+        """At least the largest log density of each record over draws."""
+
+
+@runtime_checkable
 class Estimating(Protocol):
     """A model whose `log_mass` may be an estimate, and which bounds it."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, LogMass, PerLink, PerRecord, RecordMask
 from hedgerow.errors import SettingError
@@ -49,7 +50,11 @@ class Interval:
         ranged = None if self.ranged is None else self.ranged[place : place + 1]
         return Interval(self.lower[:, place], self.upper[:, place], self.inside, ranged)
 
-    @property
+    def take(self, rows: NDArray[np.intp]) -> "Interval":
+        """The ranges of some records."""
+        return Interval(self.lower[rows], self.upper[rows], self.inside[rows], self.ranged)
+
+    @cached_property
     def whole(self) -> bool:
         """True when nothing is known about any record."""
         if self.ranged is not None:

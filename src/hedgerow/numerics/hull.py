@@ -80,16 +80,33 @@ def deciding(beta: Array, sigma: Array) -> Deciding | None:
 
 def rounding_bound(Z: Array, y: Array, beta: Array, sigma: Array) -> PerRecord:
     """More than rounding can move a record's f or f − log γ at any draw, but for the size of the result."""
-    middle = beta.mean(axis=0)
-    deviation = np.abs(beta - middle).max(axis=0)
-    smallest = float(sigma.min())
-    largest_constant = float(np.abs(np.log(sigma)).max())
+    middle, deviation, smallest = _reach(beta, sigma)
     result = np.empty(y.size)
     for first in range(0, y.size, 8192):
         block = slice(first, first + 8192)
         size = np.abs(Z[block])
         residual = (np.abs(y[block] - Z[block] @ middle) + size @ deviation) / smallest
         magnitude = (np.abs(y[block]) + size @ np.abs(middle)) / smallest + residual
-        error = (beta.shape[1] + 4) * (residual + 2.0) * magnitude + residual**2 + largest_constant
-        result[block] = 32.0 * _EPS * (error + 32.0)
+        result[block] = _rounding(residual, magnitude, beta.shape[1], sigma)
     return result
+
+
+def largest_rounding(Z: Array, y: Array, beta: Array, sigma: Array) -> float:
+    """The same for all of these records together: at least the largest of theirs."""
+    middle, deviation, smallest = _reach(beta, sigma)
+    sizes = np.array([np.abs(column).max() for column in Z.T])
+    magnitude = (np.abs(y).max() + sizes @ np.abs(middle)) / smallest
+    residual = magnitude + sizes @ deviation / smallest
+    bound = _rounding(np.asarray([residual]), np.asarray([magnitude + residual]), beta.shape[1], sigma)
+    return (1 + 1e-9) * float(bound[0])  # sums in another order round otherwise
+
+
+def _reach(beta: Array, sigma: Array) -> tuple[Array, Array, float]:
+    """The middle of the draws, how far they are from it, and the smallest σ."""
+    middle = beta.mean(axis=0)
+    return middle, np.abs(beta - middle).max(axis=0), float(sigma.min())
+
+
+def _rounding(residual: Array, magnitude: Array, columns: int, sigma: Array) -> Array:
+    error = (columns + 4) * (residual + 2.0) * magnitude + residual**2 + np.abs(np.log(sigma)).max()
+    return np.asarray(32.0 * _EPS * (error + 32.0))

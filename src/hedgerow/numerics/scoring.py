@@ -14,7 +14,7 @@ Nothing of size draws × records is ever held. The same functions run on the CPU
 import importlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -23,10 +23,12 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
-from hedgerow.numerics.hull import Deciding, Index, deciding, rounding_bound
+from hedgerow.numerics.hull import Deciding, Index, deciding, largest_rounding, rounding_bound
+from hedgerow.threads import share_out
 
 BACKENDS = ("numba", "jax")
 _HALF_LOG_TWO_PI = 0.9189385332046727
+_PART = 32_768  # records between whose extremes and their use nothing leaves the cache
 # Record-draws from which finding the hull of the draws (tens of milliseconds) pays for itself.
 _WORTH_PRUNING = {"density_extremes": 500_000_000, "conditional_extremes": 20_000_000}
 
@@ -37,6 +39,7 @@ class Draws:
 
     beta: Array
     sigma: Array
+    records: int = 0  # that they score in all, a leaf at a time; 0: those that are given
 
     def __post_init__(self) -> None:
         beta = np.ascontiguousarray(self.beta, dtype=np.float64)
@@ -135,6 +138,8 @@ def _records(draws: Draws, Z: Array, y: Array, *ends: Array | float) -> tuple[Ar
 
 
 def _per_record(values: Array | float, y: Array) -> Array:
+    if isinstance(values, np.ndarray) and values.shape == y.shape and values.flags.c_contiguous:
+        return np.asarray(values, dtype=np.float64)  # the very array, which a device may know
     return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.float64), y.shape))
 
 
@@ -151,17 +156,22 @@ def _extremes(kernel: str, records: tuple[Array, ...], draws: Draws, *coefficien
 
 
 def _checked(low: PerRecord, high: PerRecord) -> Extremes:
-    if not np.all(low <= high):  # missing or infinite inputs leave no value to compare, on either back end
+    _require_numbers(np.all(low <= high))  # missing or infinite inputs leave no value to compare
+    return Extremes(low, high)
+
+
+def _require_numbers(given: Any) -> None:
+    if not given:
         raise DataError(
             "Outcome and predictors must be finite numbers. Drop or fill the records that are not."
         )
-    return Extremes(low, high)
 
 
 def _deciding(kernel: str, records: tuple[Array, ...], draws: Draws, prune: bool | None) -> Deciding | None:
     """The draws to scan, or None for all; `prune` None goes by size."""
-    if prune is None:
-        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel]
+    if prune is None:  # a GPU is done sooner than a hull is found
+        many = max(records[1].size, draws.records) * len(draws)
+        prune = many >= _WORTH_PRUNING[kernel] and backend() != "jax"
     return draws.deciding if prune else None
 
 
@@ -169,12 +179,35 @@ def _low(kernel: str, records: tuple[Array, ...], draws: Draws, kept: Deciding |
     """The minimum over the kept draws, or over all for records too flat for the certificate of `hull.py`."""
     if kept is None:
         return _extremes(kernel, records, draws).low
+    return _in_parts(lambda *part: _low_of(kernel, part, draws, kept), records)
+
+
+def _in_parts(score: Callable[..., PerRecord], records: tuple[Array, ...]) -> PerRecord:
+    """`score` of the records, some at a time on all cores; what it gives a record depends on no other."""
+    result = np.empty(records[1].size)
+
+    def fill(first: int) -> None:
+        rows = slice(first, first + _PART)
+        result[rows] = score(*(part[rows] for part in records))
+
+    share_out(fill, range(0, result.size, _PART))
+    return result
+
+
+def _low_of(kernel: str, records: tuple[Array, ...], draws: Draws, kept: Deciding) -> PerRecord:
     extremes = _extremes(kernel, records, draws[kept.index])
-    slack = 2.0 * rounding_bound(records[0], records[1], draws.beta, draws.sigma)
-    slack += 64.0 * np.finfo(np.float64).eps * np.abs(extremes.low)
-    with np.errstate(invalid="ignore"):
-        sure = np.isfinite(extremes.high) & (kept.margin * extremes.oscillation > slack)
-    flat = np.flatnonzero(~sure)
+
+    def doubtful(rows: slice | Index, rounding: PerRecord | float) -> Index:
+        low, high = extremes.low[rows], extremes.high[rows]
+        slack = 64.0 * np.finfo(np.float64).eps * np.abs(low) + 2.0 * rounding
+        with np.errstate(invalid="ignore"):
+            return np.flatnonzero(~(np.isfinite(high) & (kept.margin * (high - low) > slack)))
+
+    # What rounding can do to any record is seldom too much for one, and quicker to find than for each.
+    Z, y, theta = *records[:2], (draws.beta, draws.sigma)
+    flat = doubtful(slice(None), largest_rounding(Z, y, *theta))
+    if flat.size:
+        flat = flat[doubtful(flat, rounding_bound(Z[flat], y[flat], *theta))]
     if flat.size:
         extremes.low[flat] = _extremes(kernel, tuple(part[flat] for part in records), draws).low
     return extremes.low
@@ -187,9 +220,19 @@ def _absolute(
     the other records are scanned in full. Same result either way.
     """
     shift, kept = _per_record(shift, records[1]), _deciding(kernel, records, draws, prune)
+    if kept is None and backend() == "jax":
+        found = _run(kernel.replace("extremes", "absolute"), (*records, shift), draws)
+        _require_numbers(not np.isnan(found).any())
+        return np.asarray(found, dtype=np.float64)
     if kept is None:
         return _extremes(kernel, records, draws).shifted(shift).absolute
-    result = np.abs(_low(kernel, records, draws, kept) + shift)
+    return _in_parts(lambda *part: _absolute_of(kernel, part[:-1], part[-1], draws, kept), (*records, shift))
+
+
+def _absolute_of(
+    kernel: str, records: tuple[Array, ...], shift: PerRecord, draws: Draws, kept: Deciding
+) -> PerRecord:
+    result = np.abs(_low_of(kernel, records, draws, kept) + shift)
     if kernel == "density_extremes":  # f never exceeds its constant at the smallest σ
         most = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI) + shift
     else:

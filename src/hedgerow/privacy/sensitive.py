@@ -18,12 +18,14 @@ from hedgerow.privacy.standards import Standard
 
 def sensitive_part(standard: Standard, alpha: PerRecord, known: PerRecord, interval: Interval) -> Sensitive:
     """The standard's d for these weights; zero for records that are public (outside their range)."""
-    inside = interval.inside.astype(np.float64)
     traced = _trace(standard, alpha, known)
     if traced is not None:
         # On the whole line log γ = 0: drop it, so that a range covering everything is ADP exactly.
-        mass = np.zeros_like(alpha) if interval.whole else inside * traced.mass
-        return Linear(inside * traced.density, mass, inside * traced.constant)
+        mass = np.broadcast_to(0.0, alpha.shape) if interval.whole else traced.mass
+        if interval.inside.all():
+            return Linear(traced.density, mass, traced.constant)
+        inside = interval.inside.astype(np.float64)
+        return Linear(inside * traced.density, inside * mass, inside * traced.constant)
 
     def evaluate(records: slice, log_lik: LogLik, log_mass: LogMass) -> LogLik:
         part = np.asarray(standard.sensitive(alpha[records], known[records], log_lik, log_mass))
@@ -39,7 +41,8 @@ def sensitive_part(standard: Standard, alpha: PerRecord, known: PerRecord, inter
 
 def withheld_part(power: PerRecord) -> Linear:
     """d for the neighbour in which x_i is withheld altogether: α*_i f."""
-    return Linear(power, np.zeros_like(power), np.zeros_like(power))
+    nothing = np.broadcast_to(0.0, power.shape)
+    return Linear(power, nothing, nothing)
 
 
 class _Symbol:
@@ -60,8 +63,11 @@ class _Symbol:
 
     def __mul__(self, other: Any) -> "_Symbol":
         factor = _plain(other)
-        density, mass, constant = self.terms
-        return _Symbol(density * factor, mass * factor, constant * factor)
+        # A term that is not there stays one number, unless a factor makes none of it.
+        finite = bool(np.isfinite(factor).all())
+        return _Symbol(
+            *(0.0 if finite and np.ndim(term) == 0 and term == 0 else term * factor for term in self.terms)
+        )
 
     __rmul__ = __mul__
 
@@ -99,4 +105,4 @@ def _trace(standard: Standard, alpha: PerRecord, known: PerRecord) -> Linear | N
     if not isinstance(form, _Symbol):
         return None
     spread = [np.broadcast_to(np.asarray(term, dtype=np.float64), alpha.shape) for term in form.terms]
-    return Linear(*(np.ascontiguousarray(term) for term in spread))
+    return Linear(*(np.ascontiguousarray(term) if np.any(term) else term for term in spread))

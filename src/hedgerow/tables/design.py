@@ -9,6 +9,7 @@ The matrix is finite, of full rank and made of public columns only; `formula` sa
 a chain (`chain`) it may hold columns that are protected themselves, and is then confidential.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -20,20 +21,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerLink, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool.transforms import by_leaves
 from hedgerow.tables.table import Table
 
 LARGEST = 1e75  # squares and products of four stay finite
 _RANK_TOLERANCE = 1e-10
 _MOST_COLUMNS = 10_000
 _MOST_CELLS = 500_000_000  # 4 GB
-_FUNCTIONS = {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs}
 _NO_VALUE = 1.0  # in place of an outcome that is not there: any number that every model describes
 
 
@@ -75,6 +76,17 @@ class Design:
     def records(self) -> int:
         """Number of records."""
         return len(self.values)
+
+    def once(self, name: str, make: Callable[[], Array], *of: object) -> Array:
+        """What `make` makes of this design and these objects, made once; nobody may write to it."""
+        kept: dict[str, tuple[tuple[object, ...], Array]] = vars(self).setdefault("_kept", {})
+        known = kept.get(name)
+        if known is not None and all(one is other for one, other in zip(known[0], of, strict=True)):
+            return known[1]
+        made = make().view()
+        made.flags.writeable = False
+        kept[name] = of, made
+        return made
 
     def replace_values(self, values: PerRecord) -> "Design":
         """The same predictors with another outcome."""
@@ -145,9 +157,7 @@ class Design:
                 notes=(), crossing=self.crossing.encode(table),
             )  # fmt: skip
         settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
-        with np.errstate(all="ignore"):
-            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=_FUNCTIONS)
-        matrix = np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+        matrix = self.replay(settled)
         bad = [
             name for name, column in zip(self.columns, matrix.T, strict=True) if not np.isfinite(column).all()
         ]
@@ -158,6 +168,22 @@ class Design:
             )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
+    def replay(self, settled: Table) -> Matrix:
+        """The matrix that the encoding makes of settled predictors."""
+        from formulaic.errors import DataMismatchWarning
+
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # Of a cell without a level, which its message would quote.
+            warnings.simplefilter("ignore", DataMismatchWarning)
+            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=functions())
+        return np.ascontiguousarray(np.asarray(again), dtype=np.float64)
+
+    def hollow(self) -> "Design":
+        """The encoding alone, of no records."""
+        return replace(
+            self, values=np.empty(0), matrix=np.empty((0, len(self.columns))), present=None, notes=()
+        )
+
     def encode_secret(self, columns: Mapping[str, Any]) -> tuple[list[int], Matrix]:
         """The places of columns made of protected predictors, and what other values make of them.
 
@@ -167,7 +193,7 @@ class Design:
         spec = self.spec.subset([term for term in self.spec.terms if secret & self.spec.term_variables[term]])
         frame = pd.DataFrame({self.aliases.get(name, name): column for name, column in columns.items()})
         with np.errstate(all="ignore"):
-            matrix = spec.get_model_matrix(frame, context=_FUNCTIONS, na_action="ignore")
+            matrix = spec.get_model_matrix(frame, context=functions(), na_action="ignore")
         places = [self.spec.column_names.index(name) for name in spec.column_names]
         return places, np.asarray(matrix, dtype=np.float64)
 
@@ -186,6 +212,14 @@ class Design:
         return f"Design({self.records} records, columns {list(self.columns)}, outcome confidential)"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Learnt:
+    """How formulas encode a table that comes in parts; learnt of public columns alone."""
+
+    states: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of transforms, by how they read
+    designs: dict[str, Design] = field(default_factory=dict)  # of no records, by the text of the formula
+
+
 def build(
     formula: str,
     table: Table,
@@ -195,6 +229,7 @@ def build(
     secret: Sequence[str] = (),
     levels_of: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
     crossed: bool = False,
+    learnt: Learnt | None = None,
 ) -> Design:
     """Check the formula, then encode the table.
 
@@ -205,8 +240,19 @@ def build(
     has the declared classes of some of these: as categories they are encoded by them. In a row with another
     value the outcome has nothing to be predicted from, and counts as withheld. With `crossed` the predictors
     make cells, and the matrix is an intercept alone.
+
+    `learnt` is for a table that comes in parts. A formula that it knows encodes this part as the whole. One
+    that it does not know is learnt of these rows, which have every level of the whole: neither the outcome
+    nor anything that only all rows tell is looked at, and nothing is refused.
     """
     parsed = parse(formula, table)
+    whole = None if learnt is None else learnt.designs.get(formula)
+    learning = learnt is not None and whole is None
+    if learnt is not None and (also or crossed):
+        raise SettingError(
+            f"Formula '{shorten(formula)}': its family takes a table in memory alone. Use the normal, "
+            "lognormal or asinh family, or a table that fits into memory."
+        )
     for name in also:
         if name in (parsed.outcome, *secret):
             raise FormulaError(
@@ -215,7 +261,9 @@ def build(
             )
     levels = classes(table, parsed.outcome) if classes is not None else None
     present = None
-    if usable is None:
+    if learning:
+        values, usable = np.full(table.rows, np.nan), None
+    elif usable is None:
         values = table.outcome(parsed.outcome, levels)
     else:
         values = table.gappy_numbers(parsed.outcome)
@@ -226,14 +274,15 @@ def build(
         for name, found in levels_of.items()
         if name in parsed.predictors and parsed.as_classes(name, numeric=table.is_numeric(name))
     }
-    for name, found in declared.items():
+    for name, found in {} if learning else declared.items():
         known = table.places(name, found) >= 0
         if not known.all():
             present = known if present is None else present & known
     # Where nothing may be refused for what a protected column holds, a row whose protected predictors make no
     # numbers counts as withheld.
     lenient = [name for name in parsed.predictors if usable is not None and name in secret]
-    table.require_complete([name for name in parsed.predictors if name not in (*lenient, *declared)])
+    if not learning:
+        table.require_complete([name for name in parsed.predictors if name not in (*lenient, *declared)])
     classes_of = [name for name, uses in parsed.uses.items() if uses == {CLASSES}]
     hidden = tuple(name for name in parsed.predictors if name in secret)
     if crossed:
@@ -245,14 +294,19 @@ def build(
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
         settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
-    matrix, columns, spec = encode_terms(parsed, settled, declared)
+    if whole is None:
+        states = None if learnt is None else learnt.states
+        matrix, columns, spec = encode_terms(parsed, settled, declared, states)
+    else:
+        matrix, columns, spec, notes = whole.replay(settled), whole.columns, whole.spec, []
     if lenient and present is not None:
         works = (np.abs(np.nan_to_num(matrix, nan=np.inf)) <= LARGEST).all(axis=1)
         matrix, present = np.where(works[:, None], matrix, 0.0), present & works
-    summary = summarize_columns(matrix)
-    check_columns(summary, columns, len(matrix), rank=not hidden)
-    if not hidden:
-        check_rank(weighted_factor(matrix, np.zeros(len(matrix))), summary, columns)
+    if learnt is None:
+        summary = summarize_columns(matrix)
+        check_columns(summary, columns, len(matrix), rank=not hidden)
+        if not hidden:
+            check_rank(weighted_factor(matrix, np.zeros(len(matrix))), summary, columns)
     public = {}
     for name in also:
         codes, count = table.codes(name)
@@ -262,7 +316,10 @@ def build(
         parsed.outcome, values, matrix, columns, used, spec, parsed.aliases, public, levels, present,
         tuple(notes), hidden, tuple(classes_of), declared,
     )  # fmt: skip
-    vars(built)["summary"] = summary
+    if learnt is None:
+        vars(built)["summary"] = summary
+    elif learning:
+        learnt.designs[formula] = built.hollow()
     return built
 
 
@@ -295,10 +352,24 @@ def check_sigma(design: Design, where: str) -> None:
         )
 
 
+def functions() -> dict[str, Any]:
+    """What formulas may call beside formulaic's own transforms, or in their place."""
+    return {"sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1, "abs": np.abs, **by_leaves()}
+
+
 def encode_terms(
-    formula: Formula, table: Table, levels: Mapping[str, tuple[Any, ...]]
+    formula: Formula,
+    table: Table,
+    levels: Mapping[str, tuple[Any, ...]],
+    states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Matrix, tuple[str, ...], Any]:
-    """The matrix, the names of its columns, and formulaic's way to build it again."""
+    """The matrix, the names of its columns, and formulaic's way to build it again.
+
+    `states` is what transforms learnt of all records, where these are not all of them.
+    """
+    known = {}
+    if states is not None:
+        known = {text: states[formula.restore_name(text, "`")] for text in formula.learning_calls()}
     width = formula.width(table, levels)
     if width > min(_MOST_COLUMNS, _MOST_CELLS / table.rows):
         raise FormulaError(
@@ -310,8 +381,9 @@ def encode_terms(
     try:
         with np.errstate(all="ignore"):
             encoded = formula.terms.get_model_matrix(
-                table.native, context=_FUNCTIONS, output="numpy", na_action="ignore", ensure_full_rank=True
-            )
+                table.native, context=functions(), output="numpy", na_action="ignore",
+                ensure_full_rank=True, transform_state=deepcopy(known),
+            )  # fmt: skip
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' could not be applied to the table "
@@ -330,7 +402,7 @@ def encode_terms(
 
 def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, rank: bool) -> None:
     """Refuse columns that are not finite or too large; where `rank` matters, constant or too many."""
-    size, width = summary.largest, len(columns)
+    size = summary.largest
     bad = [name for name, finite in zip(columns, np.isfinite(size), strict=True) if not finite]
     if bad:
         raise DataError(
@@ -342,9 +414,9 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
         raise DataError(f"Design columns {', '.join(huge)} exceed {LARGEST:g} in size. Rescale them.")
     if not rank:
         return
-    if records < width:
+    if records < len(columns):
         raise DataError(
-            f"{records} rows are fewer than the {width} coefficients of the formula. "
+            f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
             "Give more rows or a shorter formula."
         )
     intercept = {"Intercept", "1"} & set(columns)

@@ -103,6 +103,31 @@ class Formula:
         read = [factor.expr for factor in factors if known in _names_in(factor)]
         return self.uses[name] <= spelled and set(read) <= {known, f"C({known})"}
 
+    def categories(self, table: Table) -> list[tuple[str, ...]]:
+        """The columns of each factor that makes categories, whose values together are its levels."""
+        names, found = {alias: name for name, alias in self.aliases.items()}, []
+        for factor in (factor for term in self.terms for factor in term.factors):
+            read = tuple(dict.fromkeys(names.get(name, name) for name in _names_in(factor)))
+            words = [name for name in read if not (table.is_numeric(name) or table.is_temporal(name))]
+            if words or "C" in _calls(factor):
+                found.append(read)
+        return list(dict.fromkeys(found))
+
+    def learning_calls(self) -> dict[str, ast.Call]:
+        """The calls whose result depends on all values, by their text under the aliases; inner ones first."""
+        found: dict[str, ast.Call] = {}
+
+        def walk(node: ast.AST) -> None:
+            for child in ast.iter_child_nodes(node):
+                walk(child)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {*LEARNING} - {"C"}:
+                found[ast.unparse(node)] = node
+
+        for factor in (factor for term in self.terms for factor in term.factors):
+            if factor.eval_method.value == "python":
+                walk(ast.parse(factor.expr, mode="eval"))
+        return found
+
     def width(self, table: Table, levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({})) -> int:
         """The most columns that the terms can make of a table, without making them.
 

@@ -6,7 +6,7 @@
 [0, 1, 2]
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -31,6 +31,18 @@ def read_kinds(table: Table, name: str, codes: Sequence[Any]) -> NDArray[np.int6
         kinds[known & (values == (code if numbers else str(code)))] = place
     kinds[~known] = len(codes) + 1
     return kinds
+
+
+def blank_codes(native: Any, codes: Mapping[str, Sequence[Any]]) -> Any:
+    """A native table whose numbers among `codes`, by column, are missing: they stand for no amount."""
+    frame = nw.from_native(native, eager_only=True)
+    gone = {
+        name: [code for code in told if not isinstance(code, str)]
+        for name, told in codes.items()
+        if name in frame.columns and frame[name].dtype.is_numeric()
+    }
+    kept = [nw.when(~nw.col(name).is_in(told)).then(nw.col(name)).alias(name) for name, told in gone.items()]
+    return frame.with_columns(kept).to_native() if kept else native
 
 
 def overlay(native: Any, name: str, values: PerRecord, gone: Mask, *, gaps: bool) -> Any:

@@ -124,8 +124,11 @@ def spans_decades(table: Table, name: str) -> bool:
     """Whether a column holds positive numbers, some of them many times as large as others."""
     if not table.is_numeric(name):
         return False
-    low, first, last = np.quantile(table.numbers(name), (0, 0.01, 0.99))
-    return bool(low > 0 and last >= _WIDE * first)
+    values = table.numbers(name)
+    if not (values > 0).all():
+        return False
+    first, last = np.quantile(values, (0.01, 0.99))
+    return bool(last >= _WIDE * first)
 
 
 def _has_order(frame: "nw.DataFrame[Any]", name: str) -> bool:

@@ -100,17 +100,22 @@ class Table:
             floats = series.cast(nw.Float64).to_numpy() if series.dtype.is_float() else ()
             values = np.asarray(floats, dtype=np.float64)
             missing = int(np.isnan(values).sum()) or int(series.null_count())
-            if missing:
-                raise DataError(
-                    f"Column '{name}' has {format_count(missing, 'missing value')} in {self.rows} rows; none "
-                    "is allowed. Drop those rows if it is public knowledge which they are, or fill them in "
-                    "first."
-                )
-            if np.isinf(values).any():
-                raise DataError(
-                    f"Column '{name}' has {np.isinf(values).sum()} infinite values in {self.rows} rows; none "
-                    "is allowed. Drop or correct them."
-                )
+            infinite = int(np.isinf(values).sum())
+            if missing or infinite:
+                raise DataError(self.explain_gaps(name, self.rows, missing, infinite))
+
+    @staticmethod
+    def explain_gaps(name: str, rows: int, missing: int, infinite: int) -> str:
+        """What is said of a column with missing or infinite values where none may be."""
+        if missing:
+            return (
+                f"Column '{name}' has {format_count(missing, 'missing value')} in {rows} rows; none is "
+                "allowed. Drop those rows if it is public knowledge which they are, or fill them in first."
+            )
+        return (
+            f"Column '{name}' has {infinite} infinite values in {rows} rows; none is allowed. Drop or "
+            "correct them."
+        )
 
     def _require_numeric(self, name: str, use: str = "") -> None:
         self.require([name])

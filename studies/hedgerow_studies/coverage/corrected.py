@@ -23,7 +23,7 @@ from hedgerow.inference.intervals import intervals
 from hedgerow.mechanism.debias import public_view
 from hedgerow.synthesizer import Synthesizer
 from hedgerow_studies.bias import COPIES, SEED, Setting, sample
-from hedgerow_studies.work import each, processors, silence_advice
+from hedgerow_studies.work import each, jobs_of, processors, silence_advice
 
 LEVEL = 0.95
 PARAMETERS = ("Intercept", "z", "sigma")
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=40, help="simulated tables for a bootstrap")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the settings, from 0")
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, one a sample; resumed if it is there")
     parser.add_argument("--tell", action="store_true", help="measure nothing, print what the file holds")
     given = parser.parse_args()

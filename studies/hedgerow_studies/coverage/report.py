@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow_studies.coverage.measure import TERMS, Setting, measure
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, processors
 
 ROWS, PAGE, COUNTS, PICTURE = "rows.jsonl", "coverage.md", "coverage.json", "coverage.png"
 SETTINGS = (
@@ -48,7 +48,7 @@ def write_report(
     only: str = "",
     samples: int | None = None,
     seed: int = 1,
-    jobs: int | None = None,
+    jobs: Jobs | None = None,
     compute: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> str:

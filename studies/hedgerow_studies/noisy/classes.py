@@ -20,7 +20,7 @@ from hedgerow.mechanism.noisy.recipe import make_recipe
 from hedgerow.numerics.normal_mass import normal_inside
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, figures, release, simulated
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, jobs_of, processors
 
 SIZES, CLASSES, EPSILONS, SEEDS = (200, 2000), (3, 4, 8), (0.2, 1.0, 5.7), 40
 _SHARES = (np.arange(200) + 0.5) / 200  # at which a truncated law is summed up
@@ -134,7 +134,7 @@ def rounds_spread(records: int, epsilon: float, seed: int) -> Array:
     return np.array([np.sqrt(found.covariance[1, 1]), found.sigma_error / found.sigma])
 
 
-def tables(seeds: int, jobs: int) -> Iterator[str]:
+def tables(seeds: int, jobs: Jobs) -> Iterator[str]:
     """Both tables in Markdown."""
     tasks = [(n, classes, seed) for n in SIZES for classes in CLASSES for seed in range(seeds)]
     rows = pd.DataFrame([row for part in each(tasks, measured, jobs=jobs) for row in part])
@@ -159,7 +159,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.noisy.classes", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=jobs_of, default=1)
     given = parser.parse_args()
     for text in tables(given.seeds, processors(given.jobs)):
         sys.stdout.write(text + "\n")

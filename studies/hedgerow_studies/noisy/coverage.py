@@ -20,7 +20,7 @@ from hedgerow.mechanism.noisy.recipe import make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, release
 from hedgerow_studies.strict import simulate
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import each, jobs_of, processors
 
 CELLS = ((2000, 2, 1.0), (2000, 2, 0.5), (200, 2, 5.7), (200, 2, 1.0), (2000, 6, 1.0))  # n, p, ε
 DRAWS, SAMPLES = 480, 300
@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hedgerow_studies.noisy.coverage", description=__doc__)
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--seed", type=int, default=2027)
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--jobs", type=jobs_of)
     parser.add_argument("--out", type=Path, help="a file of JSON lines, one a table; resumed if it is there")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []

@@ -16,7 +16,7 @@ import pandas as pd
 from hedgerow.mechanism.noisy.recipe import make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, figures, line, release, simulated
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, jobs_of, processors
 
 TRUTH = np.array([1.0, 1.0]), 1.0
 SIZES, EPSILONS = (200, 2000, 20_000), (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -57,7 +57,7 @@ def measured(records: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def measure(sizes: Sequence[int] = SIZES, seeds: int | None = None, *, jobs: int = 1) -> pd.DataFrame:
+def measure(sizes: Sequence[int] = SIZES, seeds: int | None = None, *, jobs: Jobs = 1) -> pd.DataFrame:
     """Every table's rows."""
     tasks = [(n, seed) for n in sizes for seed in range(seeds or SEEDS.get(n, 24))]
     return pd.DataFrame([row for part in each(tasks, measured, jobs=jobs) for row in part])
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="tables of each size")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=jobs_of, default=1)
     given = parser.parse_args()
     rows = measure(given.sizes, given.seeds, jobs=processors(given.jobs))
     sys.stdout.write("\n".join(tables(rows)) + "\n")

@@ -11,7 +11,7 @@ from hedgerow_studies.paper.bars import Bars
 from hedgerow_studies.paper.claims import verdicts
 from hedgerow_studies.paper.figures import beyond, numbered, picture, table
 from hedgerow_studies.paper.store import Store, sweep
-from hedgerow_studies.work import each, processors
+from hedgerow_studies.work import Jobs, each, processors
 
 SEED = 1
 
@@ -31,7 +31,7 @@ def reproduce(
     quick: bool = False,
     only: Sequence[str] | None = None,
     seed: int = SEED,
-    jobs: int | None = None,
+    jobs: Jobs | None = None,
 ) -> Reproduced:
     """Run the paper's studies and write figures, tables and claims below `out`.
 
@@ -46,7 +46,7 @@ def reproduce(
     seed
         Of the simulated samples and fits. It changes numbers, never the layout of the results.
     jobs
-        Processes; as many as there are cores by default. Results do not depend on it.
+        Processes, as many as there are cores by default; or `hr.connect(…)`. Results do not depend on it.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SettingError(f"seed must be a whole number from 0 up, got {seed!r}.")
@@ -62,8 +62,9 @@ def reproduce(
         tables = {study: tasks.tables(steps[study], store) for study in studies}
         drawn = [(one, folder / "figures") for s in studies for one in numbered.pictures(s, tables[s])]
         drawn += [(one, folder / "beyond") for s in studies for one in beyond.pictures(s, tables[s])]
+        here = workers if isinstance(workers, int) else processors(None)  # where their files go
         names = []
-        for count, name in enumerate(each(drawn, picture.save, jobs=workers), 1):
+        for count, name in enumerate(each(drawn, picture.save, jobs=here), 1):
             names.append(name)
             bars.report("figures", count, len(drawn))
     if "application" in studies:

@@ -12,7 +12,7 @@ from hedgerow_studies.paper import application, samples, setup
 from hedgerow_studies.paper.samples import Replicate
 from hedgerow_studies.paper.setup import Scale
 from hedgerow_studies.paper.store import Store
-from hedgerow_studies.work import each
+from hedgerow_studies.work import Jobs, each
 
 Report = Callable[[str, int, int], None]  # study, finished, of how many
 Tables = Mapping[str, pd.DataFrame]  # by name: prices, utility, records …
@@ -76,7 +76,7 @@ def steps(study: str, *, seed: int, scale: Scale) -> list[Step]:
     ]
 
 
-def run(tasks: Sequence[Task], store: Store, *, jobs: int, report: Report) -> None:
+def run(tasks: Sequence[Task], store: Store, *, jobs: Jobs, report: Report) -> None:
     """Compute what the store does not hold yet."""
     total: dict[str, int] = {}
     done: dict[str, int] = {}
@@ -90,14 +90,14 @@ def run(tasks: Sequence[Task], store: Store, *, jobs: int, report: Report) -> No
     for study, count in total.items():
         report(study, done[study], count)
     pending.sort(key=lambda task: -task.cost)
-    for task in each([(task, store) for task in pending], _compute, jobs=jobs):
+    for task, replicate in each([(task,) for task in pending], _compute, jobs=jobs):
+        store.save(task.name, replicate)
         done[task.study] += 1
         report(task.study, done[task.study], total[task.study])
 
 
-def _compute(task: Task, store: Store) -> Task:
-    store.save(task.name, task.function(*task.arguments))
-    return task
+def _compute(task: Task) -> tuple[Task, Replicate]:
+    return task, task.function(*task.arguments)
 
 
 def tables(steps: Iterable[Step], store: Store) -> Tables:

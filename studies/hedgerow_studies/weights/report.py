@@ -12,7 +12,7 @@ from hedgerow.advice.candidates import CORRECTED, METHODS, PLAIN, SMOOTH, usual
 from hedgerow_studies import bias
 from hedgerow_studies.weights import study
 from hedgerow_studies.weights.study import OURS, SAMPLES, SIZES, UNWEIGHTED
-from hedgerow_studies.work import processors
+from hedgerow_studies.work import Jobs, processors
 
 _MARKS = "osv^D<>PX*"
 CLOSE = 1.1  # a mean within a tenth of Unweighted's has reached it
@@ -24,7 +24,7 @@ def write_report(
     *,
     quick: bool,
     seed: int,
-    jobs: int | None,
+    jobs: Jobs | None,
     compute: bool,
     progress: Callable[[int, int], None],
 ) -> str:

@@ -20,7 +20,7 @@ import pandas as pd
 from hedgerow.advice.candidates import Candidate, trial, unweighted, usual
 from hedgerow.errors import FileError, HedgerowWarning
 from hedgerow_studies import bias
-from hedgerow_studies.work import each
+from hedgerow_studies.work import Jobs, each
 
 SIZES, TARGETS = (2000, 200, 20_000), (0.5, 1.0, 2.0, 4.0, 8.0)
 SAMPLES, HEADLINE_SAMPLES = 3, 8
@@ -105,7 +105,7 @@ def named(label: str, epsilon: float) -> Candidate:
 
 
 def run(
-    file: Path, wanted: Sequence[Cell], *, seed: int, jobs: int, report: Callable[[int, int], None]
+    file: Path, wanted: Sequence[Cell], *, seed: int, jobs: Jobs, report: Callable[[int, int], None]
 ) -> pd.DataFrame:
     """Compute what the file does not hold yet, one line per row, and return all of it."""
     kept = _kept(file, seed)

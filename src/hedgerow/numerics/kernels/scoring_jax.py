@@ -1,12 +1,15 @@
 """Scoring with JAX, for GPUs: chunks of draws against chunks of records, fused and reduced by XLA.
 
-The same formulas as `scoring_numba`, in 64 bits. Records travel to the device a chunk at a time, so that
-neither memory there nor the number of compiled shapes grows with the table. This file must not import
-numba: a machine with a GPU may not have it.
+The same formulas as `scoring_numba`, in 64 bits. Records travel to the device a chunk at a time, the next one
+while the last is scored; how many make a chunk follows from the memory there, and the number of compiled
+shapes does not grow with the table. Arrays that nobody may write to, such as a design's predictors and
+responses, stay on the device as long as they live, if there is room: both fits and every step of a
+calibration then send their draws alone. This file must not import numba: a machine with a GPU may have none.
 """
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -17,7 +20,11 @@ from hedgerow.arrays import Array
 from hedgerow.numerics.kernels.coefficients import MILLS, MILLS_CENTRE
 from hedgerow.numerics.normal_mass import NARROW
 
-_RECORDS = 1 << 20  # records on the device at a time
+_RECORDS = 1 << 20  # records on the device at a time where nothing is known of its memory
+_MOST_RECORDS, _FEWEST_RECORDS = 1 << 22, 1 << 16  # where it is
+_WORK = (
+    16  # numbers for each record beside its predictors: outcome, range, coefficients, what is made of them
+)
 _DRAWS = 16  # draws evaluated before a reduction
 _UNROLLED = 12  # columns up to which the products are fused rather than handed to a matrix product
 
@@ -53,11 +60,11 @@ def _series(half: Any, middle: Any) -> Any:
 def _residual(records: dict[str, Any], draw: dict[str, Any]) -> Any:
     """(y − z'β)/σ, one row per draw."""
     slopes, columns = draw["slopes"], records["columns"]
+    r = slopes[:, 0, None] * records["y"]
     if columns.shape[0] > _UNROLLED:
-        return jnp.matmul(slopes, columns, precision="highest")
-    r = slopes[:, 0, None] * columns[0]
-    for k in range(1, columns.shape[0]):
-        r = r + slopes[:, k, None] * columns[k]
+        return r + jnp.matmul(slopes[:, 1:], columns, precision="highest")
+    for k in range(columns.shape[0]):
+        r = r + slopes[:, k + 1, None] * columns[k]
     return r
 
 
@@ -109,8 +116,29 @@ def _mass_values(records: dict[str, Any], draw: dict[str, Any]) -> Any:
     return mass * jnp.exp(-0.5 * square) * draw["weight"][:, None]
 
 
+def _prepare(records: dict[str, Any]) -> dict[str, Any]:
+    """Records as `_interval` takes them: an empty range has any place, and half widths, middles are known."""
+    if "lower" not in records:
+        return records
+    empty = records["lower"] == records["upper"]
+    lower, upper = (jnp.where(empty, 0.0, records[end]) for end in ("lower", "upper"))
+    middle = 0.5 * (lower + upper)
+    middle = jnp.where(jnp.isnan(middle), 0.0, middle)
+    return {**records, "lower": lower, "upper": upper, "half": 0.5 * (upper - lower), "middle": middle}
+
+
+@partial(jax.jit, static_argnums=0)
+def _absolute(values: Callable[..., Any], records: dict[str, Any], draws: Any) -> Any:
+    low, high = _extremes(values, records, draws)
+    largest = jnp.maximum(jnp.abs(low + records["shift"]), jnp.abs(high + records["shift"]))
+    return jnp.where(low <= high, largest, jnp.nan)  # missing inputs leave no value to compare
+
+
 @partial(jax.jit, static_argnums=0)
 def _extremes(values: Callable[..., Any], records: Any, draws: Any) -> Any:
+    several = isinstance(records, list)
+    records = [_prepare(one) for one in records] if several else _prepare(records)
+
     def step(k: Any, extremes: Any) -> Any:
         block = values(records, jax.tree.map(lambda array: array[k], draws))
         return jnp.minimum(extremes[0], block.min(axis=0)), jnp.maximum(extremes[1], block.max(axis=0))
@@ -121,6 +149,8 @@ def _extremes(values: Callable[..., Any], records: Any, draws: Any) -> Any:
 
 @jax.jit
 def _mass_sum(records: dict[str, Any], draws: dict[str, Any]) -> Any:
+    records = _prepare(records)
+
     def step(k: Any, total: Any) -> Any:
         some = {name: array[k] for name, array in draws.items()}
         return total + _mass_values(records, some).sum(axis=0)
@@ -144,60 +174,120 @@ def _draws(beta: Array, sigma: Array) -> dict[str, Any]:
     }
 
 
-def _chunks(Z: Array, y: Array, **per_record: Array) -> Iterator[tuple[slice, dict[str, Any]]]:
-    """Records a chunk at a time; short chunks are padded to a power of two, to compile few shapes."""
-    for first in range(0, y.size, _RECORDS):
-        part = slice(first, min(first + _RECORDS, y.size))
-        count = part.stop - first
-        padding = min(_RECORDS, max(256, 1 << (count - 1).bit_length())) - count
-        columns = np.empty((Z.shape[1] + 1, count + padding))
-        columns[0, :count], columns[1:, :count] = y[part], Z[part].T
-        columns[:, count:] = columns[:, count - 1 : count]
-        records = {"columns": columns}
-        for name, values in per_record.items():
-            records[name] = np.pad(values[part], (0, padding), mode="edge")
-        if "lower" in records:
-            lower, upper = records["lower"], records["upper"]
-            empty = lower == upper  # any finite place will do
-            lower, upper = np.where(empty, 0.0, lower), np.where(empty, 0.0, upper)
-            with np.errstate(invalid="ignore"):
-                middle = 0.5 * (lower + upper)
-            middle = np.where(np.isnan(middle), 0.0, middle)
-            records.update(lower=lower, upper=upper, half=0.5 * (upper - lower), middle=middle)
-        yield part, {name: jnp.asarray(values) for name, values in records.items()}
+_turn = jax.jit(jnp.transpose)  # once on the device, where it is quick: the kernels read column by column
+_HELD: dict[int, tuple[Any, int, list[Any]]] = {}  # arrays on the device, by the host's
+
+
+@cache
+def _memory() -> int | None:
+    """Bytes that the device lends us, if it says so."""
+    stats = jax.devices()[0].memory_stats() or {}
+    return stats.get("bytes_limit")
+
+
+def _cut(width: int) -> int:
+    """Records of a chunk: a power of two, of which the device holds several at once."""
+    memory = _memory()
+    if memory is None:
+        return _RECORDS
+    room = memory // (8 * 8 * (width + _WORK))
+    return max(_FEWEST_RECORDS, min(_MOST_RECORDS, 1 << (room.bit_length() - 1)))
+
+
+def _send(array: Array, cut: int) -> Iterator[Any]:
+    """An array's chunks on the device, the last one padded to a power of two, to compile few shapes.
+
+    Those of one that cannot be written to stay there, up to half of the memory.
+    """
+    held = _HELD.get(id(array))
+    if held is not None and held[0]() is array and held[1] == cut:
+        yield from held[2]
+        return
+    room = (_memory() or 0) // 2 - sum(chunk.nbytes for _, _, chunks in _HELD.values() for chunk in chunks)
+    keep = not array.flags.writeable and (_memory() is None or array.nbytes <= room)
+    sent: list[Any] = []
+    for first in range(0, len(array), cut):
+        part = array[first : first + cut]
+        missing = min(cut, max(256, 1 << (len(part) - 1).bit_length())) - len(part)
+        if missing:
+            part = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)])
+        chunk = jax.device_put(part)
+        chunk = _turn(chunk) if array.ndim == 2 else chunk
+        if keep:
+            sent.append(chunk)
+        yield chunk
+    if keep:
+        place = id(array)
+        _HELD[place] = weakref.ref(array, lambda _: _HELD.pop(place, None)), cut, sent
+
+
+def _chunks(cut: int, Z: Array, y: Array, **per_record: Array) -> Iterator[dict[str, Any]]:
+    """Records a chunk at a time."""
+    arrays = {"columns": Z, "y": y, **per_record}
+    for parts in zip(*(_send(array, cut) for array in arrays.values()), strict=True):
+        yield dict(zip(arrays, parts, strict=True))
+
+
+def _score(
+    reduce: Callable[..., Any], chunks: Iterator[Any], draws: Any, records: int, cut: int
+) -> list[Array]:
+    """What `reduce` makes of each chunk, joined: one is fetched while the next is sent and scored."""
+    results: list[Array] = []
+    before: tuple[int, tuple[Any, ...]] | None = None
+
+    def fetch(first: int, parts: tuple[Any, ...]) -> None:
+        results.extend(np.empty(records) for _ in range(len(parts) - len(results)))
+        for result, part in zip(results, parts, strict=True):
+            result[first : first + cut] = np.asarray(part)[: records - first]
+
+    for place, chunk in enumerate(chunks):
+        parts = reduce(chunk, draws)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        for part in parts:
+            part.copy_to_host_async()
+        if before is not None:
+            fetch(*before)
+        before = place * cut, parts
+    if before is not None:
+        fetch(*before)
+    return results
 
 
 def _scan(
-    values: Callable[..., Any], beta: Array, sigma: Array, Z: Array, y: Array, **per_record: Array
-) -> Any:
-    low, high = np.empty(y.size), np.empty(y.size)
+    reduce: Callable[..., Any], beta: Array, sigma: Array, Z: Array, y: Array, **per_record: Array
+) -> list[Array]:
+    cut = _cut(Z.shape[1])
     with _x64(True):
-        draws = _draws(beta, sigma)
-        for part, records in _chunks(Z, y, **per_record):
-            block_low, block_high = _extremes(values, records, draws)
-            count = part.stop - part.start
-            low[part], high[part] = np.asarray(block_low)[:count], np.asarray(block_high)[:count]
-    return low, high
+        return _score(reduce, _chunks(cut, Z, y, **per_record), _draws(beta, sigma), y.size, cut)
 
 
 def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> Any:
-    return _scan(_density_values, beta, sigma, Z, y)
+    return _scan(partial(_extremes, _density_values), beta, sigma, Z, y)
+
+
+def density_absolute(Z: Array, y: Array, shift: Array, beta: Array, sigma: Array) -> Array:
+    """max |f + shift|, reduced on the device: one number for each record comes back."""
+    return _scan(partial(_absolute, _density_values), beta, sigma, Z, y, shift=shift)[0]
 
 
 def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) -> Any:
-    records = links[0][1].size
-    low, high = np.empty(records), np.empty(records)
+    records, cut = links[0][1].size, min(_cut(Z.shape[1]) for Z, *_ in links)
     with _x64(True):
         draws = [_draws(beta, sigma) for _, _, _, beta, sigma in links]
-        for chunks in zip(*(_chunks(Z, y, kept=kept) for Z, y, kept, _, _ in links), strict=True):
-            part = chunks[0][0]
-            ends = _extremes(_links_values, [chunk for _, chunk in chunks], draws)
-            low[part], high[part] = (np.asarray(end)[: part.stop - part.start] for end in ends)
-    return low, high
+        chunks = zip(*(_chunks(cut, Z, y, kept=kept) for Z, y, kept, _, _ in links), strict=True)
+        return _score(partial(_extremes, _links_values), map(list, chunks), draws, records, cut)
 
 
 def conditional_extremes(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma: Array) -> Any:
-    return _scan(_conditional_values, beta, sigma, Z, y, lower=lower, upper=upper)
+    return _scan(partial(_extremes, _conditional_values), beta, sigma, Z, y, lower=lower, upper=upper)
+
+
+def conditional_absolute(
+    Z: Array, y: Array, lower: Array, upper: Array, shift: Array, beta: Array, sigma: Array
+) -> Array:
+    """max |f − log γ + shift|, likewise."""
+    ends = {"lower": lower, "upper": upper, "shift": shift}
+    return _scan(partial(_absolute, _conditional_values), beta, sigma, Z, y, **ends)[0]
 
 
 def combined_extremes(
@@ -210,14 +300,10 @@ def combined_extremes(
     density_coef: Array,
     mass_coef: Array,
 ) -> Any:
-    coefficients = {"density_coef": density_coef, "mass_coef": mass_coef}
-    return _scan(_combined_values, beta, sigma, Z, y, lower=lower, upper=upper, **coefficients)
+    parts = {"lower": lower, "upper": upper, "density_coef": density_coef, "mass_coef": mass_coef}
+    return _scan(partial(_extremes, _combined_values), beta, sigma, Z, y, **parts)
 
 
 def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma: Array) -> Array:
-    total = np.empty(y.size)
-    with _x64(True):
-        draws = _draws(beta, sigma)
-        for part, records in _chunks(Z, y, lower=lower, upper=upper):
-            total[part] = np.asarray(_mass_sum(records, draws))[: part.stop - part.start]
+    (total,) = _scan(_mass_sum, beta, sigma, Z, y, lower=lower, upper=upper)
     return np.clip(total / (_SQRT_TWO_PI * sigma.size), 0.0, 1.0)

@@ -494,26 +494,29 @@ def _mass_sum(first, last, Z, y, slopes, lower, upper, widest, total):  # type: 
         total[start : start + count] = block_total[:count]
 
 
-def _slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
-    """(1/σ, −β/σ) and −log σ − ½ log 2π, a row a draw."""
+def _slopes(beta: Array, sigma: Array, *, together: int = 1, columns: int = 0) -> tuple[Array, Array]:
+    """(1/σ, −β/σ) and −log σ − ½ log 2π, a row a draw; so many draws at a time, and columns at least.
+
+    Repeated draws, which fill the last rows, change no extreme, and columns of zeros no residual.
+    """
+    draws, width = beta.shape
+    rows = -(-draws // together) * together
     scale = 1.0 / sigma
-    slopes = np.empty((sigma.size, beta.shape[1] + 1))
-    slopes[:, 0] = scale
-    np.multiply(beta, -scale[:, None], out=slopes[:, 1:])
-    return slopes, -np.log(sigma) - _HALF_LOG_TWO_PI
+    slopes, constants = np.zeros((rows, max(width, columns) + 1)), np.empty(rows)
+    slopes[:draws, 0] = scale
+    np.multiply(beta, -scale[:, None], out=slopes[:draws, 1 : width + 1])
+    constants[:draws] = -np.log(sigma) - _HALF_LOG_TWO_PI
+    slopes[draws:], constants[draws:] = slopes[draws - 1], constants[draws - 1]
+    return slopes, constants
 
 
 def density_extremes(Z: Array, y: Array, beta: Array, sigma: Array) -> tuple[Array, Array]:
     low, high = np.empty(y.size), np.empty(y.size)
-    slopes, constants = _slopes(beta, sigma)
     one_slope = Z.shape[1] <= 2 and bool(np.all(Z[:, 0] == 1.0))
     scan, together, columns = (
         (_density_one_slope, 4, 2) if one_slope else (_density, 2, -(-Z.shape[1] // 4) * 4)
     )
-    # Repeated draws change no extreme, and columns of zeros no residual.
-    slopes = np.pad(slopes, ((0, -sigma.size % together), (0, 0)), mode="edge")
-    slopes = np.pad(slopes, ((0, 0), (0, columns - Z.shape[1])))
-    constants = np.pad(constants, (0, -sigma.size % together), mode="edge")
+    slopes, constants = _slopes(beta, sigma, together=together, columns=columns)
     spread(scan, (Z, y, slopes, constants), (low, high), block=BLOCK, work=y.size * sigma.size)
     return low, high
 
@@ -561,7 +564,9 @@ def mean_mass(Z: Array, y: Array, lower: Array, upper: Array, beta: Array, sigma
 
 def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) -> tuple[Array, Array]:
     """Extremes over paired draws of the sum of f over links, each given as Z, y, kept, beta, sigma."""
-    scored = [_even_slopes(beta, sigma) for _, _, _, beta, sigma in links]
+    scored = [
+        _slopes(beta, sigma, together=2, columns=-(-beta.shape[1] // 4) * 4) for _, _, _, beta, sigma in links
+    ]
     records, draws = links[0][1].size, len(scored[0][1])
     low, high = np.empty(records), np.empty(records)
 
@@ -588,14 +593,6 @@ def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) ->
     score(0)  # compiles once, before the threads would all try
     run_all(score, firsts[1:], work=records * draws * len(links))
     return low, high
-
-
-def _even_slopes(beta: Array, sigma: Array) -> tuple[Array, Array]:
-    """What `_add_link` takes of the draws: repeated ones change no extreme, columns of zeros no residual."""
-    slopes, constants = _slopes(beta, sigma)
-    odd = sigma.size % 2
-    slopes = np.pad(np.pad(slopes, ((0, odd), (0, 0)), mode="edge"), ((0, 0), (0, -beta.shape[1] % 4)))
-    return slopes, np.pad(constants, (0, odd), mode="edge")
 
 
 def _load_tile(Z: Array, y: Array, rows: Any, width: int) -> Array:

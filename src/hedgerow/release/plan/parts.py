@@ -480,8 +480,8 @@ class PlanKeys(Record):
         "the model, and is decided here, before looking (docs/bias.md)"
     )
     sampling: Annotated[str, OneOf(get_args(Sampling))] = optional(
-        "stratified makes smoother copies; rules that combine copies assume independent; with limits also "
-        "projected: regression on a copy returns its draw"
+        "stratified makes smoother copies, combined by the rule that the certificate names; with limits "
+        "also projected: regression on a copy returns its draw"
     )
     design_weight: Text = optional(
         "column of survey weights, public or protected, by which what was lost is measured"

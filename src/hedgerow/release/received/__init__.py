@@ -51,8 +51,8 @@ def intervals(
         `statistics.json`.
     estimator
         A function of a table that returns a number, an array or a mapping of numbers; it is called for each
-        copy and each simulated table. None: the model's own parameters, from the posterior given noisy
-        statistics or from corrected draws.
+        copy and each simulated table, in which codes that stand for no amount are missing. None: the model's
+        own parameters, from the posterior given noisy statistics or from corrected draws.
     level
         Of the intervals.
     tables

@@ -17,7 +17,7 @@ from hedgerow.tables.files.columns import check_flat, check_width, join_chunks
 from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Source, freeze
 
 _ROW_GROUP = 1 << 20
-_INDEX = "__index_level_[0-9]+__"  # what pandas calls an index without a name
+INDEX = "__index_level_[0-9]+__"  # what pandas calls an index without a name
 
 
 def read_columnar(path: Path, kind: Format) -> Source:
@@ -45,7 +45,7 @@ def read_columnar(path: Path, kind: Format) -> Source:
             f"{path.name}: not a whole {kind.display_name} file ({path.stat().st_size} bytes). It was cut "
             "short, damaged, or has another format: copy or export it again, or pass the format."
         ) from None
-    index = [name for name in table.column_names if re.fullmatch(_INDEX, name)]
+    index = [name for name in table.column_names if re.fullmatch(INDEX, name)]
     table = check_flat(table.drop_columns(index), path.name)
     return Source(table, kind, freeze(count_missing(table)), (LEFT_INDEX,) if index else ())
 

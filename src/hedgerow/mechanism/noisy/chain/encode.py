@@ -25,8 +25,11 @@ from hedgerow.tables.values import Declared
 _NO_VALUE = 1.0  # in place of a value that is not there
 
 
-def encode_columns(settings: Settings, table: Table) -> Design:
-    """A design for each link: which kind a cell is, where copies have several, and its amount or class."""
+def encode_columns(settings: Settings, table: Table, learnt: designs.Learnt | None = None) -> Design:
+    """A design for each link: which kind a cell is, where copies have several, and its amount or class.
+
+    `learnt` is for a table that comes in parts (`tables.design.build`).
+    """
     check_derived(settings, table)
     table = settle_types(settings, table)
     outcomes = [column.outcome for column in settings.columns]
@@ -34,7 +37,7 @@ def encode_columns(settings: Settings, table: Table) -> Design:
     links: list[Design] = []
     for each in settings.links:
         column, cells = each.column, taken[each.column.outcome]
-        link = build_public(read_formula(column, outcomes, table)[0], column.outcome, table)
+        link = build_public(read_formula(column, outcomes, table)[0], column.outcome, table, learnt)
         levels: tuple[Any, ...] | None = column.kinds
         if each.role == "kind":
             there = cells.applies & cells.known
@@ -49,10 +52,10 @@ def encode_columns(settings: Settings, table: Table) -> Design:
     return links[0] if len(links) == 1 else ChainDesign.of(links)
 
 
-def build_public(formula: str, outcome: str, table: Table) -> Design:
+def build_public(formula: str, outcome: str, table: Table, learnt: designs.Learnt | None = None) -> Design:
     """The design of public predictors; ones stand in the outcome's place, of which it would refuse some."""
     ones = table.with_column(outcome, np.ones(table.rows), declared=Declared("number"))
-    return designs.build(formula, Table.of(ones))
+    return designs.build(formula, Table.of(ones), learnt=learnt)
 
 
 def read_formula(column: Column, outcomes: Sequence[str], table: Table) -> tuple[str, tuple[int, ...]]:

@@ -1,0 +1,68 @@
+"""The mechanism over leaves, and a synthesizer that holds a view of what came of it."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.errors import HedgerowWarning
+from hedgerow.mechanism.noisy.leaves.streamed import stream_statistics
+from hedgerow.mechanism.streamed.fit import stream_weighted
+from hedgerow.numerics.leaves import add_in_order
+from hedgerow.randomness import Key
+from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_standing_out, view_rows
+from hedgerow.synthesizer import Synthesizer
+from hedgerow.tables.design import Design
+from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.spool import Spooled
+from hedgerow.tables.table import Table
+from hedgerow.threads import Workers
+
+
+def fit_leaves(
+    synth: Synthesizer,
+    leaves: Spooled,
+    looked_at: tuple[Table, Design],
+    *,
+    seed: int | None,
+    compared: NDArray[np.intp],
+    left_out: Sequence[str],
+    keep: Sequence[str],
+    workers: Workers,
+) -> Synthesizer:
+    """Fits as `Synthesizer.fit` does, on all leaves; what is given away is looked for in some rows."""
+    synth._look_over(*looked_at, left_out=left_out, keep=keep)
+    settings, key = synth.settings, Key.from_seed(seed)
+    told: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}
+    told |= {"left_out": tuple(left_out), "keep": tuple(keep)}
+    table, design = leaves.take(compared)
+    if settings.noisy is not None:
+        noised = stream_statistics(settings, leaves, key=key, workers=workers)
+        synth._fitted = NoisedView(
+            **told, settings=noised.settings, source=table, encoded=design, released=noised.released,
+            whole=noised, rows=compared,
+        )  # fmt: skip
+    else:
+        synth._check_closed()
+        whole = stream_weighted(settings, leaves, key=key, workers=workers)
+        told |= {"settings": settings, "whole": whole, "scale": whole.scale}
+        told |= {"mean": whole.scale * _mean_alpha(leaves, workers) if settings.standard.weighted else 1.0}
+        far = rows_standing_out(whole)
+        start, outcome = view_rows(whole, leaves, far, *leaves.take(far))
+        outer = WeightedView(**told, rows=far, start=start, outcome=outcome)
+        start, outcome = view_rows(whole, leaves, compared, table, design)
+        synth._fitted = WeightedView(**told, rows=compared, start=start, outcome=outcome, standing_out=outer)
+    for doubt in synth._fitted.doubts():
+        warnings.warn(doubt, HedgerowWarning, stacklevel=3)
+    return synth
+
+
+def _mean_alpha(leaves: Leaves, workers: Workers) -> float:
+    """The mean weight before it was scaled."""
+    return add_in_order(list(workers.map(_sum_alpha, leaves, range(leaves.count)))) / leaves.records
+
+
+def _sum_alpha(leaves: Leaves, leaf: int) -> float:
+    return float(leaves.kept("alpha", leaf).sum())

@@ -1,0 +1,124 @@
+"""What a design takes from all records: levels, knots, means, spreads, and whether its matrix has full rank.
+
+    >>> # spooled = encode_leaves(spooled, builder, ["pay ~ region + bs(age, df=4)"])
+
+Formal guarantee: passes read public columns alone. Protected columns of a chain make columns of a matrix as
+well; of these nothing is learnt, their means and spread are what `Design` declares of them, and the rank of a
+matrix that has one is nobody's to know.
+"""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import narwhals as nw
+import numpy as np
+
+from hedgerow.arrays import Array
+from hedgerow.errors import FormulaError
+from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
+from hedgerow.numerics.triangular import leaf_factor, merge_factors
+from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
+from hedgerow.tables.formula import Formula, parse, shorten
+from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.spool.arguments import Argument, OverLeaves
+from hedgerow.tables.spool.levels import find_rows
+from hedgerow.tables.spool.store import Builder, Moments, Spooled
+from hedgerow.tables.spool.transforms import State, learn
+from hedgerow.tables.table import Table
+from hedgerow.threads import Here, Workers, one_blas_thread
+
+
+def encode_leaves(
+    spooled: Spooled, builder: Builder, formulas: Sequence[str], workers: Workers | None = None
+) -> Spooled:
+    """The same leaves with designs; `formulas` are those of all protected columns.
+
+    `builder(table, learnt)` makes the design of a leaf, such as `synthesizer.encode` for some settings.
+    """
+    workers = Here() if workers is None else workers
+    blank = Table(nw.from_native(spooled.schema.empty_table(), eager_only=True))
+    parsed = [parse(formula, blank) for formula in formulas]
+    protected = [formula.outcome for formula in parsed]
+    read = dict.fromkeys(name for each in parsed for name in each.predictors)
+    spooled.require_complete([name for name in read if name not in protected])
+    rows = find_rows(spooled, workers, parsed, blank, protected)
+    learnt = Learnt(learn_states(spooled, workers, parsed, protected))
+    told = builder(spooled.sample(rows), learnt).notes
+    encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
+    return replace(encoded, moments=measure(encoded, workers))
+
+
+def learn_states(
+    spooled: Spooled, workers: Workers, formulas: Sequence[Formula], protected: Sequence[str]
+) -> dict[str, State]:
+    """What the transforms of formulas learn of public columns, by how the formula reads."""
+    states: dict[str, State] = {}
+    for formula in formulas:
+        for text, call in formula.learning_calls().items():
+            said = formula.restore_name(text, "`")
+            argument = Argument.of(formula, call, states)
+            if said in states or set(argument.names) & {*protected}:  # of which nothing may be learnt
+                continue
+            try:
+                settings = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+                settings[""] = tuple(ast.literal_eval(value) for value in call.args[1:])
+            except ValueError:
+                raise FormulaError(
+                    f"'{shorten(said)}' in a formula: for a table that comes in parts its settings must be "
+                    "written out as numbers."
+                ) from None
+            values = OverLeaves(spooled, workers, argument)
+            states[said] = learn(ast.unparse(call.func), values, settings)
+    return states
+
+
+def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
+    """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
+    first, numbers = leaves.design(0).links, range(leaves.count)
+    looked = zip(*workers.map(Look(), leaves, numbers), strict=True)
+    summaries = [merge_columns(parts) for parts in looked]
+    for link, summary in zip(first, summaries, strict=True):
+        check_columns(summary, link.columns, leaves.records, rank=not link.secret)
+    centres = [summary.total / leaves.records for summary in summaries]
+    reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
+    again = zip(*workers.map(LookAgain(tuple(centres), tuple(reaches)), leaves, numbers), strict=True)
+    found = []
+    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
+        if not link.secret:
+            with one_blas_thread():
+                check_rank(merge_factors(factor for factor, _ in parts), summary, link.columns)
+        powers = np.asarray(reduce(np.add, (sums for _, sums in parts)))
+        spread, hidden = find_spread(summary, reach, powers / leaves.records), [*link.hidden]
+        spread[hidden], centre[hidden] = 1.0, 0.0
+        found.append(Moments(summary, centre, spread))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A task: extremes and sums of the columns of each link's matrix in a leaf."""
+
+    def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
+        return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
+
+
+@dataclass(frozen=True)
+class LookAgain:
+    """A task: for each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
+
+    centres: tuple[Array, ...]
+    reaches: tuple[Array, ...]
+
+    def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
+        found = []
+        links = leaves.design(leaf).links
+        for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
+            factor = np.empty((0, 0))
+            if not link.secret:
+                rows = link.records
+                with one_blas_thread():
+                    factor = leaf_factor(link.matrix, np.zeros(rows), np.ones(rows))
+            found.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
+        return found
