@@ -119,7 +119,9 @@ def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
     curves = [json.loads(entry.curve) if entry.curve else {} for entry in (one, two)]
     assert curves[0].keys() == curves[1].keys()
     for key in curves[0]:
-        assert np.allclose(*(np.array(curve[key], dtype=float) for curve in curves), rtol=1e-12, equal_nan=True)
+        assert np.allclose(
+            *(np.array(curve[key], dtype=float) for curve in curves), rtol=1e-12, equal_nan=True
+        )
     summaries = [
         json.loads((made.folder / "confidential" / "summary.json").read_text()) for made in (held, streamed)
     ]

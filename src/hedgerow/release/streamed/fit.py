@@ -16,7 +16,7 @@ from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_stand
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
-from hedgerow.tables.spool import Spooled
+from hedgerow.tables.spool.store import Spooled
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers
 
@@ -33,6 +33,8 @@ def fit_leaves(
     workers: Workers,
 ) -> Synthesizer:
     """Fits as `Synthesizer.fit` does, on all leaves; what is given away is looked for in some rows."""
+    for note in leaves.told:
+        warnings.warn(note, HedgerowWarning, stacklevel=3)
     synth._look_over(*looked_at, left_out=left_out, keep=keep)
     settings, key = synth.settings, Key.from_seed(seed)
     told: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}

@@ -79,9 +79,18 @@ class Spooled(Leaves):
         return Table.of(self._read(leaf, self.schema.names if names is None else names))
 
     def design(self, leaf: int) -> Design:
+        return self.encode(self.table(leaf))
+
+    def take(self, rows: NDArray[np.intp]) -> tuple[Table, Design]:
+        """Some records by their numbers, with their design."""
+        table = self.sample(rows)
+        return table, self.encode(table)
+
+    def encode(self, table: Table) -> Design:
+        """The design of some rows, as all of them are encoded."""
         if self.builder is None:
             raise SettingError("The leaves have no design yet. Use learning.encode_leaves first.")
-        design = self.builder(self.table(leaf), self.learnt)
+        design = self.builder(table, self.learnt)
         for link, known in zip(design.links, self.moments, strict=False):
             vars(link).update(vars(known))
         return design
