@@ -39,6 +39,7 @@ class Draws:
 
     beta: Array
     sigma: Array
+    records: int = 0  # that they score in all, a leaf at a time; 0: those that are given
 
     def __post_init__(self) -> None:
         beta = np.ascontiguousarray(self.beta, dtype=np.float64)
@@ -169,7 +170,8 @@ def _require_numbers(given: Any) -> None:
 def _deciding(kernel: str, records: tuple[Array, ...], draws: Draws, prune: bool | None) -> Deciding | None:
     """The draws to scan, or None for all; `prune` None goes by size."""
     if prune is None:  # a GPU is done sooner than a hull is found
-        prune = records[1].size * len(draws) >= _WORTH_PRUNING[kernel] and backend() != "jax"
+        many = max(records[1].size, draws.records) * len(draws)
+        prune = many >= _WORTH_PRUNING[kernel] and backend() != "jax"
     return draws.deciding if prune else None
 
 

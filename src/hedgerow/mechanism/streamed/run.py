@@ -153,7 +153,9 @@ class Runner(Confidential):
                 yield factors, power
 
         factors, power = merge_leaves(parts())
-        merged = fit_merged(settings.model, factors, power, draws=settings.draws, key=key)
+        merged = fit_merged(
+            settings.model, factors, power, self.leaves.records, draws=settings.draws, key=key
+        )
         pilot = merged.redrawn(settings.model, draws=settings.draws, key=key.child("pilot"))
         form = forms[0]
         for other in forms[1:]:
