@@ -99,7 +99,7 @@ SETTINGS = {
 
 
 def test_a_release_by_blocks_verifies_and_leaves_nothing_else(make, tmp_path):
-    made = make("release", stream=True, formula="x ~ z", copies=1, draws=50)
+    made = make("release", stream=True, formula="x ~ z", copies=1)
     assert hr.verify_release(made.folder).problems == ()
     (copy,) = read(made)
     assert (copy.num_rows, copy.column_names) == (ROWS, ["x", "z", "place", "note"])
