@@ -128,6 +128,15 @@ def test_notes_of_tasks_are_heard_here(table):
         assert list(workers.Cluster(Inline()).map(on_disk.noting, table, [0, 1])) == [0, 1]
 
 
+def test_parts_of_ones_own_must_be_importable(table, monkeypatch):
+    cluster = workers.Cluster(Inline())
+    with pytest.raises(ClusterError, match=r"cannot be sent to workers\. Put a standard, weights or a range"):
+        list(cluster.map(lambda leaves, leaf: leaf, table, [0]))
+    order = orders.Order.of(on_disk.slow, table)
+    monkeypatch.delattr(on_disk, "slow")  # as on a worker without it
+    assert order([0]).failure == (ClusterError, f"A worker cannot load a part of the task. {orders._OWN}")
+
+
 def test_what_dask_handles_shows_nothing(table):
     order = orders.Order.of(on_disk.Write(987654321), table)
     assert repr(order) == "Order(confidential)"

@@ -18,7 +18,7 @@ from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_stand
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
-from hedgerow.tables.spool.store import Spooled
+from hedgerow.tables.spool import Spooled
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers
 

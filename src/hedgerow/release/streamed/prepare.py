@@ -30,9 +30,7 @@ from hedgerow.tables.design import Design, Learnt
 from hedgerow.tables.files import Format, Source, Written
 from hedgerow.tables.files.dictionary import tell_shortened
 from hedgerow.tables.files.growing import GROWING, Cells
-from hedgerow.tables.spool.learning import encode_leaves
-from hedgerow.tables.spool.scratch import Scratch
-from hedgerow.tables.spool.store import Spooled, spool
+from hedgerow.tables.spool import Scratch, Spooled, encode_leaves, spool
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers
 

@@ -11,3 +11,19 @@ batches, guarded against change), `store` (batches become leaves: `spool`, `Spoo
 that have every level of public columns), `arguments` (what a transform is applied to, in passes) and
 `learning` (what else a design takes from all records: `encode_leaves`).
 """
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+# When they are asked for: `design`, which they build on, builds on `transforms` itself.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={"learning": ["encode_leaves"], "scratch": ["Scratch"], "store": ["Spooled", "spool"]},
+)
+
+if TYPE_CHECKING:
+    from hedgerow.tables.spool.learning import encode_leaves as encode_leaves
+    from hedgerow.tables.spool.scratch import Scratch as Scratch
+    from hedgerow.tables.spool.store import Spooled as Spooled
+    from hedgerow.tables.spool.store import spool as spool

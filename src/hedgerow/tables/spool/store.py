@@ -79,17 +79,11 @@ class Spooled(Leaves):
         return Table.of(self._read(leaf, self.schema.names if names is None else names))
 
     def design(self, leaf: int) -> Design:
-        return self.encode(self.table(leaf))
+        return self._encode(self.table(leaf))
 
-    def take(self, rows: NDArray[np.intp]) -> tuple[Table, Design]:
-        """Some records by their numbers, with their design."""
-        table = self.sample(rows)
-        return table, self.encode(table)
-
-    def encode(self, table: Table) -> Design:
-        """The design of some rows, as all of them are encoded."""
+    def _encode(self, table: Table) -> Design:
         if self.builder is None:
-            raise SettingError("The leaves have no design yet. Use learning.encode_leaves first.")
+            raise SettingError("The leaves have no design yet. Use encode_leaves first.")
         design = self.builder(table, self.learnt)
         for link, known in zip(design.links, self.moments, strict=False):
             vars(link).update(vars(known))
@@ -124,6 +118,11 @@ class Spooled(Leaves):
             order.append(places)
         found = pa.concat_tables(parts).combine_chunks()
         return Table.of(found.take(pa.array(np.argsort(np.concatenate(order)))))
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> tuple[Table, Design]:
+        """Some records and their design, by their numbers, in that order."""
+        table = self.sample(rows)
+        return table, self._encode(table)
 
     def source(self, frame: pa.Table) -> Source:
         """Some records as `files.read` would have given them, with all that is known of the file."""
