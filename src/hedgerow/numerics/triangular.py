@@ -59,7 +59,8 @@ def leaf_factor(Z: Array, y: Array, power: Array, *, start: Array | None = None)
     for first in range(0, whole, step):
         some = slice(first, min(first + step, whole))
         weighted = _weigh_rows(Z[some], y[some], power[some], 0)
-        above.append(np.linalg.qr(weighted.reshape(-1, ROWS, width), mode="r").reshape(-1, width))
+        factors = np.asarray(np.linalg.qr(weighted.reshape(-1, ROWS, width), mode="r"), dtype=np.float64)
+        above.append(factors.reshape(-1, width))
     R = np.concatenate(above)
     rows = _weigh_rows(Z[whole:], y[whole:], power[whole:], len(R))
     rows[: len(R)] = R
