@@ -14,7 +14,7 @@ that have every level of public columns), `arguments` (what a transform is appli
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+import lazy_loader  # type: ignore[import-untyped]
 
 # When they are asked for: `design`, which they build on, builds on `transforms` itself.
 __getattr__, __dir__, __all__ = lazy_loader.attach(

@@ -269,8 +269,8 @@ class _Levels:
     """The levels of one column so far, in the order in which they came: codes given out stay as they are."""
 
     def __init__(self, kind: pa.DictionaryType) -> None:
-        self.kind, self.places, self.last = kind, dict[Any, int](), None
-        self.words = list[Any]()
+        self.kind, self.places, self.words = kind, dict[Any, int](), list[Any]()
+        self.last: tuple[pa.Array, NDArray[np.int64]] | None = None  # a dictionary, and its levels' codes
 
     def code(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([self._code(chunk) for chunk in column.chunks], self.kind.index_type)
