@@ -14,7 +14,7 @@ from typing import Any
 Case = Callable[..., Callable[[], object]]
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The highest resident memory so far. Linux's own line, as its rusage survives from before the exec."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -29,7 +29,7 @@ def _timed(
     case: Case, arguments: tuple[Any, ...], runs: int, limit: float
 ) -> tuple[list[float], float, float]:
     call = case(*arguments)
-    before = _peak_mb()
+    before = peak_mb()
     seconds: list[float] = []
     core_seconds: list[float] = []
     while len(seconds) < runs and (not seconds or sum(seconds) < limit):
@@ -37,7 +37,7 @@ def _timed(
         call()
         core_seconds.append(time.process_time() - core_start)
         seconds.append(time.perf_counter() - start)
-    return seconds, core_seconds, _peak_mb(), before
+    return seconds, core_seconds, peak_mb(), before
 
 
 def measure(case: Case, *arguments: Any, runs: int = 7, limit: float = 10.0) -> dict[str, float]:

@@ -22,12 +22,12 @@ BEGIN, END = "<!-- made by bench.show: begin -->", "<!-- made by bench.show: end
 
 Saved = Mapping[str, Any]
 Row = Mapping[str, Any]
-_TINY = 1e-9
 MEASURES: dict[str, tuple[Callable[[Row], float], Callable[[float], str]]] = {
     "seconds": (lambda row: row["seconds"], lambda value: f"{value:.{2 if value < 1 else 3}g}"),
     "record-draws per second": (lambda row: row["work"] / row["seconds"], lambda value: _short(value)),
-    "peak of memory, GB": (lambda row: row["peak_mb"] / 1024, lambda value: f"{value:.2f}"),
+    "peak of memory, GiB": (lambda row: row["peak_mb"] / 1024, lambda value: f"{value:.2f}"),
 }
+COLOURS = (*PALETTE[:7], "#6A3D9A")  # its yellow is too pale for a line
 _MARKERS = {"NumPy": "s", "nutpie on PyMC": "^", "PyStan": "X", "brms": "P", "rstan": "D"}
 
 
@@ -81,20 +81,18 @@ def _peers(saved: Saved) -> str:
     rows = rows_of(saved, "peers")
     if not rows:
         return ""
-    head = ("records", "by", "s", "processor s", "× hedgerow's s", "× processor s", "ε")
-    lines = [f"| {' | '.join(head)} |", "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"]
+    head = ("records", "by", "s", "processor s", "× hedgerow's s", "× processor s", "ε", "off by, sd")
+    lines = [f"| {' | '.join(head)} |", "| ---: | --- |" + " ---: |" * 6]
     for (case, records), row in rows.items():
         ours = rows["hedgerow", records]
-        times = (
-            [""] * 2
-            if case == "hedgerow"
-            else [f"{_times(row[one] / max(ours[one], _TINY))}" for one in ("seconds", "core_seconds")]
-        )
-        spread = f" ± {row['epsilon_sd']:.2f}" if row["epsilon_sd"] else ""
-        seconds = (f"{row[one]:.3g}" for one in ("seconds", "core_seconds"))
-        lines.append(
-            f"| {records:,} | {case} | {' | '.join([*seconds, *times])} | {row['epsilon']:.2f}{spread} |"
-        )
+        cells = [f"{records:,}", case, f"{row['seconds']:.3g}", f"{row['core_seconds']:.3g}"]
+        if row is ours:
+            cells += ["", "", f"{row['epsilon']:.3f} ± {row['epsilon_sd']:.3f}", ""]
+        else:
+            off = (row["epsilon"] - ours["epsilon"]) / ours["epsilon_sd"]
+            cells += [_times(row[one] / ours[one]) for one in ("seconds", "core_seconds")]
+            cells += [f"{row['epsilon']:.3f}", f"{off:+.1f}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -108,7 +106,7 @@ def draw(saved: Saved, path: Path) -> None:
         figure = Figure(figsize=(13, 4.6), layout="constrained")
         panels = figure.subplots(1, len(MEASURES))
         for axes, (measure, (value, _)) in zip(panels, MEASURES.items(), strict=True):
-            for name, colour in zip(CASES, PALETTE, strict=True):
+            for name, colour in zip(CASES, COLOURS, strict=True):
                 for suffix, style in (("", "o-"), (STREAMED, "o--")):
                     points = [
                         (size, value(row)) for (case, size), row in rows.items() if case == name + suffix

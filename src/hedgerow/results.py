@@ -42,7 +42,7 @@ from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import UnitPricing, price_columns
 from hedgerow.models.base import Health
-from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI, prices
+from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, BoxedChain
@@ -357,7 +357,7 @@ class Results:
             raise SettingError(
                 f"{settings.standard.label}: the price does not depend on draws. See total_epsilon_."
             )
-        return outlook(self._need().outcome.pricing)
+        return outlook(self._need().extreme.outcome.pricing)
 
     @property
     def epsilon_(self) -> float:
@@ -372,34 +372,34 @@ class Results:
     @property
     def lipschitz_epsilon_(self) -> float:
         """Price of one copy under the Lipschitz bound."""
-        return LIPSCHITZ.epsilon(self._need().outcome.pricing)
+        return float(self._need().epsilon_by(LIPSCHITZ) or 0.0)
 
     @property
     def oscillation_epsilon_(self) -> float:
         """Price of one copy under the oscillation bound."""
-        return OSCILLATION.epsilon(self._need().outcome.pricing)
+        return float(self._need().epsilon_by(OSCILLATION) or 0.0)
 
     @property
     def exact_epsilon_(self) -> float:
         """Price of one copy by the exact privacy loss; absent where that has no closed form."""
-        settings, pricing = self._need().settings, self._need().outcome.pricing
-        if not EXACT.has(pricing):
+        settings, found = self._need().settings, self._need().epsilon_by(EXACT)
+        if found is None:
             raise AttributeError(
                 f"exact_epsilon_: the neighbour of {settings.standard.label} has no closed form with the "
                 f"{settings.model.name} model. See oscillation_epsilon_ and withheld_epsilon_."
             )
-        return EXACT.epsilon(pricing)
+        return found
 
     @property
     def renyi_epsilon_(self) -> float | None:
         """Price of one copy by Rényi divergence, at the settings' δ; None where that has no closed form."""
-        pricing = self._need().outcome.pricing
-        return RENYI.epsilon(pricing) if RENYI.has(pricing) else None
+        return self._need().epsilon_by(RENYI)
 
     @property
     def withheld_epsilon_(self) -> dict[str, float]:
         """By bound: the price of one copy when x_i is withheld altogether."""
-        return prices(self._need().outcome.pricing.withheld)
+        priced = {bound.name: self._need().epsilon_by(bound, withheld=True) for bound in LOCAL}
+        return {name: epsilon for name, epsilon in priced.items() if epsilon is not None}
 
     @property
     def certified_epsilon_(self) -> float:
@@ -436,7 +436,7 @@ class Results:
     @property
     def sensitivity_(self) -> float:
         """Δ: the largest |d| over draws and records."""
-        return float(self._need().outcome.pricing.sensitivity.max())
+        return float(self._need().extreme.outcome.pricing.sensitivity.max())
 
     @property
     def lipschitz_(self) -> PerRecord:
@@ -456,7 +456,7 @@ class Results:
         `alone` is the price of all copies of that column under the chosen bound at the same weights, x_i
         withheld. `share` is its part of what all columns of the `riskiest` rows would cost alone.
         """
-        done = self._need()
+        done = self._need().extreme
         if not is_count(riskiest) or riskiest < 1:
             raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
@@ -479,7 +479,7 @@ class Results:
     @property
     def risk_(self) -> PerRecord:
         """By-record risk under the unweighted fit, of the kind the weights use."""
-        return self._need().start.risk.of(getattr(self._need().settings.weights, "risk", "lipschitz"))
+        return self._need().risk
 
     @property
     def gauge_(self) -> Gauge:
@@ -540,15 +540,16 @@ class Results:
     @property
     def by_draws_(self) -> Any:
         """How each bound moved as the number of draws doubled."""
-        steps = self._need().outcome.pricing.by_draws
-        bounds = [bound for bound in BY_DRAWS if bound.has(steps[-1][1])]
+        fitted = self._need()
+        steps = fitted.extreme.outcome.pricing.by_draws
+        bounds = [bound for bound in BY_DRAWS if bound.has(steps[-1][1]) and fitted.knows(bound)]
         moved = {bound.name: [bound.epsilon(price) for _, price in steps] for bound in bounds}
         return self.like({"draws": [count for count, _ in steps], **moved})
 
     @property
     def flagged_(self) -> Any:
         """Records for which a draw-based bound cannot be trusted: they decide too much of their own fit."""
-        fitted = self._need()
+        fitted = self._need().extreme
         pricing, rows = fitted.outcome.pricing, np.flatnonzero(fitted.untrusted)
         columns: dict[str, Any] = {"record": fitted.numbers[rows]}
         if not fitted.settings.bound.over_draws:

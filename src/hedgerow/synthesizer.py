@@ -198,9 +198,33 @@ class Synthesizer(Results):
         names columns that are to be released even if they give the outcome away (`evidence.giveaways`); the
         guarantee says so.
         """
-        model, standard = self.settings.model, self.settings.standard
         table = Table.of(data)
         design = encode(table, [self.settings])
+        self._look_over(table, design, left_out=left_out, keep=keep)
+        # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
+        key = Key.from_seed(self._seed)
+        told: dict[str, Any] = {
+            "key": key,
+            "seeded": self._seed is not None,
+            "left_out": left_out,
+            "keep": keep,
+        }
+        if self.settings.noisy is not None:
+            fitted = self.fit_noisy(table, design, **told)
+        else:
+            self._check_closed()
+            with progress.job(expected_fits(self.settings)):
+                start = begin(self.settings.model, table, design, draws=self.settings.draws, key=key)
+                fitted = self.fit_from(start, **told)
+        for doubt in fitted.doubts():
+            warnings.warn(doubt, HedgerowWarning, stacklevel=2)
+        return self
+
+    def _look_over(
+        self, table: Table, design: designs.Design, *, left_out: Sequence[str] = (), keep: Sequence[str] = ()
+    ) -> None:
+        """Refuse what may not be released of a table or of some of its rows; warn of what is doubtful."""
+        standard = self.settings.standard
         outcomes = [column.outcome for column in self.settings.columns]
         derived = self.settings.rules.names
         shown = [name for name in standard.range.columns if name in (*outcomes, *derived, *left_out)]
@@ -233,7 +257,7 @@ class Synthesizer(Results):
                 ],
             ),
         ):
-            warnings.warn(note, HedgerowWarning, stacklevel=2)
+            warnings.warn(note, HedgerowWarning, stacklevel=3)
         for link, each, own in zip(design.links, self.settings.links, self.settings.models, strict=True):
             # The others' gaps are in their notes, and of a shared column most rows take no part.
             plain = each.column.is_plain and not each.column.shared
@@ -244,26 +268,8 @@ class Synthesizer(Results):
                     f"{own.name} family describes. They count as withheld, and their rows get synthetic "
                     f"values like any other (confidential).{_TOO_WIDE if self.settings.noisy else ''}",
                     HedgerowWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
-        # Fresh entropy for every fit: two fits on the same random numbers would cancel each other's noise.
-        key = Key.from_seed(self._seed)
-        told: dict[str, Any] = {
-            "key": key,
-            "seeded": self._seed is not None,
-            "left_out": left_out,
-            "keep": keep,
-        }
-        if self.settings.noisy is not None:
-            fitted = self.fit_noisy(table, design, **told)
-        else:
-            self._check_closed()
-            with progress.job(expected_fits(self.settings)):
-                start = begin(model, table, design, draws=self.settings.draws, key=key)
-                fitted = self.fit_from(start, **told)
-        for doubt in fitted.doubts():
-            warnings.warn(doubt, HedgerowWarning, stacklevel=2)
-        return self
 
     def _check_closed(self) -> None:
         """Refuse a bound that needs closed forms before models that have none are sampled."""

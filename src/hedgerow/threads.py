@@ -10,6 +10,7 @@ loop at each of them: with two cores a factor of 5,571 × 28 takes seven times a
 and what is done to each column, copy or block of a large table is shared out here.
 """
 
+import copyreg
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hedgerow.errors import SettingError
@@ -67,6 +69,14 @@ def threads() -> int:
             )
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _freeze(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Tasks travel with settings, in which are mappings that nobody may change; Python has no way to pickle these.
+copyreg.pickle(MappingProxyType, lambda frozen: (_freeze, (dict(frozen),)))
 
 
 @runtime_checkable

@@ -62,7 +62,7 @@ def test_one_table_of_all_cases(saved):
     assert "| record-draws per second | Unweighted |" + " 1.0e9 |" * 6 in lines
     assert "| dgemm | 100 GFLOP/s |  |  |" in lines
     assert "| density | 2.0e6 record-draws/s | 7 flops | 25% |" in lines
-    assert "| 100,000 | PyStan | 300 | 600 | 1,200× | 1,200× | 9.12 |" in lines
+    assert "| 100,000 | PyStan | 300 | 600 | 1,200× | 1,200× | 9.120 | +0.5 |" in lines
 
 
 def test_publishing_fills_the_page_between_its_marks(saved, tmp_path):
@@ -76,7 +76,7 @@ def test_publishing_fills_the_page_between_its_marks(saved, tmp_path):
     assert show.write_table(saved) in text
     assert json.loads((tmp_path / "bench" / "scale.json").read_text(encoding="utf-8")) == saved
     picture = (tmp_path / "bench" / "scale.svg").read_text(encoding="utf-8")
-    for words in (*CASES, "PyStan", "records", "peak of memory, GB", "dgemm over 7 flops (density)"):
+    for words in (*CASES, "PyStan", "records", "peak of memory, GiB", "dgemm over 7 flops (density)"):
         assert f">{words}<" in picture, words
 
 

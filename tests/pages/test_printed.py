@@ -43,7 +43,7 @@ PLAN = (
     + """
 told = {"formula": "payroll ~ log(employees)", "standard": hr.Strict(limits=(1e3, 1e9)), "epsilon": 1}
 from pathlib import Path
-Path("plan.yaml").write_text(hr.Plan(**told, data="payroll.csv").text)
+Path("plan.yaml").write_text(hr.Plan(**told, data="payroll.csv").text())
 """
 )
 EXAMPLES = {

@@ -99,7 +99,9 @@ def _start(processes: int) -> Cluster:
     with ExitStack() as undo:
         scratch = undo.enter_context(TemporaryDirectory(prefix="hedgerow-", ignore_cleanup_errors=True))
         # Dask serves pages about its tasks to whoever asks, keys or not: these have none.
-        pages = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker", "nanny")}
+        pages: dict[str, list[str]] = {
+            f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker", "nanny")
+        }
         undo.enter_context(dask.config.set({**pages, "temporary-directory": scratch}))
         try:
             cluster = LocalCluster(

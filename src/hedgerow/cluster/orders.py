@@ -19,6 +19,7 @@ from hedgerow.threads import one_blas_thread
 
 MOST = 2**20  # bytes of a leaf's result: less than one number for each of its records
 
+_OWN = "Put a standard, weights or a range of your own into a module that all workers can import."
 _ONE = Lock()  # a task may use all cores and a leaf's memory, however many threads the worker has
 
 
@@ -42,7 +43,10 @@ class Order(Confidential):
     @classmethod
     def of(cls, task: Callable[[Any, int], Any], leaves: Any) -> "Order":
         """By plain pickle: functions go by name, so that nothing around them is taken along."""
-        return cls(pickle.dumps((task, leaves), protocol=5), sizes.LEAF)
+        try:
+            return cls(pickle.dumps((task, leaves), protocol=5), sizes.LEAF)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            raise ClusterError(f"A part of the task cannot be sent to workers. {_OWN}") from None
 
     def __call__(self, numbers: Sequence[int]) -> Parcel:
         results: list[bytes] = []
@@ -53,7 +57,7 @@ class Order(Confidential):
             failure = None
             try:
                 self._check_version()
-                task, leaves = pickle.loads(self.content)  # noqa: S301 - our own, from the client
+                task, leaves = self._unpack()
                 with one_blas_thread():
                     for number in numbers:
                         results.append(_pack(task(leaves, number)))
@@ -62,6 +66,12 @@ class Order(Confidential):
             finally:
                 sizes.LEAF = before
         return Parcel(tuple(results), tuple(str(each.message) for each in caught), failure)
+
+    def _unpack(self) -> tuple[Callable[[Any, int], Any], Any]:
+        try:
+            return pickle.loads(self.content)  # noqa: S301 - our own, from the client
+        except (ImportError, AttributeError):
+            raise ClusterError(f"A worker cannot load a part of the task. {_OWN}") from None
 
     def _check_version(self) -> None:
         if self.version != hedgerow.__version__:

@@ -19,7 +19,7 @@ from hedgerow.mechanism.steps import Outcome, Start
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import part_of
 from hedgerow.models.exact import Normal
-from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Statement
+from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Bound, Statement
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.privacy.weights import Reweighted, moves_with_everyone
 from hedgerow.randomness import Key
@@ -100,6 +100,25 @@ class Fitted(Finished):
         key = self.key.child("gauge")
         epsilon = price_of_enough(self.settings, self.start, self.outcome, self.gauge, key=key)
         return describe_stop(self.settings, self.gauge, epsilon)
+
+    @property
+    def extreme(self) -> "Fitted":
+        """The same fit on the records that stand out: on all, unless this is a view of some."""
+        return self
+
+    @property
+    def risk(self) -> PerRecord:
+        """By-record risk under the unweighted fit, of the kind the weights use."""
+        return self.start.risk.of(getattr(self.settings.weights, "risk", "lipschitz"))
+
+    def knows(self, bound: Bound) -> bool:
+        """Whether the price under a bound is that of all records."""
+        return True
+
+    def epsilon_by(self, bound: Bound, *, withheld: bool = False) -> float | None:
+        """The price of one copy under a bound, or with x_i withheld altogether; None where it has none."""
+        price = self.outcome.pricing.withheld if withheld else self.outcome.pricing
+        return bound.epsilon(price) if bound.has(price) else None
 
     @property
     def left(self) -> float:

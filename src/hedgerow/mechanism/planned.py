@@ -10,7 +10,10 @@ Formal guarantee: the outcome is not read. The weight without a record's outcome
 that what is released without the record is its neighbour under the Rényi bound, with nothing held fixed.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import betainc
@@ -20,6 +23,7 @@ from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.mechanism.planned_links import plan_links
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
+from hedgerow.numerics.leaves import sum_leaves
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import leverages
@@ -39,18 +43,26 @@ def planned_weight(settings: Settings, design: Design, refused: float, table: Ta
 
     With several columns later ones may read earlier ones, which public columns of the table help to simulate.
     """
-    least = max(len(link.columns) for link in design.links) / design.records  # with less, the prior decides
+    width = max(len(link.columns) for link in design.links)
     if isinstance(settings.model, Chain) and table is not None:
         plan = plan_links(settings, design, table)
-        chance = partial(plan.chance_of_refusal, refused=refused)
+        chance: Callable[[float], float] = partial(plan.chance_of_refusal, refused=refused)
     else:
         chance = partial(chance_of_refusal, settings, design)
+    return largest_weight(settings, chance, refused, design.records, width)
+
+
+def largest_weight(
+    settings: Settings, chance: Callable[[float], float], refused: float, records: int, width: int
+) -> float:
+    """The largest weight at which the chance of a refusal is at most as large as allowed."""
+    least = width / records  # with less, the prior decides
     above, weight = 1.0, 1.0
     while chance(weight) > refused:
         above, weight = weight, weight / _STEP
         if weight < least:
             raise CalibrationError(
-                f"PlannedWeights: with {design.records} records and these predictors no useful weight meets "
+                f"PlannedWeights: with {records} records and these predictors no useful weight meets "
                 f"ε = {settings.epsilon:g} at δ = {settings.delta:g} for "
                 f"{format_count(settings.copies, 'copy')} in all but {refused:.0%} of tables (found without "
                 "the outcome). Raise ε or δ, make fewer copies, shorten the formula, or allow for more "
@@ -71,6 +83,15 @@ def chance_of_refusal(settings: Settings, design: Design, weight: float) -> floa
     The price rises with a record's share of the sum of squares: for some leverages the share is found that
     the target allows, and between them its tail probability is interpolated.
     """
+    records = design.records
+    model, _ = _require_closed(settings)
+    blind = model.posterior(design.replace_values(np.ones(records)), np.full(records, weight))
+    every = Held(leverages(design.matrix, blind.factor))
+    return chance_by_leverage(settings, every, records, len(design.columns), weight)
+
+
+def _require_closed(settings: Settings) -> tuple[Regression, float]:
+    """The model and the target, which must have a closed form and be there."""
     model, target = settings.model, settings.target
     if not isinstance(model, Regression) or target is None:
         raise SettingError(
@@ -78,12 +99,41 @@ def chance_of_refusal(settings: Settings, design: Design, weight: float) -> floa
             f"{model.name} model and epsilon={settings.epsilon!r}. Give other weights and their bound, or "
             "use Censored()."
         )
-    records, width = design.records, len(design.columns)
+    return model, target
+
+
+@runtime_checkable
+class Leverages(Protocol):
+    """The leverages of all records, wherever they are."""
+
+    def ordered(self, ranks: Sequence[int]) -> Array:
+        """Those of some ranks, from 0 up."""
+
+    def add_up(self, places: Array, tail: Array) -> float:
+        """The sum over records of a function of their leverages, interpolated between these places."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Held:
+    """Leverages in memory."""
+
+    every: Array
+
+    def ordered(self, ranks: Sequence[int]) -> Array:
+        return np.partition(self.every, ranks)[list(ranks)]
+
+    def add_up(self, places: Array, tail: Array) -> float:
+        return sum_leaves(np.interp(self.every, places, tail))
+
+
+def chance_by_leverage(
+    settings: Settings, every: Leverages, records: int, width: int, weight: float
+) -> float:
+    """`chance_of_refusal` from the leverages of the predictors at that weight."""
+    model, target = _require_closed(settings)
     left = max(records - width, 2)
-    blind = model.posterior(design.replace_values(np.ones(records)), np.full(records, weight))
-    every = leverages(design.matrix, blind.factor)
-    by_rank = np.quantile(every, np.linspace(0, 1, _PLACES))
-    places = np.unique(np.concatenate([by_rank, np.linspace(every.min(), every.max(), _PLACES)]))
+    by_rank = _quantiles(every, records)
+    places = np.unique(np.concatenate([by_rank, np.linspace(by_rank[0], by_rank[-1], _PLACES)]))
     kept = np.maximum(1 - weight * places, np.finfo(np.float64).tiny)
     shape = np.full(len(places), model.prior.shape + weight * (records - 1) / 2)
 
@@ -101,4 +151,13 @@ def chance_of_refusal(settings: Settings, design: Design, weight: float) -> floa
         met = price(middle) <= target
         allowed, beyond = np.where(met, middle, allowed), np.where(met, beyond, middle)
     tail = np.where(never, 1.0, 1 - betainc(0.5, (left - 1) / 2, allowed))
-    return float(np.interp(every, places, tail).sum())
+    return every.add_up(places, tail)
+
+
+def _quantiles(every: Leverages, records: int) -> Array:
+    """Evenly by rank, from the least to the largest, as `np.quantile` has them."""
+    at = np.linspace(0, 1, _PLACES) * (records - 1)
+    below = np.floor(at)
+    low, high = every.ordered([*map(int, below), *map(int, np.ceil(at))]).reshape(2, -1)
+    way = at - below
+    return np.where(way >= 0.5, high - (high - low) * (1 - way), low + (high - low) * way)

@@ -146,6 +146,21 @@ class RegressionInfluence(Influence):
         return Neighbours(share, spread, squared, self.shape - share / 2, rate)
 
 
+class Drawn(dict[str, Array]):
+    """Parameters that score many leaves: what is found out about the draws is found out once."""
+
+    def __init__(self, parameters: Parameters, records: int) -> None:
+        super().__init__(parameters)
+        self.draws = Draws(parameters["beta"], parameters["sigma"], records)
+
+
+def read_draws(parameters: Parameters) -> Draws:
+    """The draws that parameters are."""
+    if isinstance(parameters, Drawn):
+        return parameters.draws
+    return Draws(parameters["beta"], parameters["sigma"])
+
+
 @dataclass(frozen=True)
 class Regression(StandIn):
     """Linear regression of a perhaps transformed outcome with normal errors and a conjugate prior."""
@@ -299,7 +314,7 @@ class Regression(StandIn):
     ) -> Extremes:
         if not isinstance(sensitive, Linear) or sensitive.form.reversed:
             return blocked_extremes(self, design, parameters, sensitive, interval)
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         density, mass = sensitive.density, sensitive.mass
         shift = sensitive.constant + density * self.jacobians(design)
         if not sensitive.form.uses_mass:
@@ -317,7 +332,7 @@ class Regression(StandIn):
     ) -> PerRecord:
         if not isinstance(sensitive, Linear) or sensitive.form.shifted or sensitive.form.reversed:
             return self.extremes(design, parameters, sensitive, interval).absolute
-        draws, shift = Draws(parameters["beta"], parameters["sigma"]), self.jacobians(design)
+        draws, shift = read_draws(parameters), self.jacobians(design)
         density = sensitive.density
         if not sensitive.form.uses_mass:
             response = self.responses(design)
@@ -334,7 +349,7 @@ class Regression(StandIn):
         return most + 1e-9 * (1 + abs(most)) + self.jacobians(design)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
-        draws = Draws(parameters["beta"], parameters["sigma"])
+        draws = read_draws(parameters)
         return scoring.mean_mass(*self._records(design, interval), draws)
 
     def influence(
@@ -456,6 +471,8 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
+        if (design.values > 0).all():
+            return
         zeros, negative = int((design.values == 0).sum()), int((design.values < 0).sum())
         if zeros or negative:
             found = [format_count(zeros, "zero")] if zeros else []

@@ -10,7 +10,7 @@ columns a `Box` says which ranges are known; the others are whole.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -350,6 +350,7 @@ class Tail(Range):
     wider: Range
     otherwise: Range
     outside: Outside = "error"
+    threshold: float | None = field(default=None, init=False, repr=False, compare=False)  # of all records
     follows_outcome: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -364,10 +365,22 @@ class Tail(Range):
         return {"wider": ("those", self.wider), "otherwise": ("the other records", self.otherwise)}
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
-        # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.
-        count = max(1, int(np.ceil(self.top * len(values) - 1e-9)))
-        threshold = np.partition(values, len(values) - count)[len(values) - count]
+        threshold = self.threshold
+        if threshold is None:
+            rank = self.rank(len(values))
+            threshold = np.partition(values, rank)[rank]
         return _split(values >= threshold, self.wider, self.otherwise, values, table)
+
+    def rank(self, records: int) -> int:
+        """How many of so many values lie below the smallest of the largest."""
+        # Guard the product against 0.05 * 20 = 1.0000000000000002, which would catch one record too many.
+        return records - max(1, int(np.ceil(self.top * records - 1e-9)))
+
+    def settled(self, threshold: float) -> "Tail":
+        """The same where these are some of the records, and the smallest of all largest values is this."""
+        other = replace(self)
+        object.__setattr__(other, "threshold", threshold)
+        return other
 
 
 def _split(

@@ -122,7 +122,7 @@ def _summarize_weights(synth: Synthesizer) -> dict[str, Any]:
         synth.settings.model, Boxed
     )  # then: how well the box of a strict release fits the data
     gauge = gauge_of(synth)
-    achieved = {bound.name: getattr(synth, f"{bound}_epsilon_", None) for bound in LOCAL}
+    achieved = {bound.name: synth._need().epsilon_by(bound) for bound in LOCAL}
     return {
         "certified_epsilon": synth.certified_epsilon_,
         **({} if gauge is None else {"gauge": asdict(gauge)}),

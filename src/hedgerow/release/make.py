@@ -66,6 +66,7 @@ from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
+from hedgerow.threads import Workers
 
 Progress = Callable[[str], None]
 Expectation = tuple[str, list[tuple[str, str]]]
@@ -100,13 +101,14 @@ def make_release(
     anyway: bool = False,
     stream: bool = False,
     scratch: str | os.PathLike[str] | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> Made:
     """Makes the release that a plan describes, in a folder that does not exist yet.
 
     `stream` reads the data block by block, for files larger than memory (docs/large.md); a folder of Parquet
     files is always read so. What is read is kept in a private folder meanwhile, beside the release or in
-    `scratch`.
+    `scratch`; `workers` share the work, and imply it.
 
     `new_dataset` states that the data is no version of another dataset, where the ledger asks. Where the
     target is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything
@@ -123,10 +125,11 @@ def make_release(
     tell("reading")
     with ExitStack() as opened:
         with _before_spending():
-            if stream or (plan.data is not None and Path(plan.data).is_dir()):
+            folder = plan.data is not None and Path(plan.data).is_dir()
+            if stream or workers is not None or folder:
                 from hedgerow.release.streamed import stream_plan
 
-                prepared = opened.enter_context(stream_plan(plan, out, scratch))
+                prepared = opened.enter_context(stream_plan(plan, out, scratch, workers))
             else:
                 prepared = prepare(plan)
         return _make(prepared, out, tell, new_dataset=new_dataset, anyway=anyway)

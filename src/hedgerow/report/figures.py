@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import PerRecord, columns_of
+from hedgerow.arrays import columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
@@ -96,22 +96,21 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
     """What the fit costs, by bound and by record."""
     settings, pricing, weighted = done.settings, done.outcome.pricing, done.outcome.weighted
     bound, copies = settings.bound, settings.copies
-    own, withheld = pricing, pricing.withheld
     shown = bound if bound.local else LIPSCHITZ
+    priced = {each.name: (done.epsilon_by(each), done.epsilon_by(each, withheld=True)) for each in LOCAL}
     by_bound = {
-        each.name: {
-            "own": _finite(each.epsilon(own)) if each.has(own) else None,
-            "withheld": _finite(each.epsilon(withheld)) if each.has(withheld) else None,
+        name: {
+            "own": None if own is None else _finite(own),
+            "withheld": None if withheld is None else _finite(withheld),
         }
-        for each in LOCAL
-        if each.has(own) or each.has(withheld)
+        for name, (own, withheld) in priced.items()
+        if own is not None or withheld is not None
     }
     price = bound.by_record(pricing)
     riskiest = np.argsort(-price, kind="stable")[:RISKIEST]
-    flagged = done.untrusted
     by_record = {"price": summarize(price)}
-    if shown.has(withheld):
-        by_record["withheld"] = summarize(shown.by_record(withheld))
+    if shown.has(pricing.withheld):
+        by_record["withheld"] = summarize(shown.by_record(pricing.withheld))
     found: dict[str, Any] = {
         "price": {
             "target": settings.target,
@@ -126,16 +125,16 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
             **by_record,
             "alpha": summarize(weighted.alpha),
             "power": summarize(done.outcome.fit.power),
-            "risk": summarize(synth.risk_),
+            "risk": summarize(done.risk),
             "known": summarize(weighted.known) if settings.standard.uses_known else None,
-            "alpha_by_risk": relate(synth.risk_, weighted.alpha, riskiest),
-            "riskiest": _list_riskiest(synth, done, riskiest, price, flagged),
+            "alpha_by_risk": relate(done.risk, weighted.alpha, riskiest),
+            "riskiest": _list_riskiest(done.extreme),
             "flagged": done.flagged,
         },
         "draws": _move_with_draws(synth, done),
         "gauge": _gauge(done) if bound.local else None,
     }
-    cells = settings.draws * done.design.records * len(done.design.links)
+    cells = settings.draws * done.extreme.design.records * len(done.design.links)
     if settings.several and settings.unit is None and cells <= _SCORED:
         found["price"]["by_column"] = [
             {"column": row["column"], "alone": _finite(row["alone"]), "share": float(row["share"])}
@@ -148,9 +147,9 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
     return found
 
 
-def _list_riskiest(
-    synth: Synthesizer, done: Fitted, rows: NDArray[np.intp], price: PerRecord, flagged: Any
-) -> list[dict[str, Any]]:
+def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
+    price, flagged, risk = done.settings.bound.by_record(done.outcome.pricing), done.untrusted, done.risk
+    rows = np.argsort(-price, kind="stable")[:RISKIEST]
     weighted, known, largest = done.outcome.weighted, done.settings.standard.uses_known, float(price[rows[0]])
     interval = weighted.interval
     lower, upper = columns_of(interval.lower), columns_of(interval.upper)
@@ -164,7 +163,7 @@ def _list_riskiest(
         ]
         told: dict[str, Any] = {"record": int(done.numbers[row]), "price": _finite(price[row])}
         told["share"] = shorten([price[row] / largest])[0] if np.isfinite(largest) and largest > 0 else None
-        told |= {"risk": _finite(synth.risk_[row]), "alpha": _finite(weighted.alpha[row])}
+        told |= {"risk": _finite(risk[row]), "alpha": _finite(weighted.alpha[row])}
         told |= {"power": _finite(done.outcome.fit.power[row])}
         told |= {"known": _finite(weighted.known[row])} if known else {}
         found.append(told | {"range": "; ".join(ends), "flagged": bool(flagged[row])})
@@ -177,8 +176,8 @@ def _move_with_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
         return None
     table = Table.of(synth.by_draws_)
     seen = {name: shorten(table.frame[name].to_numpy()) for name in table.columns}
-    fit = done.outcome.fit
-    if done.settings.unit is not None or fit.draws < _FEWEST or fit.draws * done.design.records > _SCORED:
+    fit, records = done.outcome.fit, done.extreme.design.records
+    if done.settings.unit is not None or fit.draws < _FEWEST or fit.draws * records > _SCORED:
         return {"seen": seen}
     tail = synth.outlook()
     columns = {name: shorten(values) for name, values in tail.columns().items()}

@@ -18,14 +18,15 @@ from hedgerow.mechanism.calibrate import CALIBRATING, expected_fits
 from hedgerow.mechanism.copies import choose_draws
 from hedgerow.mechanism.price import Price, Pricing
 from hedgerow.mechanism.streamed.leaf import Overview
-from hedgerow.mechanism.streamed.merged import Asked, Asking, Merged
-from hedgerow.mechanism.streamed.run import OnLeaf, Priced, Runner
+from hedgerow.mechanism.streamed.merged import Asking, Merged
+from hedgerow.mechanism.streamed.planned import plan_streamed
+from hedgerow.mechanism.streamed.run import OnLeaf, Priced, Requests, Runner
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.mechanism.streamed.weigh import begin_streamed, weigh_streamed
 from hedgerow.models.base import Health, Parameters
-from hedgerow.models.scored import Risk
 from hedgerow.numerics.renyi import COARSE_ORDERS
-from hedgerow.privacy.bounds import LOCAL, RENYI, Statement
+from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.privacy.settings import Settings
 from hedgerow.progress import job, phase
 from hedgerow.randomness import Key
@@ -39,18 +40,18 @@ TOP = 1000  # records that are singled out
 class Charge(Confidential):
     """What a neighbour costs, over all records."""
 
-    epsilon: dict[str, float]  # of one copy, by the name of each bound under which it has a price
-    total: float  # of all copies under the chosen bound
+    epsilon: float  # of one copy, under the chosen bound
+    total: float  # of all copies
     curve: Array | None  # copies·D_o at COARSE_ORDERS, where Rényi divergences are known
 
     def join(self, other: "Charge") -> "Charge":
         """That of the records of both."""
-        both = {name: np.maximum(each, other.epsilon[name]) for name, each in self.epsilon.items()}
-        total = float(np.maximum(self.total, other.total))
+        pairs = (self.epsilon, other.epsilon), (self.total, other.total)
+        epsilon, total = (float(np.maximum(*pair)) for pair in pairs)
         curve = None
         if self.curve is not None and other.curve is not None:
             curve = np.maximum(self.curve, other.curve)
-        return Charge({name: float(each) for name, each in both.items()}, total, curve)
+        return Charge(epsilon, total, curve)
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +122,7 @@ class StreamedFit(Confidential):
     @property
     def epsilon(self) -> float:
         """The price of one copy under the chosen bound."""
-        return self.account.own.epsilon[self.settings.bound.name]
+        return self.account.own.epsilon
 
     @property
     def total_epsilon(self) -> float:
@@ -153,16 +154,18 @@ class StreamedFit(Confidential):
 class TakeStock(OnLeaf):
     """Keep the power and the price of each record of a leaf, and say what the leaf costs."""
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[Account, dict[int, list[Asked]]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[Account, Requests]:
         settings, asked, first = self.overview.settings, Asking(), leaves.rows(leaf).start
         pricing = self.pricing(leaves, leaf, asked)
         prices = settings.bound.by_record(pricing)
         leaves.keep("power", leaf, pricing.fit.power)
         leaves.keep("price", leaf, prices)
-        risk = Risk(*leaves.kept("risk", leaf))
+        own = withheld = _charge(settings, pricing)
+        if settings.standard.neighbour != WITHHELD:
+            asked.occasion = 1
+            withheld = _charge(settings, pricing.withheld)
         account = Account(
-            _charge(settings, pricing), _charge(settings, pricing.withheld),
-            riskiest=Top.of(risk.lipschitz, first), dearest=Top.of(prices, first),
+            own, withheld, riskiest=Top.of(leaves.kept("risk", leaf), first), dearest=Top.of(prices, first),
             loudest=Top.of(_loudness(pricing), first),
         )  # fmt: skip
         return account, asked.rows
@@ -177,14 +180,9 @@ def _loudness(pricing: Pricing) -> PerRecord:
 
 
 def _charge(settings: Settings, priced: Pricing | Price) -> Charge:
-    bound, copies = settings.bound, settings.copies
-    found = {each.name: each.epsilon(priced) for each in LOCAL if each.has(priced)}
-    neighbours = priced.neighbours if RENYI.has(priced) else None
-    return Charge(
-        found,
-        bound.total(priced, copies),
-        None if neighbours is None else neighbours.curve(COARSE_ORDERS, copies),
-    )
+    bound, copies, neighbours = settings.bound, settings.copies, priced.neighbours
+    curve = None if neighbours is None else neighbours.curve(COARSE_ORDERS, copies)
+    return Charge(bound.epsilon(priced), bound.total(priced, copies), curve)
 
 
 @one_blas_thread()
@@ -198,8 +196,11 @@ def stream_weighted(settings: Settings, leaves: Leaves, *, key: Key, workers: Wo
         def refit(number: int) -> float:
             return runner.bound(key.child("reweight").child(number))
 
+        def plan(refused: float) -> float:
+            return plan_streamed(settings, leaves, workers, refused)
+
         with phase(CALIBRATING):
-            weigh_streamed(settings, leaves, workers, refit=refit, plan=_unplanned)
+            weigh_streamed(settings, leaves, workers, refit=refit, plan=plan)
             priced = runner.finish(key)
             priced, account = take_stock(runner, priced)
     return StreamedFit(overview, key, leaves.records, plain, priced, account)
@@ -217,7 +218,3 @@ def take_stock(runner: Runner, priced: Priced) -> tuple[Priced, Account]:
         for leaf, (account, _) in zip(again, runner.go(task, "prices", again), strict=True):
             accounts[leaf] = account
     return priced, reduce(Account.join, accounts)
-
-
-def _unplanned(refused: float) -> float:
-    raise NotImplementedError

@@ -1,12 +1,14 @@
 """One leaf of records as the steps of the mechanism see it: its start, its weights, its fit.
 
-What is kept with a leaf: `risk`, the smallest and largest log likelihood of each record, `known` (λ) where
-the standard uses it, `alpha` before it is scaled, and at the end `power` and `price`.
+What is kept with a leaf: `risk`, of the kind that the weights read, `known` (λ) where the standard uses it,
+`alpha` before it is scaled, and at the end `power` and `price`.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.errors import DataError
@@ -14,11 +16,12 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.steps import Start, Weighted, find_interval, power_of
 from hedgerow.mechanism.streamed.merged import Asking, Merged
 from hedgerow.models.scored import Form, Interval, Linear, Risk, Sensitive
-from hedgerow.privacy.ranges import Range
+from hedgerow.privacy.ranges import Bounds, Range
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.table import Table
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,10 +31,12 @@ class Overview(Confidential):
     settings: Settings
     range: Range  # the settings', with what it reads off all outcomes
     ranged: tuple[bool, ...] | None = None  # which links have a range in some record; None: not known yet
+    share_above_one: float = 0.0  # of records, whose density exceeds 1 at some draw of the plain fit
 
     def start(self, leaves: Leaves, leaf: int, plain: Merged | None = None) -> Start:
         """The leaf with the plain fit of all, its risks read where they were kept."""
-        table, design = leaves.table(leaf), leaves.design(leaf)
+        table = leaves.table(leaf) if _reads_table(self.range) else empty_table()
+        design = leaves.design(leaf)
         if design.present is not None:
             raise DataError(
                 "Leaf by leaf: some outcomes are missing, or none that the family describes. Give a table "
@@ -49,12 +54,10 @@ class Overview(Confidential):
     def weighted(self, leaves: Leaves, leaf: int, start: Start, scale: float) -> Weighted:
         """The leaf's weights, as they were kept, times a scale."""
         records, standard = start.design.records, self.settings.standard
-        known = np.zeros(records)
-        if standard.uses_known and any(self.ranged or ()):
-            known = leaves.kept("known", leaf)
+        ranged = standard.uses_known and any(self.ranged or ())
+        known = leaves.kept("known", leaf) if ranged else np.zeros(records)
         alpha = leaves.kept("alpha", leaf) if standard.weighted else np.ones(records)
-        interval = self.interval(start)
-        return Weighted(np.asarray(alpha), np.asarray(known), interval, start.present).scaled(scale)
+        return Weighted(alpha, known, self.interval(start), start.present).scaled(scale)
 
     def part(self, weighted: Weighted, form: Form | None = None) -> Sensitive:
         """What is sensitive of these records, in the form of all."""
@@ -69,3 +72,15 @@ class Overview(Confidential):
     def power(self, weighted: Weighted) -> PerRecord:
         """α* of the leaf's records."""
         return power_of(self.settings, weighted)
+
+
+@cache
+def empty_table() -> Table:
+    """In place of a leaf's table where nothing is read from it."""
+    return Table.of(pd.DataFrame({"": [0]}))
+
+
+def _reads_table(known: Range) -> bool:
+    """Whether ends of a range are read from columns, or count rows."""
+    parts = [part for _, part in known.parts().values()]
+    return bool(known.columns) or isinstance(known, Bounds) or any(map(_reads_table, parts))

@@ -15,7 +15,7 @@ from hedgerow.errors import DataError, HedgerowError, RangeError
 from hedgerow.mechanism.fit import Fit, checked_sample
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.models.chain import Chain, ChainInfluence, join_samples
-from hedgerow.models.exact import Left, Places, Posterior, Regression
+from hedgerow.models.exact import Drawn, Left, Places, Posterior, Regression
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import merge_factors
 from hedgerow.progress import count_fit, report
@@ -85,7 +85,8 @@ class Merged(Confidential):
     """A fit of all records: what one leaf needs of it. Small."""
 
     posteriors: tuple[Posterior, ...]  # of each link
-    powers: tuple[float, ...]  # Σ of them, by link
+    power: float  # Σ over records
+    records: int
     parameters: Parameters
     health: Health
     left: tuple[Mapping[Row, Left], ...] = ()  # what neighbours find that were fitted anew, by link
@@ -107,14 +108,18 @@ class Merged(Confidential):
 
     def redrawn(self, model: Model, *, draws: int, key: Key) -> "Merged":
         """Other draws of the same posterior."""
-        return draw_merged(model, self.posteriors, self.powers, draws=draws, key=key)
+        return draw_merged(model, self.posteriors, self.power, self.records, draws=draws, key=key)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Asking(Confidential):
-    """Which records of a leaf asked for fits without them that are not there yet, by link."""
+    """Which records of a leaf asked for fits without them that are not there yet, by link and occasion.
 
-    rows: dict[int, list[Asked]] = field(default_factory=dict)
+    All of one link and occasion are left out together, and the others put back: none may be there twice.
+    """
+
+    rows: dict[tuple[int, int], list[Asked]] = field(default_factory=dict)
+    occasion: int = 0
 
     def of_link(
         self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
@@ -129,7 +134,7 @@ class Asking(Confidential):
                 if name not in known:
                     response = model.response(design.values[row : row + 1])[0]
                     one = Asked(name, design.matrix[row].copy(), float(response), float(power[row]))
-                    self.rows.setdefault(place, []).append(one)
+                    self.rows.setdefault((place, self.occasion), []).append(one)
                 found.append(known.get(name, (np.inf, np.inf, np.inf)))
             return found
 
@@ -162,17 +167,19 @@ def merge_leaves(parts: Iterable[tuple[Sequence[Array], float]]) -> tuple[list[A
     return merged or [], add_in_order(sums)
 
 
-def fit_merged(model: Model, factors: Sequence[Array], power: float, *, draws: int, key: Key) -> Merged:
+def fit_merged(
+    model: Model, factors: Sequence[Array], power: float, records: int, *, draws: int, key: Key
+) -> Merged:
     """Draws of the posterior that factors of all records make."""
     made = zip(regressions(model), factors, strict=True)
     posteriors = tuple(own.posterior_of(factor, power) for own, factor in made)
-    merged = draw_merged(model, posteriors, (power,) * len(posteriors), draws=draws, key=key)
+    merged = draw_merged(model, posteriors, power, records, draws=draws, key=key)
     count_fit()
     return merged
 
 
 def draw_merged(
-    model: Model, posteriors: tuple[Posterior, ...], powers: tuple[float, ...], *, draws: int, key: Key
+    model: Model, posteriors: tuple[Posterior, ...], power: float, records: int, *, draws: int, key: Key
 ) -> Merged:
     """Draws of posteriors, with the keys that they have in memory."""
     links = list(zip(regressions(model), posteriors, strict=True))
@@ -180,12 +187,12 @@ def draw_merged(
         samples = [
             own.draw(each, draws=draws, key=key.child(place)) for place, (own, each) in enumerate(links)
         ]
-        sample = join_samples(samples)
+        sample = checked_sample(model, join_samples(samples))
     else:
         ((own, posterior),) = links
-        sample = own.draw(posterior, draws=draws, key=key)
-    sample = checked_sample(model, sample)
-    return Merged(posteriors, powers, sample.parameters, sample.health)
+        sample = checked_sample(model, own.draw(posterior, draws=draws, key=key))
+        sample = replace(sample, parameters=Drawn(sample.parameters, records))
+    return Merged(posteriors, power, records, sample.parameters, sample.health)
 
 
 def answer(model: Regression, asked: Sequence[Asked], factor: Array, rest: float) -> dict[Row, Left]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.mechanism.fit import DrawnRisk
 from hedgerow.mechanism.steps import FITTING, find_known
-from hedgerow.mechanism.streamed.leaf import Overview
+from hedgerow.mechanism.streamed.leaf import Overview, empty_table
 from hedgerow.mechanism.streamed.merged import (
     Asking,
     Merged,
@@ -19,11 +20,12 @@ from hedgerow.mechanism.streamed.merged import (
     merge_leaves,
     name_rows,
 )
+from hedgerow.mechanism.streamed.ranks import settle_tails
+from hedgerow.mechanism.streamed.support import check_pieces
 from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.weights import (
     Evidence,
@@ -54,6 +56,7 @@ class LookFirst(Confidential):
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float, list[list[bool]]]:
         start, model = self.overview.start(leaves, leaf), self.overview.settings.model
+        check_pieces(self.overview.settings, start.design)
         model.check(start.design)
         power = np.ones(start.design.records)
         factors = leaf_factors(model, start.design, power, first=leaf == 0)
@@ -63,22 +66,23 @@ class LookFirst(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class FindRisk(Confidential):
-    """Keep a leaf's risks; says which links have a range."""
+    """Keep a leaf's risks; says which links have a range, and how many densities exceed 1."""
 
     overview: Overview
     plain: Merged
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[bool, ...]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[bool, ...], int]:
         start = self.overview.start(leaves, leaf)
         ones = np.ones(start.design.records)
         nowhere = Everywhere().interval(start.design.values, start.table)
         fit = self.overview.fit(self.plain, start.design, ones, leaf, Asking())
-        extremes = fit.extremes(withheld_part(ones), nowhere)
-        leaves.keep("risk", leaf, np.stack([extremes.low, extremes.high]))
+        risk = DrawnRisk(fit, nowhere)
+        leaves.keep("risk", leaf, risk.of(risk_kind(self.overview.settings)))
+        above = round(risk.share_above_one * len(ones))
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
-            return (not interval.whole,) * len(start.design.links)
-        return tuple(not interval.link(place).whole for place in range(len(start.design.links)))
+            return (not interval.whole,) * len(start.design.links), above
+        return tuple(not interval.link(place).whole for place in range(len(start.design.links))), above
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,8 +96,19 @@ class FindKnown(Confidential):
     def __call__(self, leaves: Leaves, leaf: int) -> None:
         start = self.overview.start(leaves, leaf, self.plain)
         interval = self.overview.interval(start)
-        told = {"key": self.key, "rows": leaves.rows(leaf), "of": leaves.records}
-        leaves.keep("known", leaf, find_known(self.overview.settings, start, interval, **told))
+        known = find_known(
+            self.overview.settings, start, interval, key=self.key, rows=leaves.rows(leaf), of=leaves.records
+        )
+        leaves.keep("known", leaf, known)
+
+
+def risk_kind(settings: Settings) -> RiskKind:
+    """The kind of risk that the weights read, which is the one that is kept."""
+    weights = settings.weights
+    while isinstance(weights, Reweighted):
+        weights = weights.base
+    kind: RiskKind = getattr(weights, "risk", "lipschitz")
+    return kind
 
 
 @phase(FITTING)
@@ -101,7 +116,7 @@ def begin_streamed(
     settings: Settings, leaves: Leaves, workers: Workers, *, key: Key
 ) -> tuple[Overview, Merged]:
     """Fit the plain posterior, and keep the risk of each record and what is known of it."""
-    overview = Overview(settings, settings.standard.range)
+    overview = Overview(settings, settle_tails(settings, leaves, workers))
     intercepts: list[list[list[bool]]] = []
 
     def parts() -> Iterator[tuple[Sequence[Array], float]]:
@@ -114,11 +129,14 @@ def begin_streamed(
         raise SettingError(
             "Leaf by leaf: a predictor that is called Intercept is 1 in some leaves alone. Rename it."
         )
-    plain = fit_merged(settings.model, factors, power, draws=settings.draws, key=key.child("unweighted"))
-    ranged: tuple[bool, ...] = ()
-    for some in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
+    plain = fit_merged(
+        settings.model, factors, power, leaves.records, draws=settings.draws, key=key.child("unweighted")
+    )
+    ranged, dense = tuple[bool, ...](), 0
+    for some, above in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
         ranged = tuple(a or b for a, b in zip(ranged or some, some, strict=True))
-    overview = replace(overview, ranged=ranged)
+        dense += above
+    overview = replace(overview, ranged=ranged, share_above_one=dense / leaves.records)
     if settings.standard.uses_known and any(ranged):
         task = FindKnown(overview, plain, key.child("known"))
         for _ in go_over(workers, task, leaves, stage="ranges"):
@@ -130,11 +148,10 @@ def begin_streamed(
 class SumRisk(Confidential):
     """What a leaf says of its risks: their ends and sum, and the squares about a mean once it is known."""
 
-    kind: RiskKind
     mean: float | None = None
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float, float]:
-        risk = Risk(*leaves.kept("risk", leaf)).of(self.kind)
+        risk = leaves.kept("risk", leaf)
         away = risk if self.mean is None else (risk - self.mean) ** 2
         return float(risk.min()), float(risk.max()), float(away.sum())
 
@@ -158,9 +175,10 @@ class GiveWeights(Confidential):
     plan: Plan
 
     def __call__(self, leaves: Leaves, leaf: int) -> None:
-        risk = Risk(*leaves.kept("risk", leaf))
-        unread = np.full(len(risk.low), np.nan)  # no rule that goes by leaves reads outcomes
-        evidence = Evidence(risk, unread, leaves.table(leaf), _no_refit, self.plan, self.whole)
+        kept = leaves.kept("risk", leaf)
+        unread = np.full(len(kept), np.nan)  # no rule that goes by leaves reads outcomes
+        risk = Risk(np.zeros(len(kept)), kept)  # both kinds of it are the one that the rule reads
+        evidence = Evidence(risk, unread, empty_table(), _no_refit, self.plan, self.whole)
         _keep_alpha(leaves, leaf, self.weights, self.weights.alpha(evidence))
 
 
@@ -223,14 +241,13 @@ def _keep_given(weights: FixedWeights, leaves: Leaves, workers: Workers) -> None
 
 
 def _overall(weights: Normalised, leaves: Leaves, workers: Workers) -> Overall:
-    kind, reads = weights.risk, weights.reads
-    if reads == "nothing":
+    if weights.reads == "nothing":
         return Overall()
-    low, high, sums = zip(*go_over(workers, SumRisk(kind), leaves, stage="weights"), strict=True)
-    if reads == "ends":
+    low, high, sums = zip(*go_over(workers, SumRisk(), leaves, stage="weights"), strict=True)
+    if weights.reads == "ends":
         return Overall(min(low), max(high))
     mean = add_in_order(sums) / leaves.records
-    _, _, squares = zip(*go_over(workers, SumRisk(kind, mean), leaves, stage="weights"), strict=True)
+    _, _, squares = zip(*go_over(workers, SumRisk(mean), leaves, stage="weights"), strict=True)
     return Overall(mean=mean, spread=spread_of(add_in_order(squares), leaves.records))
 
 

@@ -17,7 +17,7 @@ Guarantee: two tables that differ in the protected column alone, its dictionary 
 """
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -149,10 +149,15 @@ def _notes(source: Source, protected: Mapping[str, DictionaryEntry], shortened: 
             f"what the file's dictionary says of the protected column {', '.join(left_out)} (its label, "
             f"value labels and declared missing codes) is left out. Declare what is public: {where}."
         )
-    if shortened:
-        notes.append(
-            f"labels, declared missing codes and levels that do not occur in columns {list_some(shortened)} "
-            f"are left out. If they are public, keep them: --keep-levels {shlex.quote(shortened[0])}, and so "
-            "on for each; or keep_levels under outputs in a plan."
-        )
-    return notes
+    return notes + tell_shortened(shortened)
+
+
+def tell_shortened(names: Sequence[str]) -> list[str]:
+    """That some columns lose what no row has; nothing, where none do."""
+    if not names:
+        return []
+    return [
+        f"labels, declared missing codes and levels that do not occur in columns {list_some(names)} "
+        f"are left out. If they are public, keep them: --keep-levels {shlex.quote(names[0])}, and so "
+        "on for each; or keep_levels under outputs in a plan."
+    ]

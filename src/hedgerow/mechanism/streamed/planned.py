@@ -1,0 +1,100 @@
+"""A planned weight over leaves: `mechanism.planned` with leverages that stay where the leaves are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential
+from hedgerow.mechanism.planned import chance_by_leverage, largest_weight
+from hedgerow.mechanism.streamed.merged import go_over, leaf_factors, merge_leaves, regressions
+from hedgerow.mechanism.streamed.ranks import select_ranks
+from hedgerow.models.base import Model
+from hedgerow.models.exact import Posterior
+from hedgerow.numerics.leaves import add_in_order
+from hedgerow.numerics.triangular import leverages
+from hedgerow.privacy.settings import Settings
+from hedgerow.tables.leaves import Leaves
+from hedgerow.threads import Workers
+
+
+@dataclass(frozen=True)
+class FactorBlind:
+    """Factor a leaf's predictors at one weight for all: no outcome is read."""
+
+    model: Model
+    weight: float
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float]:
+        design = leaves.design(leaf)
+        blind = design.replace_values(np.ones(design.records))
+        power = np.full(design.records, self.weight)
+        factors = leaf_factors(self.model, blind, power, first=leaf == 0)
+        return factors, float(power.sum())
+
+
+@dataclass(frozen=True)
+class CountColumns:
+    """How many columns the design has."""
+
+    def __call__(self, leaves: Leaves, leaf: int) -> int:
+        return len(leaves.design(leaf).columns)
+
+
+@dataclass(frozen=True)
+class KeepLeverages:
+    """Keep a leaf's leverages, as they come and in order; says the least and the largest."""
+
+    posterior: Posterior
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float]:
+        every = leverages(leaves.design(leaf).matrix, self.posterior.factor)
+        ordered = np.sort(every)
+        leaves.keep("leverage", leaf, every)
+        leaves.keep("sorted", leaf, ordered)
+        return float(ordered[0]), float(ordered[-1])
+
+
+@dataclass(frozen=True)
+class AddUp:
+    """The sum over a leaf of a function of leverages."""
+
+    places: Array
+    tail: Array
+
+    def __call__(self, leaves: Leaves, leaf: int) -> float:
+        return float(np.interp(leaves.kept("leverage", leaf), self.places, self.tail).sum())
+
+
+@dataclass(frozen=True, repr=False)
+class KeptLeverages(Confidential):
+    """Leverages that leaves keep."""
+
+    leaves: Leaves
+    workers: Workers
+    ends: list[tuple[float, float]]
+
+    def ordered(self, ranks: Sequence[int]) -> Array:
+        """Those of some ranks, from 0 up."""
+        return select_ranks(self.leaves, self.workers, ranks, self.ends)
+
+    def add_up(self, places: Array, tail: Array) -> float:
+        """The sum over records of a function of their leverages, interpolated between these places."""
+        return add_in_order(list(go_over(self.workers, AddUp(places, tail), self.leaves, stage="plan")))
+
+
+def plan_streamed(settings: Settings, leaves: Leaves, workers: Workers, refused: float) -> float:
+    """The largest weight at which at most so many of the model's tables are priced above the target."""
+    (width,) = go_over(workers, CountColumns(), leaves, [0], stage="plan")
+    chance = partial(_chance, settings, leaves, workers, width)
+    return largest_weight(settings, chance, refused, leaves.records, width)
+
+
+def _chance(settings: Settings, leaves: Leaves, workers: Workers, width: int, weight: float) -> float:
+    factors, power = merge_leaves(go_over(workers, FactorBlind(settings.model, weight), leaves, stage="plan"))
+    (model,) = regressions(settings.model)
+    posterior = model.posterior_of(factors[0], power)
+    ends = list(go_over(workers, KeepLeverages(posterior), leaves, stage="plan"))
+    every = KeptLeverages(leaves, workers, ends)
+    return chance_by_leverage(settings, every, leaves.records, width, weight)

@@ -1,0 +1,96 @@
+"""Order statistics of all records: the value of a rank, exactly, from counts that leaves tell.
+
+A number of floating point is found among 2⁶⁴ by narrowing it down: each leaf keeps its values in order and
+says how many lie at or below some pivots, sixteen times as narrow after each round.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow.arrays import Array, Confidential
+from hedgerow.mechanism.streamed.merged import go_over
+from hedgerow.privacy.ranges import Box, Range, Tail
+from hedgerow.privacy.settings import Settings
+from hedgerow.tables.leaves import Leaves
+from hedgerow.threads import Workers
+
+_PIVOTS = 15  # for each rank and round
+
+
+@dataclass(frozen=True, repr=False)
+class SortOutcomes(Confidential):
+    """Keep a link's outcomes in order; says the least and the largest."""
+
+    place: int
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float]:
+        values = np.sort(leaves.design(leaf).links[self.place].values)
+        leaves.keep("sorted", leaf, values)
+        return float(values[0]), float(values[-1])
+
+
+@dataclass(frozen=True, repr=False)
+class CountUpTo(Confidential):
+    """How many of the values that a leaf keeps in order are at most each pivot."""
+
+    pivots: Array
+
+    def __call__(self, leaves: Leaves, leaf: int) -> Array:
+        return np.searchsorted(leaves.kept("sorted", leaf), self.pivots, side="right").astype(np.float64)
+
+
+def select_ranks(
+    leaves: Leaves, workers: Workers, ranks: Sequence[int], ends: Sequence[tuple[float, float]]
+) -> Array:
+    """The values of these ranks, from 0 up, among all that leaves keep as `sorted`; `ends` are theirs."""
+    low = np.full(len(ranks), min(_as_key(least) for least, _ in ends), dtype=object)
+    high = np.full(len(ranks), max(_as_key(largest) for _, largest in ends), dtype=object)
+    # The value of a rank is the least at or below which more values lie than the rank counts.
+    while (low < high).any():
+        keys = [
+            [int(a) + (int(b) - int(a)) * step // (_PIVOTS + 1) for step in range(1, _PIVOTS + 1)]
+            for a, b in zip(low, high, strict=True)
+        ]
+        task = CountUpTo(np.array([_as_number(key) for row in keys for key in row]))
+        counts = np.zeros(len(ranks) * _PIVOTS)
+        for one in go_over(workers, task, leaves, stage="ranks"):
+            counts += one  # whole numbers: exact up to 2⁵³
+        for place, (rank, row) in enumerate(zip(ranks, keys, strict=True)):
+            enough = counts[place * _PIVOTS : (place + 1) * _PIVOTS] > rank
+            first = int(np.argmax(enough)) if enough.any() else _PIVOTS
+            high[place] = row[first] if first < _PIVOTS else high[place]
+            low[place] = max(int(low[place]), row[first - 1] + 1) if first else low[place]
+    return np.array([_as_number(int(key)) for key in high])
+
+
+def _as_key(value: float) -> int:
+    """A whole number for each floating-point number, in the same order."""
+    bits = int(np.float64(value).view(np.int64))
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF) - 1
+
+
+def _as_number(key: int) -> float:
+    bits = key if key >= 0 else -(key + 1) - 2**63
+    return float(np.int64(bits).view(np.float64))
+
+
+def settle_tails(settings: Settings, leaves: Leaves, workers: Workers) -> Range:
+    """The range, with the threshold of every tail in it read off all outcomes."""
+    known = settings.standard.range
+    if isinstance(known, Box):
+        places = {link.column.outcome: place for place, link in enumerate(settings.links)}
+        parts = {name: _settle(part, leaves, workers, places[name]) for name, part in known.ranges.items()}
+        return replace(known, ranges=parts)
+    return _settle(known, leaves, workers, 0)
+
+
+def _settle(known: Range, leaves: Leaves, workers: Workers, place: int) -> Range:
+    inner = {name: _settle(part, leaves, workers, place) for name, (_, part) in known.parts().items()}
+    settled = replace(known, **inner) if inner else known  # type: ignore[type-var]  # parts are a dataclass's
+    if isinstance(settled, Tail):
+        ends = list(go_over(workers, SortOutcomes(place), leaves, stage="ranks"))
+        (threshold,) = select_ranks(leaves, workers, [settled.rank(leaves.records)], ends)
+        return settled.settled(float(threshold))
+    return settled

@@ -1,0 +1,161 @@
+"""Copies leaf by leaf: a worker makes a leaf's part of a copy, and the parts become one file, in order.
+
+Formal guarantee: a part holds what is released of its rows and nothing else; whoever puts parts together sees
+no confidential value. The file has the bytes that a copy of the table in memory has.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+from numpy.typing import NDArray
+
+from hedgerow.arrays import PerLink, columns_of
+from hedgerow.errors import DataError
+from hedgerow.mechanism.cells import codes_of
+from hedgerow.mechanism.copies import write_copy as write_typed
+from hedgerow.privacy.settings import Settings
+from hedgerow.progress import report
+from hedgerow.tables.files import Source, Written, grow
+from hedgerow.tables.files.columns import join_chunks, to_arrow
+from hedgerow.tables.files.growing import Cells, Seen, look_at
+from hedgerow.tables.files.source import Dialect
+from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.spool.scratch import explaining_errors, write_whole
+from hedgerow.tables.table import Table
+from hedgerow.threads import Workers
+
+Predict = Callable[[Leaves, int], PerLink]  # the synthetic outcomes of one copy in the rows of a leaf
+
+
+@dataclass
+class Made:
+    """What is known of the copies once they were written: their values in some rows, and counts over all."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    moved: Counter[str] = field(default_factory=Counter)  # values that declared limits moved, by column
+    broken: list[dict[str, Any]] = field(default_factory=list)  # rows that break each check, by copy
+
+
+@dataclass(frozen=True)
+class LookAtCells:
+    """What the public cells of a leaf have to do with how files are written."""
+
+    names: tuple[str, ...]
+    formulas: str
+    dialect: Dialect
+    spreadsheet: bool  # the file is one that a spreadsheet opens
+    weight: str | None  # survey weights
+
+    def __call__(self, leaves: Leaves, leaf: int) -> Seen:
+        table = leaves.table(leaf)
+        if self.weight is not None and not (table.numbers(self.weight) > 0).all():
+            raise DataError(
+                f"design_weight: '{self.weight}' must hold positive numbers in every row. Drop rows that "
+                "count for nobody."
+            )
+        cells = to_arrow(table.select(self.names).native)
+        return look_at(cells, self.formulas if self.spreadsheet else "allow", self.dialect)
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """A leaf's part of one copy, put into a file of its own; says how many values and rows were counted."""
+
+    predict: Predict
+    settings: Settings
+    copy: int
+    folder: Path
+    released: tuple[str, ...]
+    cells: Cells
+    kept: tuple[str, ...]  # public categories that keep all levels
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[Counter[str], list[int]]:
+        values, table = self.predict(leaves, leaf), leaves.table(leaf)
+        typed = to_arrow(write_typed(self.settings, table, leaves.design(leaf), values))
+        # Of one leaf a category has other levels than of all: the public columns come as they were.
+        public = to_arrow(table.native)
+        made = {column.outcome for column in self.settings.columns} | {*self.settings.rules.names}
+        whole = pa.table({name: (typed if name in made else public).column(name) for name in self.released})
+        part = self.cells.keep_levels(whole, self.kept)
+        with explaining_errors(self.folder):
+            write_whole(self.place(leaf), lambda file: _write(part, file))
+        checks, codes = self.settings.rules.conditions, codes_of(self.settings.columns)
+        copied = Table.of(part)
+        broken = [int((~check.holds(copied, codes, doubt=True)).sum()) for check in checks]
+        return count_moved(self.settings, leaves, leaf, values), broken
+
+    def place(self, leaf: int) -> Path:
+        """Where the part is until it is in the file."""
+        return self.folder / f"copy-{self.copy}-{leaf}.arrow"
+
+    def take(self, leaf: int) -> pa.Table:
+        """The part, whose file is then gone."""
+        with explaining_errors(self.folder):
+            with pa.OSFile(str(self.place(leaf))) as file:
+                part = pyarrow.ipc.open_file(file).read_all()
+            self.place(leaf).unlink()
+        return part
+
+
+def count_moved(settings: Settings, leaves: Leaves, leaf: int, values: PerLink) -> Counter[str]:
+    """How many synthetic values lie beyond declared limits, and are moved to them."""
+    limited = {
+        column.outcome: column.declared.ends
+        for column in settings.columns
+        if column.declared is not None and column.declared.ends != (None, None)
+    }
+    counts: Counter[str] = Counter()
+    for link, made in zip(settings.links, columns_of(values), strict=True) if limited else ():
+        if link.outcome in limited:
+            low, high = limited[link.outcome]
+            counts[link.outcome] += 0 if low is None else int((made < low).sum())
+            counts[link.outcome] += 0 if high is None else int((made > high).sum())
+    return counts
+
+
+def write_copy(
+    cutting: Cutting,
+    leaves: Leaves,
+    workers: Workers,
+    path: Path,
+    like: Source,
+    made: Made,
+    rows: NDArray[np.intp],
+    *,
+    formulas: str,
+    label: str,
+) -> Written:
+    """Writes one copy, and keeps of it what it has in some rows."""
+    some: list[pa.Table] = []
+    counts = [0] * len(cutting.settings.rules.conditions)
+    with grow(path, like, cutting.cells, formulas=formulas, label=label) as file:
+        for leaf, (moved, broken) in enumerate(workers.map(cutting, leaves, range(leaves.count))):
+            part, here = cutting.take(leaf), leaves.rows(leaf)
+            file.append(part)
+            first, last = np.searchsorted(rows, [here.start, here.stop])
+            some.append(part.take(pa.array(rows[first:last] - here.start)))
+            made.moved.update(moved)
+            counts = [a + b for a, b in zip(counts, broken, strict=True)]
+            report("leaves of this copy", leaf + 1, leaves.count)
+    made.tables.append(_join(some))
+    made.broken += [
+        {"check": check.text, "copy": cutting.copy + 1, "broken": count}
+        for check, count in zip(cutting.settings.rules.conditions, counts, strict=True)
+    ]
+    return file.written
+
+
+def _join(parts: list[pa.Table]) -> pa.Table:
+    whole = pa.concat_tables(parts)
+    return pa.table({name: join_chunks(whole.column(name)) for name in whole.column_names}, whole.schema)
+
+
+def _write(part: pa.Table, file: Any) -> None:
+    with pyarrow.ipc.new_file(file, part.schema) as writer:
+        writer.write_table(part)

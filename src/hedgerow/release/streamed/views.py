@@ -1,0 +1,187 @@
+"""Some records with the fit of all: what the owner is shown of a table that nobody holds. Confidential.
+
+Whatever `Results` and the report compute of a fit in memory they compute of a view: its table, design, risks
+and weights are those of its rows, its draws and their posterior those of the whole. What is an extreme or a
+count over all records was found by leaves, and is asked of the fit.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.arrays import Array, PerLink, PerRecord
+from hedgerow.errors import SettingError
+from hedgerow.evidence.gauge import Gauge, describe_stop, measure
+from hedgerow.fitted import Fitted, NoisedColumn
+from hedgerow.fitted.finished import Finished
+from hedgerow.mechanism.noisy.leaves import streamed as noisy
+from hedgerow.mechanism.noisy.posterior import PosteriorDraws
+from hedgerow.mechanism.streamed.copies import predict_leaf
+from hedgerow.mechanism.streamed.fit import StreamedFit
+from hedgerow.numerics.renyi import COARSE_ORDERS
+from hedgerow.privacy.bounds import Bound
+from hedgerow.privacy.guarantee import Release
+from hedgerow.release.streamed.copies import Made, Predict
+from hedgerow.tables.leaves import Leaves
+
+_NO_REPLAY = (
+    "intervals: the copies were written block by block and are not in memory. Read them back: hr.combine, or "
+    "hedgerow.receive."
+)
+_LOUD = 0.05  # leverage or pull from which a record is looked at more closely
+_DEAREST, _RISKIEST = 200, 50
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class View(Finished):
+    """Some rows of a fitted table; what copies have in them is there once they were written."""
+
+    every: int  # records there are
+    rows: NDArray[np.intp]
+    made: Made = field(default_factory=Made)
+
+    @property
+    def records(self) -> int:
+        return self.every
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        return self.rows
+
+    @cached_property
+    def release(self) -> Release:
+        checks = self.made.broken
+        table = {name: [row[name] for row in checks] for name in checks[0]} if checks else None
+        told = None if table is None else self.table.like(table)
+        return Release(list(self.made.tables), self.guarantee, told, _NO_REPLAY)
+
+    @cached_property
+    def moved(self) -> dict[str, int]:
+        return {name: count for name, count in self.made.moved.items() if count}
+
+    def predictor(self, copy: int) -> Predict:
+        """How a copy is predicted, leaf by leaf; picklable and small."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class WeightedView(View, Fitted):
+    """Of a weighted posterior."""
+
+    whole: StreamedFit
+    mean: float  # of the weights
+    standing_out: "WeightedView | None" = None
+
+    def predictor(self, copy: int) -> Predict:
+        return _Weighted(self.whole, copy)
+
+    @property
+    def extreme(self) -> Fitted:
+        return self.standing_out or self
+
+    @property
+    def epsilon(self) -> float:
+        return self.whole.epsilon
+
+    @property
+    def total_epsilon(self) -> float:
+        return self.whole.total_epsilon
+
+    def epsilon_by(self, bound: Bound, *, withheld: bool = False) -> float | None:
+        account = self.whole.account
+        return (account.withheld if withheld else account.own).epsilon if self.knows(bound) else None
+
+    def knows(self, bound: Bound) -> bool:
+        return bound == self.settings.bound  # under others the dearest records need not be those at hand
+
+    def withheld_total(self) -> float:
+        return self.whole.account.withheld.total
+
+    def divergences(self, orders: Array, *, withheld: bool) -> Array | None:
+        if orders is not COARSE_ORDERS:
+            raise SettingError("Block by block, divergences are known at COARSE_ORDERS alone.")
+        account = self.whole.account
+        return (account.withheld if withheld else account.own).curve
+
+    @property
+    def left(self) -> float:
+        return self.whole.priced.merged.power
+
+    @property
+    def mean_alpha(self) -> float:
+        return self.mean
+
+    @property
+    def flagged(self) -> int:
+        return int(self.extreme.untrusted.sum())
+
+    @property
+    def leverage(self) -> PerRecord:
+        fit = self.extreme.start.fit
+        return np.zeros(1) if fit is None or fit.influence is None else fit.influence().leverage
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        times = self.every / len(self.rows)
+        power = times * self.outcome.fit.power  # so that a few rows tell as much as all
+        outcome = replace(self.outcome, fit=replace(self.outcome.fit, power=power))
+        found = measure(self.settings, self.start, outcome, key=self.key.child("gauge"))
+        if not found.columns:
+            return replace(found, records=self.left, of=self.every)
+        columns = {name: replace(one, of=round(times * one.of)) for name, one in found.columns.items()}
+        return replace(found, of=round(times * found.of), columns=columns)
+
+    def describe_stop(self) -> str:
+        return describe_stop(self.settings, self.gauge, None)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class NoisedView(View, NoisedColumn):
+    """Of noisy statistics."""
+
+    whole: noisy.Streamed
+
+    def predictor(self, copy: int) -> Predict:
+        return _Noised(self.plans[copy])
+
+    @cached_property
+    def plans(self) -> list[Any]:
+        """How each copy is made."""
+        return self.whole.plan_copies()
+
+    @property
+    def drawn(self) -> PosteriorDraws:  # type: ignore[override]  # cached there
+        return self.whole.drawn
+
+    @property
+    def clipped(self) -> float:
+        return self.whole.clipped
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    fit: StreamedFit
+    copy: int
+
+    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
+        return predict_leaf(self.fit, leaves, leaf, self.copy)
+
+
+@dataclass(frozen=True)
+class _Noised:
+    copying: Any
+
+    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
+        return noisy.predict_leaf(self.copying, leaves, leaf)
+
+
+def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:
+    """The dearest and riskiest records, and those that decide much of their own fit."""
+    account = fit.account
+    loud = account.loudest.rows[account.loudest.values > _LOUD]
+    return np.unique(
+        np.concatenate([account.dearest.rows[:_DEAREST], account.riskiest.rows[:_RISKIEST], loud])
+    )

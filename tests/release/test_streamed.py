@@ -1,0 +1,305 @@
+"""A release read block by block is the release of the table in memory, and leaves nothing else behind."""
+
+import json
+import os
+import signal
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hedgerow as hr
+from hedgerow.numerics import leaves
+from hedgerow.release import make as making
+from hedgerow.release.folder import Draft, drafts
+from hedgerow.release.ledger import Ledger
+from hedgerow.release.plan import Outputs
+from hedgerow.release.streamed import copies as parts
+from hedgerow.release.streamed import prepare as preparing
+from hedgerow.tables.files import growing
+
+ROWS, LEAF = 300, 64
+
+
+@pytest.fixture(autouse=True)
+def small_leaves(monkeypatch):
+    monkeypatch.setattr(leaves, "LEAF", LEAF)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    random = np.random.default_rng(5)
+    table = hr.datasets.lognormal(n=ROWS, seed=3)
+    places = pd.Categorical(random.choice(["north", "south"], ROWS), categories=["north", "nowhere", "south"])
+    key, notes = random.permutation(10**6)[:ROWS], random.choice(["a", "b", None], ROWS)
+    pay = np.exp(1 + 0.5 * np.log(table["x"]) + 0.4 * random.normal(size=ROWS))
+    return table.assign(place=places, key=key, note=notes, pay=pay, day=pd.Timestamp("2024-02-29"))
+
+
+@pytest.fixture
+def make(frame, tmp_path):
+    """Makes a release of the table, from memory or block by block, both with the same ledger."""
+    frame.to_parquet(tmp_path / "table.parquet", index=False, row_group_size=70)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+
+    def release(name: str, *, stream: bool, **changes):
+        asked = {"formula": "x ~ z + place", "epsilon": 40.0, "draws": 100, "seed": 3, "copies": 2}
+        asked |= {"data": tmp_path / "table.parquet", "ledger": tmp_path / "ledger.sqlite", "dataset": "pay"}
+        asked |= {"outputs": Outputs(drop=("key", "pay", "day"))} | changes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hr.HedgerowWarning)
+            return hr.make_release(hr.Plan(**asked), tmp_path / name, anyway=True, stream=stream)
+
+    return release
+
+
+def read(made) -> list[pa.Table]:
+    files = sorted((made.folder / "public").glob("synthetic-copy-*"))
+    assert files
+    if files[0].suffix == ".csv":
+        return [file.read_bytes() for file in files]
+    return [pq.read_table(file).replace_schema_metadata(None) for file in files]
+
+
+def near(one: float | None, other: float | None) -> bool:
+    return one == other if one is None or other is None else bool(np.isclose(one, other, rtol=1e-12, atol=0))
+
+
+def left_over(folder: Path) -> list[str]:
+    """Hidden things beside the release: drafts and scratch folders."""
+    return sorted(place.name for place in folder.iterdir() if place.name.startswith("."))
+
+
+COLUMNS = {
+    "x": hr.Column("x ~ z + place"),
+    "pay": hr.Column("pay ~ log(x) + z", declared=hr.Declared("number", multiple_of=0.1, range_max=4.0)),
+}
+SETTINGS = {
+    "adp": {},
+    "range": {
+        "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8)),
+        "epsilon": 60.0,
+        "weights": hr.CapWeights(4.0),
+    },
+    "renyi": {"preset": "recommended", "debias": False, "epsilon": 20.0},
+    "strict": {"standard": hr.Strict(limits=(0.01, 1e4)), "epsilon": 5.0},
+    "chain": {
+        "formula": COLUMNS,
+        "epsilon": 400.0,
+        "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
+        "outputs": Outputs(drop=("key", "day")),
+    },
+    "csv": {"outputs": Outputs(format="csv", drop=("key", "pay"))},
+}
+
+
+def test_a_release_by_blocks_verifies_and_leaves_nothing_else(make, tmp_path):
+    made = make("release", stream=True, formula="x ~ z", copies=1)
+    assert hr.verify_release(made.folder).problems == ()
+    (copy,) = read(made)
+    assert (copy.num_rows, copy.column_names) == (ROWS, ["x", "z", "place", "note"])
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
+    held, streamed = (
+        make(f"{name}-{word}", stream=word == "streamed", **SETTINGS[name]) for word in ("held", "streamed")
+    )
+    assert read(streamed) == read(held)
+    assert hr.verify_release(streamed.folder).problems == ()
+    certificates = [replace(made.certificate, release="", copies=(), page="") for made in (held, streamed)]
+    assert certificates[0] == certificates[1]
+    assert streamed.checks == held.checks
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        one, two = [entry for entry in ledger.entries() if entry.event == "reserved"]
+    same = ("fingerprint", "relation", "epsilon", "bound", "delta", "plan", "dataset")
+    assert [getattr(one, key) for key in same] == [getattr(two, key) for key in same]
+    assert two.sketch is None  # the ledger had that very one already
+    assert near(two.withheld, one.withheld)
+    curves = [json.loads(entry.curve) if entry.curve else {} for entry in (one, two)]
+    assert curves[0].keys() == curves[1].keys()
+    for key in curves[0]:
+        assert np.allclose(
+            *(np.array(curve[key], dtype=float) for curve in curves), rtol=1e-12, equal_nan=True
+        )
+    summaries = [
+        json.loads((made.folder / "confidential" / "summary.json").read_text()) for made in (held, streamed)
+    ]
+    for key in ("epsilon", "total_epsilon", "certified_epsilon", "scale", "clipped", "rows", "mean_alpha"):
+        assert near(summaries[0].get(key), summaries[1].get(key)), key
+    assert summaries[0]["moved_to_declared_limits"] == summaries[1]["moved_to_declared_limits"]
+    inside = [made.folder / "confidential" for made in (held, streamed)]
+    assert sorted(place.name for place in inside[0].iterdir()) == sorted(
+        place.name for place in inside[1].iterdir()
+    )
+    if (inside[0] / "records.parquet").exists():
+        assert pq.read_table(inside[0] / "records.parquet") == pq.read_table(inside[1] / "records.parquet")
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_folder_of_files_is_always_read_so(make, frame, tmp_path):
+    whole = make("whole", stream=False)
+    (tmp_path / "parts").mkdir()
+    for number, first in enumerate(range(0, ROWS, 90)):
+        frame.iloc[first : first + 90].to_parquet(tmp_path / "parts" / f"{number}.parquet", index=False)
+    assert read(make("parts-made", stream=False, data=tmp_path / "parts")) == read(whole)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"family": "gamma"}, "gamma family"),
+        ({"debias": True}, "debias"),
+        ({"unit": "key", "rows_per_unit": 1}, "unit"),
+        ({"missing": "drop"}, "drop"),
+        ({"outputs": Outputs(format="stata")}, "stata is not written"),
+        ({"weights": hr.weights.IdentificationWeights(0.1, ["place"])}, "IdentificationWeights"),
+        ({"data": "table.dta"}, "table.dta"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_read(changes, words, make, monkeypatch, tmp_path):
+    monkeypatch.setattr(preparing, "spool", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(hr.HedgerowError, match=words):
+        make("release", stream=True, **changes)
+    assert left_over(tmp_path) == []
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+class StopError(Exception):
+    """Something unforeseen."""
+
+
+PHASES = {
+    "spooling": (preparing, "spool", []),
+    "looking": (preparing, "settle", []),
+    "fitting": (preparing, "fit_leaves", []),
+    "before the spend": (Ledger, "reserve", []),
+    "after the spend": (Draft, "begin", ["reserved", "void"]),
+    "writing": (parts.Cutting, "take", ["reserved", "void"]),
+    "confidential": (making, "write_confidential", ["reserved", "void"]),
+    "before the rename": (Draft, "publish", ["reserved", "publishing", "void"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    "error", [StopError(), OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr
+)
+def test_a_failure_in_any_phase_leaves_nothing_and_spends_nothing(phase, error, make, monkeypatch, tmp_path):
+    owner, name, events = PHASES[phase]
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(BaseException) as raised:
+        make("release", stream=True)
+    assert "Nothing was written or spent." in getattr(raised.value, "__notes__", [])
+    assert left_over(tmp_path) == []
+    assert not (tmp_path / "release").exists()
+    if (tmp_path / "ledger.sqlite").exists():
+        with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+            assert [entry.event for entry in ledger.entries()] == events
+            assert all(balance.spent == 0 for balance in ledger.balance())
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_said_in_one_sentence(make, monkeypatch, tmp_path):
+    write, room = growing.Growing.write, 3000
+
+    def fill(self, content):
+        nonlocal room
+        room -= len(content)
+        if room < 0:
+            raise OSError(28, "No space left on device", str(tmp_path))
+        return write(self, content)
+
+    monkeypatch.setattr(growing.Growing, "write", fill)
+    with pytest.raises(hr.HedgerowError, match="cannot be written") as told:
+        make("release", stream=True)
+    assert str(tmp_path) not in str(told.value)
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("phase", "events"),
+    [
+        ("looking", []),
+        ("fitting", []),
+        ("after the spend", ["reserved"]),
+        ("writing", ["reserved"]),
+        ("before the rename", ["reserved", "publishing"]),
+    ],
+)
+def test_what_a_killed_process_leaves_is_removed_by_the_next(
+    number, phase, events, make, monkeypatch, tmp_path
+):
+    owner, name, _ = PHASES[phase]
+    make("warm", stream=True, ledger=tmp_path / "warm.sqlite")  # so that the child only has to go on
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), number))
+        try:
+            make("release", stream=True)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    killed = number is signal.SIGKILL
+    assert os.WIFSIGNALED(status) == killed
+    assert not (tmp_path / "release").exists()
+    scratch = [name for name in left_over(tmp_path) if "spool" in name]
+    assert len(scratch) == killed
+    assert all(not place.stat().st_mode & 0o077 for place in tmp_path.glob(".*"))
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        if killed:
+            assert [entry.event for entry in ledger.pending()] == events[:1]
+        for entry in ledger.pending():
+            assert ledger.settle(entry.release, "void", note="test: it was killed").event == "void"
+        assert all(balance.spent == 0 for balance in ledger.balance())
+    assert drafts(tmp_path / "release") == []
+    make("release", stream=True)
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_parts_hold_what_is_released_and_nothing_else(make, monkeypatch):
+    take, seen = parts.Cutting.take, []
+
+    def look(self, leaf):
+        part = take(self, leaf)
+        seen.append((part.column_names, part.column("place").chunk(0).dictionary.to_pylist()))
+        return part
+
+    monkeypatch.setattr(parts.Cutting, "take", look)
+    make("release", stream=True)
+    assert len(seen) == 2 * -(-ROWS // LEAF)
+    assert all(names == ["x", "z", "place", "note"] for names, _ in seen)
+    assert all(levels == ["north", "south"] for _, levels in seen)
+
+
+@pytest.mark.slow
+def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
+    monkeypatch.setattr(preparing, "COMPARED", 100)
+    made = make("release", stream=True)
+    inside = made.folder / "confidential"
+    page, summary = (inside / "report.html").read_text(), json.loads((inside / "summary.json").read_text())
+    assert "evenly spaced" in page
+    assert summary["rows"] == summary["gauge"]["of"] == ROWS
+    report = json.loads((inside / "report.json").read_text())
+    records = pq.read_table(inside / "records.parquet").to_pandas()
+    dearest = records.sort_values("price", ascending=False, kind="stable")
+    assert [row["record"] for row in report["records"]["riskiest"]] == dearest["record"].head(20).tolist()
+    assert report["columns"][0]["records"] == 100
+    assert report["claim"]["records"] == ROWS
