@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers import on_disk
+from helpers.clusters import Inline
 
 import hedgerow as hr
 from hedgerow.cluster import orders, probe, workers
@@ -14,53 +15,6 @@ from hedgerow.tables.leaves import Held
 from hedgerow.threads import Here
 
 distributed = pytest.importorskip("distributed", reason="a cluster needs Dask: hedgerow[cluster]")
-
-
-class Inline:
-    """A client that runs orders here, as a worker would get them: by pickle."""
-
-    status = "running"
-
-    class scheduler:  # noqa: N801 - as Dask's attribute
-        address = "tcp://127.0.0.1:1"
-
-    def __init__(self, answers=None, scheduled=None):
-        self.scheduled = scheduled
-        self.answers = answers or {"tcp://127.0.0.1:2": probe.standing()}
-        self.sent = []
-
-    def nthreads(self):
-        return dict.fromkeys(self.answers, 1)
-
-    def run(self, what, on_error):
-        return self.answers if what is probe.standing else {name: what() for name in self.answers}
-
-    def run_on_scheduler(self, what):
-        if isinstance(self.scheduled, Exception):
-            raise self.scheduled
-        return self.scheduled or what()
-
-    def submit(self, order, numbers, *, key, pure):
-        assert not pure
-        message = pickle.dumps((order, numbers))
-        order, numbers = pickle.loads(message)
-        answer = pickle.dumps(order(numbers))
-        self.sent.append((key, order, answer))
-        return Ready(pickle.loads(answer))
-
-    def cancel(self, futures, force):
-        self.cancelled = len(futures)
-
-
-class Ready:
-    def __init__(self, value):
-        self.value = value
-
-    def result(self, timeout):
-        return self.value
-
-    def release(self):
-        self.value = None
 
 
 @pytest.fixture

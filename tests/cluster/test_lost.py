@@ -3,19 +3,18 @@
 import os
 import platform
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 from helpers import on_disk
+from helpers.clusters import PATHS, running
 
 import hedgerow as hr
 from hedgerow.cluster import workers
@@ -25,51 +24,16 @@ from hedgerow.threads import Here
 
 distributed = pytest.importorskip("distributed", reason="a cluster needs Dask: hedgerow[cluster]")
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
-PATHS = os.pathsep.join(str(ROOT / part) for part in ("src", "studies", "tests"))
-
-
-@contextmanager
-def started(*words, log):
-    """A command of Dask, killed at the end."""
-    environment = os.environ | {"PYTHONPATH": PATHS, "HEDGEROW_THREADS": "1"}
-    with log.open("ab") as out:
-        process = subprocess.Popen([sys.executable, "-m", *words], stdout=out, stderr=out, env=environment)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture
 def stage(tmp_path, monkeypatch):
     """Leaves, a scheduler, four workers, and what they log."""
     monkeypatch.setattr(leaves, "LEAF", 64)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    log = tmp_path / "log"
     (tmp_path / "table").mkdir()
-    with ExitStack() as stack:
-        begin = stack.enter_context
-        scheduler = begin(
-            started("distributed.cli.dask_scheduler", "--host", address, "--no-dashboard", log=log)
-        )
-        crew = [
-            begin(
-                started(
-                    *("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"),
-                    *("--no-dashboard", "--local-directory", str(tmp_path / "spill")),
-                    log=log,
-                )
-            )
-            for _ in range(4)
-        ]
-        client = begin(distributed.Client(address, set_as_default=False, timeout=60))
-        client.wait_for_workers(4, timeout=60)
-        table = on_disk.make(tmp_path / "table", 64 * 61 + 7)
-        yield table, begin(hr.connect(address)), scheduler, crew, log
+    log = tmp_path / "log"
+    with running(log, tmp_path / "spill") as (address, scheduler, crew), hr.connect(address) as cluster:
+        yield on_disk.make(tmp_path / "table", 64 * 61 + 7), cluster, scheduler, crew, log
 
 
 def bits(results):

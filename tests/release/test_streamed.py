@@ -98,9 +98,16 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["adp", *(pytest.param(each, marks=pytest.mark.slow) for each in [*SETTINGS][1:])]
-)
+def test_a_release_by_blocks_verifies_and_leaves_nothing_else(make, tmp_path):
+    made = make("release", stream=True, formula="x ~ z", copies=1)
+    assert hr.verify_release(made.folder).problems == ()
+    (copy,) = read(made)
+    assert (copy.num_rows, copy.column_names) == (ROWS, ["x", "z", "place", "note"])
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
 def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
     held, streamed = (
         make(f"{name}-{word}", stream=word == "streamed", **SETTINGS[name]) for word in ("held", "streamed")
@@ -119,7 +126,9 @@ def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
     curves = [json.loads(entry.curve) if entry.curve else {} for entry in (one, two)]
     assert curves[0].keys() == curves[1].keys()
     for key in curves[0]:
-        assert np.allclose(*(np.array(curve[key], dtype=float) for curve in curves), rtol=1e-12, equal_nan=True)
+        assert np.allclose(
+            *(np.array(curve[key], dtype=float) for curve in curves), rtol=1e-12, equal_nan=True
+        )
     summaries = [
         json.loads((made.folder / "confidential" / "summary.json").read_text()) for made in (held, streamed)
     ]

@@ -1,7 +1,7 @@
 """synthesize, sign, verify, certificate, inspect: making a release, signing, checking, showing one."""
 
 import json
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +31,13 @@ def synthesize(
     scratch: Annotated[
         Path | None, typer.Option(help="Folder for what is read, with --stream (beside the release).")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="So many processes share the work; as with --stream.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Workers of the Dask scheduler at this address share it: tls://host:8786."),
+    ] = None,
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
 
@@ -47,10 +54,9 @@ def synthesize(
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
-    with screen.progress(5 + plan.settings.copies) as tell:
-        made = make_release(
-            plan, out, new_dataset=new_dataset, anyway=anyway, stream=stream, scratch=scratch, progress=tell
-        )
+    told = {"new_dataset": new_dataset, "anyway": anyway, "stream": stream, "scratch": scratch}
+    with screen.progress(5 + plan.settings.copies) as tell, _connect(workers, cluster) as crew:
+        made = make_release(plan, out, **told, workers=crew, progress=tell)
     certificate = made.certificate
     for change in certificate.copies[0].changes:
         screen.note(f"Writing the copies: {change}")
@@ -85,6 +91,16 @@ def synthesize(
         screen.utility(*read_utility(made.folder))
     else:
         screen.say(f"What copies keep, confidential: hedgerow inspect {out} --confidential")
+
+
+def _connect(workers: int | None, cluster: str | None) -> AbstractContextManager[Any]:
+    if workers is None and cluster is None:
+        return nullcontext()
+    if workers is not None and cluster is not None:
+        raise SettingError("--workers are processes here, --cluster is elsewhere. Say one of them.")
+    from hedgerow.cluster.connect import connect
+
+    return connect(workers if cluster is None else cluster)
 
 
 @with_screen

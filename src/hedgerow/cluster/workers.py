@@ -202,7 +202,7 @@ class Cluster:
 
     def _patiently(self, look: Callable[[], Made]) -> Made:
         """What `look` sees at last; an error where the scheduler is gone or nobody is there to do it."""
-        from distributed import KilledWorker
+        from distributed import CommClosedError, KilledWorker
 
         seen = time.monotonic()
         while True:
@@ -218,7 +218,7 @@ class Cluster:
                     "Several workers were lost one after the other at the same task, most likely for want of "
                     "memory. Start workers with more memory, or fewer on each machine."
                 ) from None
-            except CancelledError:
+            except (CancelledError, CommClosedError):
                 raise self._lost() from None
 
     def _first(self, waiting: list["Future[Made]"]) -> "Future[Made]":

@@ -156,7 +156,7 @@ class Design:
                 self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,
                 notes=(), crossing=self.crossing.encode(table),
             )  # fmt: skip
-        settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
+        settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared, tell=False)
         matrix = self.replay(settled)
         bad = [
             name for name, column in zip(self.columns, matrix.T, strict=True) if not np.isfinite(column).all()
@@ -293,7 +293,7 @@ def build(
         )  # fmt: skip
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
-        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
+        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared, tell=whole is None)
     if whole is None:
         states = None if learnt is None else learnt.states
         matrix, columns, spec = encode_terms(parsed, settled, declared, states)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hedgerow.cluster.workers import Cluster
 from hedgerow.errors import FileError, SettingError
 from hedgerow.mechanism.noisy.leaves.streamed import check_statistics
 from hedgerow.mechanism.streamed.support import check_streamed
@@ -115,6 +116,8 @@ def stream_plan(
     check_outside_releases(parent / "scratch")
     workers = Here() if workers is None else workers
     with _ending_when_told(), Scratch(parent, out.name) as place:
+        if isinstance(workers, Cluster):
+            workers.check_folder(place.path)
         spooled = spool(data_of(plan), place.path, **options_of(plan))
         some = spread_rows(spooled.records, sizes.LEAF)
         told = _SOME.format(len(some), min(COMPARED, spooled.records), spooled.records)

@@ -1,0 +1,123 @@
+"""A release made by workers is that of one process; who is lost on the way, and what is sent."""
+
+import struct
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from helpers.clusters import Inline, running
+
+import hedgerow as hr
+from hedgerow.cluster.workers import Cluster
+from hedgerow.errors import ClusterError
+from hedgerow.numerics import leaves
+from hedgerow.release.ledger import Ledger
+from hedgerow.release.plan import Outputs
+
+ROWS, LEAF = 300, 64
+STANDARDS = {
+    "range": {"standard": hr.RangeTruncated(hr.Radius(0.4, 1.8)), "epsilon": None},
+    "renyi": {"standard": hr.ADP(), "bound": "renyi", "epsilon": None},
+    "strict": {"standard": hr.Strict(limits=(0.001, 1000.0)), "epsilon": 2.0},
+}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Levels of a category, one of which a single record has: it decides nearly all of its own fit."""
+    place = np.random.default_rng(5).choice(["north", "south"], ROWS)
+    place[ROWS // 2] = "island"
+    return hr.datasets.lognormal(n=ROWS, seed=3).assign(place=pd.Categorical(place))
+
+
+@pytest.fixture
+def make(frame, tmp_path, monkeypatch):
+    """Makes a release block by block, as CSV, whose bytes do not name it."""
+    monkeypatch.setattr(leaves, "LEAF", LEAF)
+    frame.to_parquet(tmp_path / "table.parquet", index=False)
+
+    def release(name, workers=None, **changes):
+        asked = {"formula": "x ~ z + place", "draws": 100, "seed": 3, "copies": 2, "dataset": "pay"}
+        asked |= {"data": tmp_path / "table.parquet", "ledger": tmp_path / "ledger.sqlite"}
+        asked |= {"outputs": Outputs(format="csv")} | changes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hr.HedgerowWarning)
+            return hr.make_release(
+                hr.Plan(**asked), tmp_path / name, anyway=True, stream=True, workers=workers
+            )
+
+    return release
+
+
+def parts(made):
+    """Copies as bytes, and what is kept of each record."""
+    copies = [file.read_bytes() for file in sorted((made.folder / "public").glob("synthetic-copy-*"))]
+    assert len(copies) == 2
+    records = made.folder / "confidential" / "records.parquet"
+    return copies, pq.read_table(records) if records.exists() else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_no_record_is_sent_over_connections(standard, make, frame):
+    """Not even the one that decides nearly all of its own fit, and is fitted without."""
+    client = Inline()
+    made = make("shared", Cluster(client), **STANDARDS[standard])
+    sent = [message for _, order, answer in client.sent for message in (order.content, answer)]
+    assert len(sent) > 20
+    outcomes = frame["x"].to_numpy()
+    forms = [struct.pack("<d", value) for value in (*outcomes, *np.log(outcomes))]
+    assert [place % ROWS for place, form in enumerate(forms) if any(form in one for one in sent)] == []
+    assert parts(made) == parts(make("alone", **STANDARDS[standard]))
+
+
+FIT, WRITE = "prices", "leaves of this copy"  # stages that are reported
+
+
+@pytest.fixture
+def stage(tmp_path):
+    pytest.importorskip("distributed", reason="a cluster needs Dask: hedgerow[cluster]")
+    with running(tmp_path / "log", tmp_path / "spill") as (address, scheduler, crew):
+        yield address, scheduler, crew
+
+
+@pytest.mark.slow
+def test_workers_killed_in_the_fit_and_in_the_write_change_no_byte(stage, make, tmp_path):
+    address, _, crew = stage
+    alone = parts(make("alone", **STANDARDS["range"]))
+    doomed = {FIT: crew[0], WRITE: crew[1]}
+
+    def kill(stage, done, total):
+        if done == 1 and stage in doomed:
+            doomed.pop(stage).kill()
+
+    with hr.connect(address) as cluster, hr.watch(kill):
+        made = make("shared", cluster, **STANDARDS["range"])
+    assert doomed == {}
+    assert parts(made) == alone
+    assert hr.verify_release(made.folder).problems == ()
+    assert [place.name for place in tmp_path.iterdir() if place.name.startswith(".")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phase", "events"), [(FIT, []), (WRITE, ["reserved", "void"])])
+def test_a_scheduler_that_vanishes_leaves_no_release_and_no_spend(phase, events, stage, make, tmp_path):
+    address, scheduler, _ = stage
+
+    def kill(stage, done, total):
+        if stage == phase:
+            scheduler.kill()
+
+    with (
+        hr.connect(address) as cluster,
+        hr.watch(kill),
+        pytest.raises(ClusterError, match=r"scheduler at .* was lost") as raised,
+    ):
+        make("shared", cluster, **STANDARDS["range"])
+    assert "Nothing was written or spent." in raised.value.__notes__
+    assert not (tmp_path / "shared").exists()
+    assert [place.name for place in tmp_path.iterdir() if place.name.startswith(".")] == []
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        assert [entry.event for entry in ledger.entries()] == events
