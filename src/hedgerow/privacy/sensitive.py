@@ -105,4 +105,5 @@ def _trace(standard: Standard, alpha: PerRecord, known: PerRecord) -> Linear | N
     if not isinstance(form, _Symbol):
         return None
     spread = [np.broadcast_to(np.asarray(term, dtype=np.float64), alpha.shape) for term in form.terms]
-    return Linear(*(np.ascontiguousarray(term) if np.any(term) else term for term in spread))
+    density, mass, constant = (np.ascontiguousarray(term) if np.any(term) else term for term in spread)
+    return Linear(density, mass, constant)

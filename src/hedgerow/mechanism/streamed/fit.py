@@ -18,9 +18,9 @@ from hedgerow.mechanism.calibrate import CALIBRATING, expected_fits
 from hedgerow.mechanism.copies import choose_draws
 from hedgerow.mechanism.price import Price, Pricing
 from hedgerow.mechanism.streamed.leaf import Overview
-from hedgerow.mechanism.streamed.merged import Asked, Asking, Merged
+from hedgerow.mechanism.streamed.merged import Asking, Merged
 from hedgerow.mechanism.streamed.planned import plan_streamed
-from hedgerow.mechanism.streamed.run import OnLeaf, Priced, Runner
+from hedgerow.mechanism.streamed.run import OnLeaf, Priced, Requests, Runner
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.mechanism.streamed.weigh import begin_streamed, weigh_streamed
 from hedgerow.models.base import Health, Parameters
@@ -154,17 +154,18 @@ class StreamedFit(Confidential):
 class TakeStock(OnLeaf):
     """Keep the power and the price of each record of a leaf, and say what the leaf costs."""
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[Account, dict[int, list[Asked]]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[Account, Requests]:
         settings, asked, first = self.overview.settings, Asking(), leaves.rows(leaf).start
         pricing = self.pricing(leaves, leaf, asked)
         prices = settings.bound.by_record(pricing)
         leaves.keep("power", leaf, pricing.fit.power)
         leaves.keep("price", leaf, prices)
-        own = _charge(settings, pricing)
-        same = settings.standard.neighbour == WITHHELD
+        own = withheld = _charge(settings, pricing)
+        if settings.standard.neighbour != WITHHELD:
+            asked.occasion = 1
+            withheld = _charge(settings, pricing.withheld)
         account = Account(
-            own, own if same else _charge(settings, pricing.withheld),
-            riskiest=Top.of(leaves.kept("risk", leaf), first), dearest=Top.of(prices, first),
+            own, withheld, riskiest=Top.of(leaves.kept("risk", leaf), first), dearest=Top.of(prices, first),
             loudest=Top.of(_loudness(pricing), first),
         )  # fmt: skip
         return account, asked.rows

@@ -54,12 +54,10 @@ class Overview(Confidential):
     def weighted(self, leaves: Leaves, leaf: int, start: Start, scale: float) -> Weighted:
         """The leaf's weights, as they were kept, times a scale."""
         records, standard = start.design.records, self.settings.standard
-        known = np.zeros(records)
-        if standard.uses_known and any(self.ranged or ()):
-            known = leaves.kept("known", leaf)
+        ranged = standard.uses_known and any(self.ranged or ())
+        known = leaves.kept("known", leaf) if ranged else np.zeros(records)
         alpha = leaves.kept("alpha", leaf) if standard.weighted else np.ones(records)
-        interval = self.interval(start)
-        return Weighted(np.asarray(alpha), np.asarray(known), interval, start.present).scaled(scale)
+        return Weighted(alpha, known, self.interval(start), start.present).scaled(scale)
 
     def part(self, weighted: Weighted, form: Form | None = None) -> Sensitive:
         """What is sensitive of these records, in the form of all."""

@@ -111,11 +111,15 @@ class Merged(Confidential):
         return draw_merged(model, self.posteriors, self.power, self.records, draws=draws, key=key)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Asking(Confidential):
-    """Which records of a leaf asked for fits without them that are not there yet, by link."""
+    """Which records of a leaf asked for fits without them that are not there yet, by link and occasion.
 
-    rows: dict[int, list[Asked]] = field(default_factory=dict)
+    All of one link and occasion are left out together, and the others put back: none may be there twice.
+    """
+
+    rows: dict[tuple[int, int], list[Asked]] = field(default_factory=dict)
+    occasion: int = 0
 
     def of_link(
         self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
@@ -130,7 +134,7 @@ class Asking(Confidential):
                 if name not in known:
                     response = model.response(design.values[row : row + 1])[0]
                     one = Asked(name, design.matrix[row].copy(), float(response), float(power[row]))
-                    self.rows.setdefault(place, []).append(one)
+                    self.rows.setdefault((place, self.occasion), []).append(one)
                 found.append(known.get(name, (np.inf, np.inf, np.inf)))
             return found
 

@@ -31,15 +31,14 @@ from hedgerow.mechanism.streamed.merged import (
 from hedgerow.models.chain import there
 from hedgerow.models.exact import Left
 from hedgerow.models.scored import Form, Linear
-from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.scoring import Extremes
-from hedgerow.numerics.triangular import merge_factors
 from hedgerow.privacy.bounds import Statement
 from hedgerow.randomness import Key
 from hedgerow.tables.leaves import Leaves
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")
+Requests = dict[tuple[int, int], list[Asked]]  # by link and occasion
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,17 +74,17 @@ class FactorWithout(Confidential):
 
     overview: Overview
     scale: float
-    rows: dict[int, dict[int, list[int]]]  # by link and leaf
+    rows: dict[tuple[int, int], dict[int, list[int]]]  # by link and occasion, and by leaf
 
-    def __call__(self, leaves: Leaves, leaf: int) -> dict[int, tuple[Array, float]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], tuple[Array, float]]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         power = overview.power(overview.weighted(leaves, leaf, start, self.scale))
         found = {}
-        for place, rows in self.rows.items():
-            link, model = start.design.links[place], regressions(overview.settings.model)[place]
+        for name, rows in self.rows.items():
+            link, model = start.design.links[name[0]], regressions(overview.settings.model)[name[0]]
             others = there(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
-            found[place] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
+            found[name] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
         return found
 
 
@@ -115,7 +114,7 @@ class OnLeaf(Confidential):
 class Price(OnLeaf):
     """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, dict[int, list[Asked]]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
         settings, asked = self.overview.settings, Asking()
         pricing = self.pricing(leaves, leaf, asked)
         require_price(settings, pricing)
@@ -179,30 +178,25 @@ class Runner(Confidential):
                 prices[leaf] = price
         return replace(priced, certified=float(np.max(prices)), statement=stated)
 
-    def answer(self, priced: Priced, asked: Sequence[dict[int, list[Asked]]]) -> Priced:
+    def answer(self, priced: Priced, asked: Sequence[Requests]) -> Priced:
         """The same with what the neighbours find that records ask for."""
-        links: dict[int, list[Asked]] = {}
-        for rows in asked:
-            for place, some in rows.items():
-                links.setdefault(place, []).extend(some)
-        without: dict[int, dict[int, list[int]]] = {}
-        for place, some in links.items():
+        requests: Requests = {}
+        for leaf in asked:
+            for name, some in leaf.items():
+                requests.setdefault(name, []).extend(some)
+        without: dict[tuple[int, int], dict[int, list[int]]] = {name: {} for name in requests}
+        for name, some in requests.items():
             for one in some:
-                without.setdefault(place, {}).setdefault(one.row[0], []).append(one.row[1])
-        task = FactorWithout(self.overview, priced.scale, without)
-        factors: dict[int, list[Array]] = {place: [] for place in links}
-        sums: dict[int, list[float]] = {place: [] for place in links}
-        for found in self.go(task, "factors"):
-            for place, (factor, power) in found.items():
-                factors[place].append(factor)
-                sums[place].append(power)
-        models = regressions(self.overview.settings.model)
-        left: list[dict[Row, Left]] = [
-            dict(priced.merged.left[place]) if priced.merged.left else {} for place in range(len(models))
-        ]
-        for place, some in links.items():
-            merged = merge_factors(factors[place])
-            left[place] |= answer(models[place], some, merged, add_in_order(sums[place]))
+                without[name].setdefault(one.row[0], []).append(one.row[1])
+        parts: dict[tuple[int, int], list[tuple[list[Array], float]]] = {name: [] for name in requests}
+        for found in self.go(FactorWithout(self.overview, priced.scale, without), "factors"):
+            for name, (factor, power) in found.items():
+                parts[name].append(([factor], power))
+        models, before = regressions(self.overview.settings.model), priced.merged.left
+        left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
+        for name, some in requests.items():
+            (factor,), power = merge_leaves(parts[name])
+            left[name[0]] |= answer(models[name[0]], some, factor, power)
         return replace(priced, merged=replace(priced.merged, left=tuple(left)))
 
     def bound(self, key: Key) -> float:

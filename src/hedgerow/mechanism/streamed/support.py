@@ -4,6 +4,7 @@ The rest is refused here, before a record is read: never something else in its p
 """
 
 from hedgerow.errors import SettingError
+from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.privacy.ranges import Bounds, Range
 from hedgerow.privacy.settings import Settings
@@ -19,6 +20,7 @@ from hedgerow.privacy.weights import (
     ScalarWeights,
     Weights,
 )
+from hedgerow.tables.design import Design
 
 _IN_MEMORY = "Give a table that fits into memory, without --stream"
 
@@ -28,6 +30,16 @@ def check_streamed(settings: Settings) -> None:
     reason = _reason(settings) or _of_weights(settings) or _of_range(settings.standard.range)
     if reason:
         raise SettingError(f"Leaf by leaf: {reason}")
+
+
+def check_pieces(settings: Settings, design: Design) -> None:
+    """Refuse ranges whose probability is simulated: its ends hold for all records at once."""
+    model = settings.model
+    if isinstance(model, Chain) and model.simulates(design, settings.standard.range.restricts):
+        raise SettingError(
+            "Leaf by leaf: the probability of these ranges together is simulated, for all records at once. "
+            f"{_IN_MEMORY}, or leave out the ranges of columns that others read."
+        )
 
 
 def _reason(settings: Settings) -> str:

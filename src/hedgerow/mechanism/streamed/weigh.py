@@ -21,6 +21,7 @@ from hedgerow.mechanism.streamed.merged import (
     name_rows,
 )
 from hedgerow.mechanism.streamed.ranks import settle_tails
+from hedgerow.mechanism.streamed.support import check_pieces
 from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
 from hedgerow.numerics.leaves import add_in_order
@@ -55,6 +56,7 @@ class LookFirst(Confidential):
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float, list[list[bool]]]:
         start, model = self.overview.start(leaves, leaf), self.overview.settings.model
+        check_pieces(self.overview.settings, start.design)
         model.check(start.design)
         power = np.ones(start.design.records)
         factors = leaf_factors(model, start.design, power, first=leaf == 0)
@@ -94,8 +96,10 @@ class FindKnown(Confidential):
     def __call__(self, leaves: Leaves, leaf: int) -> None:
         start = self.overview.start(leaves, leaf, self.plain)
         interval = self.overview.interval(start)
-        told = {"key": self.key, "rows": leaves.rows(leaf), "of": leaves.records}
-        leaves.keep("known", leaf, find_known(self.overview.settings, start, interval, **told))
+        known = find_known(
+            self.overview.settings, start, interval, key=self.key, rows=leaves.rows(leaf), of=leaves.records
+        )
+        leaves.keep("known", leaf, known)
 
 
 def risk_kind(settings: Settings) -> RiskKind:
