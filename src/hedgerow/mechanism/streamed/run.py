@@ -17,11 +17,9 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import require_price
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
-    Asked,
     Asking,
     Merged,
     Row,
-    answer,
     fit_merged,
     go_over,
     leaf_factors,
@@ -38,7 +36,7 @@ from hedgerow.tables.leaves import Leaves
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")
-Requests = dict[tuple[int, int], list[Asked]]  # by link and occasion
+Requests = dict[tuple[int, int], list[Row]]  # by link and occasion
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,6 +83,34 @@ class FactorWithout(Confidential):
             others = there(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
             found[name] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class LeaveOut(Confidential):
+    """What records of several leaves find in fits without them. Their rows go no further than this task."""
+
+    overview: Overview
+    scale: float
+    requests: Requests
+    others: dict[tuple[int, int], tuple[Array, float]]  # a factor of all others, and the sum of their powers
+
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], list[Left]]:
+        overview, models = self.overview, regressions(self.overview.settings.model)
+        rows: dict[tuple[int, int], list[tuple[Array, float, float, float]]] = {n: [] for n in self.requests}
+        for number in sorted({row[0] for some in self.requests.values() for row in some}):
+            start = overview.start(leaves, number)
+            power = overview.power(overview.weighted(leaves, number, start, self.scale))
+            for name, some in self.requests.items():
+                link, model = start.design.links[name[0]], models[name[0]]
+                for _, row, share in (one for one in some if one[0] == number):
+                    response = model.response(link.values[row : row + 1])[0]
+                    rows[name].append((link.matrix[row].copy(), float(response), float(power[row]), share))
+        found = {}
+        for name, told in rows.items():
+            columns = [np.array(column) for column in zip(*told, strict=True)]
+            base, rest = self.others[name]
+            found[name] = models[name[0]].leave_out(*columns, base=base, rest=rest)
         return found
 
 
@@ -181,22 +207,25 @@ class Runner(Confidential):
     def answer(self, priced: Priced, asked: Sequence[Requests]) -> Priced:
         """The same with what the neighbours find that records ask for."""
         requests: Requests = {}
-        for leaf in asked:
-            for name, some in leaf.items():
+        for of_leaf in asked:  # by leaf, as `LeaveOut` goes through them
+            for name, some in of_leaf.items():
                 requests.setdefault(name, []).extend(some)
         without: dict[tuple[int, int], dict[int, list[int]]] = {name: {} for name in requests}
         for name, some in requests.items():
-            for one in some:
-                without[name].setdefault(one.row[0], []).append(one.row[1])
+            for leaf, row, _ in some:
+                without[name].setdefault(leaf, []).append(row)
         parts: dict[tuple[int, int], list[tuple[list[Array], float]]] = {name: [] for name in requests}
         for found in self.go(FactorWithout(self.overview, priced.scale, without), "factors"):
             for name, (factor, power) in found.items():
                 parts[name].append(([factor], power))
         models, before = regressions(self.overview.settings.model), priced.merged.left
         left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
+        merged = {name: merge_leaves(some) for name, some in parts.items()}
+        others = {name: (factor, power) for name, ((factor,), power) in merged.items()}
+        first = min(row[0] for some in requests.values() for row in some)
+        (answers,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
         for name, some in requests.items():
-            (factor,), power = merge_leaves(parts[name])
-            left[name[0]] |= answer(models[name[0]], some, factor, power)
+            left[name[0]] |= dict(zip(some, answers[name], strict=True))
         return replace(priced, merged=replace(priced.merged, left=tuple(left)))
 
     def bound(self, key: Key) -> float:

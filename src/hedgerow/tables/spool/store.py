@@ -28,6 +28,7 @@ from hedgerow.arrays import Array, Confidential
 from hedgerow.errors import DataError, FileError, SettingError, reason_of
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns
+from hedgerow.progress import READING, report
 from hedgerow.tables.design import Design, Learnt
 from hedgerow.tables.files.columnar import count_missing
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, as_format, format_of, freeze
@@ -189,6 +190,7 @@ def spool(
         ready = pa.Table.from_arrays(cells, schema=stored).combine_chunks()
         with explaining_errors(folder):
             write_whole(result._place("leaf", leaf, ".arrow"), partial(_write, ready))
+        report(READING, leaf + 1, result.count)
     found = {name: column.dictionary for name, column in levels.items()}
     if source.missing is not None:
         missing = {name: count for name, count in source.missing.items() if name in names}
