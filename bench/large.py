@@ -86,7 +86,11 @@ def release(case: str, folder: Path, records: int, draws: int) -> dict[str, floa
         figures = {"seconds": time.perf_counter() - clock, "core_seconds": time.process_time() - cores}
     before, clock = peak_mb(), time.perf_counter()
     assert hr.verify_release(made.folder).problems == ()
-    return figures | {"peak_mb": before, "verify_seconds": time.perf_counter() - clock, "verified_mb": peak_mb()}
+    return figures | {
+        "peak_mb": before,
+        "verify_seconds": time.perf_counter() - clock,
+        "verified_mb": peak_mb(),
+    }
 
 
 def run(sizes: list[int], cases: list[str], draws: int, place: Path | None) -> Iterator[dict[str, Any]]:
@@ -108,7 +112,9 @@ def run(sizes: list[int], cases: list[str], draws: int, place: Path | None) -> I
 def main() -> None:
     parser = argparse.ArgumentParser(description="Releases of large files.")
     parser.add_argument("sizes", nargs="+", type=lambda text: int(float(text)), metavar="RECORDS")
-    parser.add_argument("--cases", nargs="+", choices=("range", "strict", "table"), default=["range", "strict"])
+    parser.add_argument(
+        "--cases", nargs="+", choices=("range", "strict", "table"), default=["range", "strict"]
+    )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--place", type=Path, help="where files go meanwhile (TMPDIR)")
     parser.add_argument("--json", type=Path)

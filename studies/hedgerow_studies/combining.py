@@ -16,6 +16,7 @@ import pandas as pd
 
 import hedgerow as hr
 from hedgerow import receive
+from hedgerow.privacy.settings import Sampling
 from hedgerow_studies.survey import make_copies
 
 CASES = {
@@ -27,6 +28,7 @@ CASES = {
     "full": [(5, 0.0), (20, 0.0)],
     "projected": [(3, 1.0), (10, 1.0)],
 }  # fmt: skip
+SAMPLED: tuple[Sampling, ...] = ("independent", "stratified")
 TRUTH = {
     "Intercept": 1.0,
     "z": 0.5,
@@ -99,7 +101,7 @@ def cover_strict(
     return (every["lower"] <= truth) & (truth <= every["upper"])
 
 
-def cover_sampled(seed: int, sampling: str, *, rows: int = 200, copies: int = 5) -> pd.Series:
+def cover_sampled(seed: int, sampling: Sampling, *, rows: int = 200, copies: int = 5) -> pd.Series:
     """Which true values are held by intervals from copies without privacy, by two rules.
 
     "partial" takes from all copies how much they differ; "proper" takes it from one copy's standard errors.
@@ -110,7 +112,7 @@ def cover_sampled(seed: int, sampling: str, *, rows: int = 200, copies: int = 5)
         sampling=sampling,
     )  # fmt: skip
     tables = make_copies(table, synth)
-    inside = {}
+    inside: dict[Any, bool] = {}
     for rule, used in (("partial", tables), ("proper", tables[:1])):
         found = [hr.combine(used, what, rule=rule) for what in ("x ~ z + C(group)", "mean of x by group")]
         every = pd.concat(found).set_index("term")
@@ -132,8 +134,7 @@ def main() -> None:
             if given.strict:
                 done.append(cover_strict(seed))
             else:
-                ways = {way: cover_sampled(seed, way) for way in ("independent", "stratified")}
-                done.append(pd.concat([each.add_prefix(f"{way}, ") for way, each in ways.items()]))
+                done.append(pd.concat([cover_sampled(seed, way).add_prefix(f"{way}, ") for way in SAMPLED]))
             if seed % 20 == 19:
                 sys.stdout.write(f"{seed + 1} tables: {pd.DataFrame(done).mean().round(3).to_dict()}\n")
                 sys.stdout.flush()

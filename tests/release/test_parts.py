@@ -59,7 +59,7 @@ def test_the_fingerprint_of_parts_is_that_of_the_table(frame, columns, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=60),
     keys=st.permutations(range(3)),

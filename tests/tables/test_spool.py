@@ -13,11 +13,15 @@ from formulaic.transforms import TRANSFORMS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hedgerow import Column, Strict, Synthesizer
 from hedgerow.numerics import leaves
+from hedgerow.synthesizer import encode
 from hedgerow.tables import design as designs
 from hedgerow.tables import files
+from hedgerow.tables.formula import parse
 from hedgerow.tables.leaves import Held
-from hedgerow.tables.spool import arguments, transforms
+from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool import arguments, replay, transforms
 from hedgerow.tables.spool.learning import encode_leaves
 from hedgerow.tables.spool.scratch import Scratch
 from hedgerow.tables.spool.store import spool
@@ -85,26 +89,73 @@ def assert_same_rows(spooled, whole, formula=None):
 FORMULA = "pay ~ hours*grade + log(age + 100) + region + full + since"
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_leaves_are_rows_of_the_table(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("spool")
+def compare_leaves(folder, data):
     rows = data.draw(st.integers(30, 70))
     cuts = data.draw(st.lists(st.integers(0, rows), max_size=3))
     path = write(
         make_table(rows, data.draw(st.integers(0, 99))),
-        folder, cuts=cuts, group=data.draw(st.sampled_from([1, 7, 16, 33, 1000])),
-    )  # fmt: skip
-    parts = sorted(path.iterdir()) if path.is_dir() else [path]
-    whole = Table.of(
-        pa.concat_tables([files.read(part).frame for part in parts if pq.read_metadata(part).num_rows])
+        folder,
+        cuts=cuts,
+        group=data.draw(st.sampled_from([1, 7, 16, 33, 1000])),
     )
+    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    there = [part for part in parts if pq.read_metadata(part).num_rows]
+    whole = Table.of(pa.concat_tables([files.read(part).frame for part in there]))
     with Scratch(folder, "release") as scratch:
         spooled = spool(path, scratch.path)
         assert spooled.records == rows
         assert_same_rows(spooled, whole)
         encoded = encode_leaves(spooled, partial(build, formula=FORMULA), [FORMULA])
         assert_same_rows(pickle.loads(pickle.dumps(encoded)), whole, FORMULA)
+
+
+ANYWHERE = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+
+
+@settings(max_examples=2, **ANYWHERE)
+@given(data=st.data())
+def test_leaves_are_rows_of_the_table(tmp_path_factory, data):
+    compare_leaves(tmp_path_factory.mktemp("spool"), data)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, **ANYWHERE)
+@given(data=st.data())
+def test_leaves_of_any_blocks_are_rows_of_the_table(tmp_path_factory, data):
+    compare_leaves(tmp_path_factory.mktemp("spool"), data)
+
+
+def encode_by(table, learnt, asked):
+    return encode(table, [asked], learnt)
+
+
+CHAIN = {
+    "pay": Column("pay ~ hours + region", family="lognormal"),
+    "age": Column("age ~ log(pay) + bs(hours, df=4)", family="normal"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [None, {"pay": (0.1, 20.0), "age": (15.0, 90.0)}])
+def test_leaves_of_several_protected_columns(tmp_path, limits):
+    strict = {} if limits is None else {"standard": Strict(limits=limits), "epsilon": 5.0}
+    asked = Synthesizer(CHAIN, **strict).settings
+    path = write(make_table(70, 4, late=False), tmp_path, group=9)
+    whole = Table.of(files.read(path).frame)
+    held = Held(whole, encode(whole, [asked]))
+    with Scratch(tmp_path, "release") as scratch:
+        formulas = [column.formula for column in asked.columns]
+        spooled = encode_leaves(spool(path, scratch.path), partial(encode_by, asked=asked), formulas)
+        for leaf in range(spooled.count):
+            own, other = spooled.design(leaf), held.design(leaf)
+            np.testing.assert_array_equal(own.values, other.values)
+            for link, like in zip(own.links, other.links, strict=True):
+                assert (link.outcome, link.hidden, link.columns) == (like.outcome, like.hidden, like.columns)
+                for name in ("matrix", "means", "spread"):
+                    np.testing.assert_array_equal(getattr(link, name), getattr(like, name), err_msg=name)
+        table, design = spooled.take([69, 2, 33])
+        assert table.native.to_pylist() == whole.native.take([69, 2, 33]).to_pylist()
+        np.testing.assert_array_equal(design.values, held.encoded.values[[69, 2, 33]])
 
 
 def spool_and_encode(path, folder, formula):
@@ -168,3 +219,24 @@ def test_transforms_of_one_leaf_are_formulaics(name, monkeypatch):
     own, formulaics = transforms.by_leaves()[name](values, **settings), TRANSFORMS[name](values, **settings)
     for one, other in zip(own, formulaics, strict=True):
         np.testing.assert_array_equal(*((own[one], formulaics[other]) if name == "cr" else (one, other)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "quick"),
+    [
+        ("pay ~ 1", True),
+        ("pay ~ 0 + region:hours:age + region", True),
+        ("pay ~ region*hours*age + log(age + 100):region + since", True),
+        ("pay ~ grade*region + grade:hours", True),  # by way of pandas, for the order of the levels
+        ("pay ~ C(hours) + region", False),
+        ("pay ~ full + bs(age, df=4)", False),
+    ],
+)
+def test_replay_makes_what_formulaic_makes(tmp_path, formula, quick):
+    table = Table.of(files.read(write(make_table(60, 3, late=False), tmp_path)).frame)
+    settled, _ = settle_predictors(table, parse(formula, table).predictors or ["hours"])
+    matrix, _, spec = designs.encode_terms(parse(formula, table), settled, {})
+    again = replay.encode(spec, settled.native, designs.functions())
+    assert (again is not None) == quick
+    if quick:
+        np.testing.assert_array_equal(again, matrix)

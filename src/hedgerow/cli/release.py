@@ -262,8 +262,8 @@ def inspect(
     screen.say("")
     if not verified.problems:
         copy = certificate.copies[0]
-        first = formats.read(verified.public / copy.file, format=copy.format, header=True).frame
-        columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
+        schema = formats.read_schema(verified.public / copy.file, copy.format)
+        columns = [{"column": field.name, "type": str(field.type)} for field in schema]
         screen.table("Columns of each copy", columns)
         screen.table(
             "Files", [{"file": c.file, "bytes": c.bytes, "sha256": c.sha256} for c in certificate.copies]

@@ -85,6 +85,10 @@ class _Levels:
         new = np.append(np.ones(min(len(cells), 1), dtype=np.bool_), ordered[1:] != ordered[:-1])
         if cells.dtype.kind == "f" and len(cells) and np.isnan(ordered[-1]):  # what is missing is one value
             new[np.searchsorted(ordered, np.nan) + 1 :] = False
+        self.all_differ = bool(new.all())
+        if self.all_differ:
+            self.values, self.counts = ordered, np.broadcast_to(1, ordered.shape)
+            return
         starts = np.flatnonzero(new)
         self.values, self.counts = ordered[starts], np.diff(np.append(starts, len(ordered)))
 
@@ -117,7 +121,7 @@ class _Levels:
     @cached_property
     def _edges(self) -> PerRecord | NDArray[np.str_]:
         """The smallest value of every class but the first: of each value, if they are few."""
-        return self.values[_class_starts(self.counts)[1:]]
+        return self.values[_class_starts(self.counts, self.all_differ)[1:]]
 
 
 class _Outcome:
@@ -128,13 +132,17 @@ class _Outcome:
         self.tests = tests  # log of how much is tried: the more, the more agrees by chance
         self._own = _Levels(values) if levels is None else levels
         self.levels, self.counts = self._own.values, self._own.counts
-        self._scarce = (self.counts == 1) | (self.counts <= _RARE * len(values))
-        self.varied = bool(self.counts[self._scarce].sum() >= max(5, 0.1 * len(values)))
+        scarce = len(values) if self._own.all_differ else self.counts[self._scarce].sum()
+        self.varied = bool(scarce >= max(5, 0.1 * len(values)))
 
     @property
     def codes(self) -> NDArray[np.int64]:
         """The place of each record's outcome among the levels."""
         return self._own.codes
+
+    @property
+    def _scarce(self) -> Mask:
+        return (self.counts == 1) | (self.counts <= _RARE * len(self.values))
 
     @cached_property
     def rare(self) -> Mask:
@@ -242,6 +250,8 @@ class _Outcome:
 
     def judge_levels(self, levels: "_Levels") -> _Verdict | None:
         """Whether records of one level of a column have one outcome, where levels repeat."""
+        if levels.all_differ:
+            return None
         size, repeated = levels.counts, levels.counts > 1
         records = int(size[repeated].sum())
         # No level has one outcome more often than the commonest outcome is there at all.
@@ -499,11 +509,14 @@ def _ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> PerRecord:
     return (np.cumsum(counts) - (counts + counts.sum()) / 2)[codes]
 
 
-def _class_starts(counts: NDArray[np.int64], most: int = 10) -> NDArray[np.int64]:
+def _class_starts(counts: NDArray[np.int64], all_differ: bool, most: int = 10) -> NDArray[np.int64]:
     """Where classes of values begin: each is its own if they are few, else about ten are equally common."""
     if len(counts) <= 2 * most:
         return np.arange(len(counts))
-    starts = np.searchsorted(np.cumsum(counts) - counts / 2, np.arange(most) * (counts.sum() / most))
+    ends = np.arange(most) * (counts.sum() / most)
+    if all_differ:  # the middle of the value i is i + ½
+        return np.ceil(ends - 0.5).astype(np.int64)
+    starts = np.searchsorted(np.cumsum(counts) - counts / 2, ends)
     return np.unique(starts[starts < len(counts)])
 
 

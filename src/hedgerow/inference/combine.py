@@ -27,7 +27,7 @@ from numpy import exp, log, sqrt  # noqa: F401 - formulas may say log(pay), as t
 from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError, list_some
-from hedgerow.numerics.linearized import total_variances
+from hedgerow.numerics.linearized import Codes, total_variances
 from hedgerow.privacy.claims.combining import Combining, choose_rule
 from hedgerow.privacy.guarantee import Release
 from hedgerow.tables.kinds import blank_codes
@@ -159,7 +159,7 @@ def _open(
     return tables, receive.rule_for(certificate, rule), receive.facts_of(certificate, columns, clusters)
 
 
-def _find_clusters(tables: Sequence[Any], name: str | None) -> Array | None:
+def _find_clusters(tables: Sequence[Any], name: str | None) -> Codes | None:
     """A number for each row, the same for those that belong together; None if each stands for itself."""
     if name is None:
         return None
@@ -177,7 +177,7 @@ def _find_clusters(tables: Sequence[Any], name: str | None) -> Array | None:
 
 
 def _analyse(
-    tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None, clusters: Array | None
+    tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None, clusters: Codes | None
 ) -> receive.Estimates:
     """A formula or a table on each copy."""
     if weights is not None:
@@ -207,7 +207,7 @@ def _analyse(
     )
 
 
-def _add_clusters(influence: Array, clusters: Array | None) -> Array:
+def _add_clusters(influence: Array, clusters: Codes | None) -> Array:
     """What each cluster adds; a record, if it stands for itself. Cells that rows share differ together."""
     if clusters is None:
         return influence
@@ -217,7 +217,7 @@ def _add_clusters(influence: Array, clusters: Array | None) -> Array:
 
 
 def _fit(
-    table: pd.DataFrame, formula: str, family: Any, weights: str | None, clusters: Array | None
+    table: pd.DataFrame, formula: str, family: Any, weights: str | None, clusters: Codes | None
 ) -> _Analysis:
     try:
         import statsmodels.api as sm
@@ -281,7 +281,7 @@ def _fit(
 
 
 def _tabulate(
-    tables: Sequence[pd.DataFrame], phrase: str, weights: str | None, clusters: Array | None
+    tables: Sequence[pd.DataFrame], phrase: str, weights: str | None, clusters: Codes | None
 ) -> list[_Analysis]:
     """Means, totals or shares by group, of each copy."""
     parts = _PHRASE.fullmatch(phrase)
@@ -309,7 +309,7 @@ def _tabulate_one(
     by: list[str],
     values: Mapping[str, Any],
     weights: str | None,
-    clusters: Array | None,
+    clusters: Codes | None,
 ) -> _Analysis:
     """Rows without a value, a group or a weight count for nothing. Variances are those of `hr.survey`."""
     rows, own = len(table), table[column].reset_index(drop=True)

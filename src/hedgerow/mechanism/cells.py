@@ -146,7 +146,7 @@ def build_links(
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so. `learnt` is for a table that comes in parts (`tables.design.build`).
     """
-    first = settings[0]
+    first, tell = settings[0], learnt is None or not learnt.designs
     check_derived(first, table)
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
@@ -202,7 +202,7 @@ def build_links(
             if units is not None and column.shared:  # its likelihood counts once
                 present = units.leads if design.present is None else units.leads & design.present
                 design = replace(design, present=present)
-            hints = hint_at_logs(column.formula, table, outcomes) if on_log_scale(model) else []
+            hints = hint_at_logs(column.formula, table, outcomes) if tell and on_log_scale(model) else []
             built.append(replace(design, notes=(*design.notes, *hints)))
         if cells is not None:
             if not cells.known.all():

@@ -471,6 +471,8 @@ class Lognormal(Regression):
 
     def check(self, design: Design) -> None:
         self.prior.moments(design)
+        if (design.values > 0).all():
+            return
         zeros, negative = int((design.values == 0).sum()), int((design.values < 0).sum())
         if zeros or negative:
             found = [format_count(zeros, "zero")] if zeros else []

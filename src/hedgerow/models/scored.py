@@ -102,7 +102,7 @@ class Linear:
         density, mass = self.density, self.mass
         return self.whole or Form(
             uses_mass=bool(mass.any()),
-            conditional=np.array_equal(mass, -density),
+            conditional=np.array_equal(mass, -density) if mass.any() else not density.any(),
             reversed=bool((density < 0).any()),
             shifted=bool(self.constant.any()),
         )

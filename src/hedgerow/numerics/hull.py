@@ -80,7 +80,7 @@ def deciding(beta: Array, sigma: Array) -> Deciding | None:
 
 def rounding_bound(Z: Array, y: Array, beta: Array, sigma: Array) -> PerRecord:
     """More than rounding can move a record's f or f − log γ at any draw, but for the size of the result."""
-    middle, deviation, smallest = _reach(beta, sigma)
+    middle, deviation, smallest = reach_of_draws(beta, sigma)
     result = np.empty(y.size)
     for first in range(0, y.size, 8192):
         block = slice(first, first + 8192)
@@ -93,7 +93,7 @@ def rounding_bound(Z: Array, y: Array, beta: Array, sigma: Array) -> PerRecord:
 
 def largest_rounding(Z: Array, y: Array, beta: Array, sigma: Array) -> float:
     """The same for all of these records together: at least the largest of theirs."""
-    middle, deviation, smallest = _reach(beta, sigma)
+    middle, deviation, smallest = reach_of_draws(beta, sigma)
     sizes = np.array([np.abs(column).max() for column in Z.T])
     magnitude = (np.abs(y).max() + sizes @ np.abs(middle)) / smallest
     residual = magnitude + sizes @ deviation / smallest
@@ -101,7 +101,7 @@ def largest_rounding(Z: Array, y: Array, beta: Array, sigma: Array) -> float:
     return (1 + 1e-9) * float(bound[0])  # sums in another order round otherwise
 
 
-def _reach(beta: Array, sigma: Array) -> tuple[Array, Array, float]:
+def reach_of_draws(beta: Array, sigma: Array) -> tuple[Array, Array, float]:
     """The middle of the draws, how far they are from it, and the smallest σ."""
     middle = beta.mean(axis=0)
     return middle, np.abs(beta - middle).max(axis=0), float(sigma.min())

@@ -23,7 +23,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
-from hedgerow.numerics.hull import Deciding, Index, deciding, largest_rounding, rounding_bound
+from hedgerow.numerics.hull import Deciding, Index, deciding, largest_rounding, reach_of_draws, rounding_bound
 from hedgerow.threads import share_out
 
 BACKENDS = ("numba", "jax")
@@ -233,12 +233,20 @@ def _absolute_of(
     kernel: str, records: tuple[Array, ...], shift: PerRecord, draws: Draws, kept: Deciding
 ) -> PerRecord:
     result = np.abs(_low_of(kernel, records, draws, kept) + shift)
+
+    def undecided(most: PerRecord, rows: slice | Index) -> Index:
+        # If a bound is negative all values are, and the lowest has the largest absolute value.
+        most = most + shift[rows]
+        return np.flatnonzero(~((most <= 0.0) | (most <= result[rows])))
+
     if kernel == "density_extremes":  # f never exceeds its constant at the smallest σ
-        most = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI) + shift
+        constant = np.max(-np.log(draws.sigma) - _HALF_LOG_TWO_PI)
+        rest = undecided(np.broadcast_to(constant, shift.shape), slice(None))
     else:
-        most = _conditional_most(records, draws[kept.index], draws) + shift
-    # If the bound is negative all values are, and the lowest has the largest absolute value.
-    rest = np.flatnonzero(~((most <= 0.0) | (most <= result)))
+        rest = undecided(_roughly_most(records, draws), slice(None))
+        if rest.size:
+            some = tuple(part[rest] for part in records)
+            rest = rest[undecided(_conditional_most(some, draws[kept.index], draws), rest)]
     if rest.size:
         extremes = _extremes(kernel, tuple(part[rest] for part in records), draws)
         result[rest] = extremes.shifted(shift[rest]).absolute
@@ -313,14 +321,7 @@ def _conditional_most(records: tuple[Array, ...], vertices: Draws, draws: Draws)
     in (β/σ², 1/σ²), so that the vertices of the draws decide its maximum.
     """
     Z, y, lower, upper = records
-    reach = float(np.median(draws.sigma))  # cut infinite intervals to a part near y
-    low = np.clip(lower, np.minimum(-reach, upper - reach), None)
-    high = np.clip(upper, None, np.maximum(reach, lower + reach))
-    width = high - low
-    with np.errstate(divide="ignore"):
-        start = np.where(width > 0, -np.log(width), np.inf)
-    middle = 0.5 * (low + high)
-    square = middle**2 + width**2 / 12.0
+    start, middle, square = _near_part(lower, upper, draws)
     precision = vertices.sigma**-2.0
     natural = vertices.beta * precision[:, None]
     most = np.empty(y.size)
@@ -331,6 +332,30 @@ def _conditional_most(records: tuple[Array, ...], vertices: Draws, draws: Draws)
         size = np.abs(values).max(axis=0) + np.abs(slope) * precision.max() + np.abs(start[block])
         most[block] = values.max(axis=0) + start[block] + 1e-10 * size
     return np.where(np.isfinite(most), most, np.inf)
+
+
+def _roughly_most(records: tuple[Array, ...], draws: Draws) -> PerRecord:
+    """Another such bound, quicker and not as close: the largest |y − μ| and the smallest σ at once."""
+    Z, y, lower, upper = records
+    start, middle, square = _near_part(lower, upper, draws)
+    centre, deviation, smallest = reach_of_draws(draws.beta, draws.sigma)
+    residual = np.abs(y - Z @ centre) + np.abs(Z) @ deviation
+    most = (np.abs(middle) * residual + 0.5 * square) / smallest**2
+    size = most + np.abs(start) + np.abs(middle) * (np.abs(y) + np.abs(Z) @ np.abs(centre)) / smallest**2
+    most += start + 1e-10 * size
+    return np.where(np.isfinite(most), most, np.inf)
+
+
+def _near_part(lower: Array, upper: Array, draws: Draws) -> tuple[PerRecord, PerRecord, PerRecord]:
+    """−log w, m and q of the interval, of which an infinite one is cut to a part near y."""
+    reach = float(np.median(draws.sigma))
+    low = np.clip(lower, np.minimum(-reach, upper - reach), None)
+    high = np.clip(upper, None, np.maximum(reach, lower + reach))
+    width = high - low
+    with np.errstate(divide="ignore"):
+        start = np.where(width > 0, -np.log(width), np.inf)
+    middle = 0.5 * (low + high)
+    return start, middle, middle**2 + width**2 / 12.0
 
 
 def combined_extremes(

@@ -186,6 +186,9 @@ class Lipschitz(_OverDraws):
     def by_record(self, priced: Priced) -> PerRecord:
         return 2 * priced.sensitivity
 
+    def epsilon(self, priced: Priced) -> float:
+        return 2 * float(priced.sensitivity.max())  # the same number without one for each record
+
 
 class Oscillation(_OverDraws):
     """max_s d − min_s d: never above the Lipschitz price, and free of the outcome's units."""

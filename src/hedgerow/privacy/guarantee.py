@@ -192,10 +192,10 @@ class Guarantee:
         if self.terms.sampling == "stratified":
             done.append(
                 "Predictions were made from stratified instead of independent random numbers, which is "
-                "post-processing too. A copy lies nearer to its draw than with independent ones: rules that "
-                "take from the copies how much they differ hold (partial, projected); those that take it "
-                "from the standard errors of a copy (noisy, simple, proper) are too wide. Tests of fit, and "
-                "errors of prediction, that rest on independent rows do not hold."
+                "post-processing too. A copy lies nearer to its draw than with independent ones. Rules that "
+                "take from the copies how much they differ hold (partial, projected); those that take a "
+                "copy's own chance from its standard errors do not: noisy is too narrow, simple and proper "
+                "are too wide. Nor do tests of fit, and errors of prediction, that rest on independent rows."
             )
         if self.inside:
             done.append(

@@ -11,7 +11,7 @@ from scipy.special import expit
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
 from hedgerow.errors import SettingError, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
-from hedgerow.numerics.leaves import sum_leaves
+from hedgerow.numerics.leaves import apply, sum_leaves
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
@@ -100,8 +100,13 @@ class Normalised(Weights):
         _check_affine(self.scale, self.shift)
 
     def alpha(self, evidence: Evidence) -> PerRecord:
-        harmless = 1 - self.normalised(evidence.risk.of(self.risk), evidence.overall(self.risk, self.reads))
-        return np.clip(self.scale * harmless + self.shift, 0, 1)
+        overall = evidence.overall(self.risk, self.reads)
+
+        def weigh(risk: PerRecord) -> PerRecord:
+            harmless = 1 - self.normalised(risk, overall)
+            return np.clip(self.scale * harmless + self.shift, 0, 1)
+
+        return apply(weigh, evidence.risk.of(self.risk))
 
     @abstractmethod
     def normalised(self, risk: PerRecord, overall: Overall) -> PerRecord:

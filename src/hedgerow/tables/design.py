@@ -28,6 +28,7 @@ from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool import replay
 from hedgerow.tables.spool.transforms import by_leaves
 from hedgerow.tables.table import Table
 
@@ -156,7 +157,7 @@ class Design:
                 self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,
                 notes=(), crossing=self.crossing.encode(table),
             )  # fmt: skip
-        settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared)
+        settled, _ = settle_predictors(table, self.predictors, self.classes, self.declared, tell=False)
         matrix = self.replay(settled)
         bad = [
             name for name, column in zip(self.columns, matrix.T, strict=True) if not np.isfinite(column).all()
@@ -172,10 +173,14 @@ class Design:
         """The matrix that the encoding makes of settled predictors."""
         from formulaic.errors import DataMismatchWarning
 
+        native, context = settled.rename(self.aliases).native, functions()
         with np.errstate(all="ignore"), warnings.catch_warnings():
+            again = replay.encode(self.spec, native, context)
+            if again is not None:
+                return again
             # Of a cell without a level, which its message would quote.
             warnings.simplefilter("ignore", DataMismatchWarning)
-            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=functions())
+            again = self.spec.get_model_matrix(native, context=context)
         return np.ascontiguousarray(np.asarray(again), dtype=np.float64)
 
     def hollow(self) -> "Design":
@@ -293,7 +298,7 @@ def build(
         )  # fmt: skip
     settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
     if parsed.predictors:
-        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared)
+        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared, tell=whole is None)
     if whole is None:
         states = None if learnt is None else learnt.states
         matrix, columns, spec = encode_terms(parsed, settled, declared, states)

@@ -67,8 +67,10 @@ def settle_predictors(
     names: Sequence[str],
     classes: Collection[str] = (),
     levels: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+    *,
+    tell: bool = True,
 ) -> tuple[Table, list[str]]:
-    """The named columns as a design takes them, and what the owner should know of it.
+    """The named columns as a design takes them, and what the owner should know of it, unless nobody asks.
 
     Dates, times of a date and durations become days, counted from 1970-01-01, unless they are `classes`.
     Columns with declared `levels` become categories of these, whether they occur or not; a cell that is none
@@ -93,7 +95,8 @@ def settle_predictors(
                 f"to one of these, or write C({quote(name)}), which makes each of its values a category."
             )
         days = None if name in classes else _count_days(settled, name)
-        if days is None and (name in classes or not settled.is_numeric(name)) and settled.levels(name) == 1:
+        category = days is None and (name in classes or not settled.is_numeric(name))
+        if tell and category and settled.levels(name) == 1:
             notes.append(f"Column '{name}' has one value in all rows: it adds nothing to the formula.")
         if days is not None:
             fresh = nw.new_series(name, days, nw.Float64, backend=frame.implementation)

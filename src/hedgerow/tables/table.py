@@ -99,6 +99,8 @@ class Table:
             series = self.frame[name]
             floats = series.cast(nw.Float64).to_numpy() if series.dtype.is_float() else ()
             values = np.asarray(floats, dtype=np.float64)
+            if len(values) and np.isfinite(values).all() and not series.null_count():
+                continue
             missing = int(np.isnan(values).sum()) or int(series.null_count())
             infinite = int(np.isinf(values).sum())
             if missing or infinite:

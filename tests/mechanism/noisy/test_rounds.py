@@ -18,6 +18,7 @@ from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.prices import Scales, Sums
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.numerics import leaves
 from hedgerow.randomness import Key
 
 RELATIONS = {"withheld": None, "replaced": None, "range": 1.5}
@@ -111,6 +112,24 @@ def test_no_pair_of_neighbours_costs_more_than_stated(relation, noise):
     assert in_both >= Fraction(85, 100) * (budget[0] + budget[1])
     if noise == "laplace":
         assert sum(budget) == Fraction(recipe.epsilon)
+
+
+def test_no_pair_costs_more_with_leaves_of_two_records(monkeypatch):
+    """Sums of leaves are added before there is noise: the price is that of the table."""
+    monkeypatch.setattr(leaves, "LEAF", 2)
+    recipe = tiny("withheld")
+    first = rounds.first_setup(recipe, recipe.budget()[0], 1 << 12)
+    in_one = max(largest_ratios(recipe, first, list(tables("withheld"))))
+    price = first.sums.price(first.scales)
+    assert Fraction(95, 100) * price <= in_one <= price <= recipe.budget()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_no_pair_costs_more_in_two_rounds_with_a_leaf_for_each_record(relation, monkeypatch):
+    monkeypatch.setattr(leaves, "LEAF", 1)
+    recipe = tiny(relation)
+    assert Fraction(85, 100) * sum(recipe.budget()) <= worst(recipe)[2] <= sum(recipe.budget())
 
 
 @pytest.mark.parametrize(

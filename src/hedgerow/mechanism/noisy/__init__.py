@@ -5,5 +5,6 @@ order: `recipe` (what is settled beforehand, from public things), `prices` (ε o
 place that reads the outcome: integer sums and discrete noise), `estimate` (line and σ from a round),
 `spike` (which outcomes lie at a family's spike), `posterior` (draws given the noisy statistics), `margin`
 (noisy counts for wrong models), `copies`, `expect` (errors beforehand), `run` (from settings to a recipe, and
-what one outcome changes in what is released).
+what one outcome changes in what is released). `leaves` says how all of it runs over records, in memory or
+elsewhere.
 """

@@ -121,6 +121,7 @@ def draw_places(settings: Settings) -> list[int]:
     return [int((copy + 0.5) * settings.draws / settings.copies) for copy in range(settings.copies)]
 
 
+@one_blas_thread()
 def plan_from(
     settings: Settings, released: Released, draws: Sequence[Parameters], keys: Sequence[Key]
 ) -> list[Copying]:
@@ -171,6 +172,7 @@ def predict_all(copying: Copying, design: Design, classes: Interval | None) -> P
     return np.concatenate(share_out(predict_leaf, every, worth=len(every) > 1))
 
 
+@one_blas_thread()
 def predict(
     recipe: Recipe, beta: Array, sigma: float, tilt: Tilt | None, *, sampling: Sampling, key: Key
 ) -> PerRecord:
@@ -188,6 +190,7 @@ def draw_responses(
     return Drawing(beta, sigma, tilt, (recipe.low, recipe.high), Numbers(recipe.records, sampling, key))
 
 
+@one_blas_thread()
 def draw_zeros(recipe: Recipe, coefficients: Array, *, sampling: Sampling, key: Key) -> RecordMask:
     """Which values of one copy lie at the spike, by a draw of its logistic regression."""
     numbers = Numbers(recipe.records, sampling, key)

@@ -115,15 +115,17 @@ class Recipe:
     @property
     def weighted_gram(self) -> Array:
         """M = Q'diag(v)Q/n, p × p; over amounts, where there is a spike."""
-        return self.facts.gram if self.presence is None else self._crossed[0]
+        return self._crossed[0]
 
     @property
     def weighted_squares(self) -> Array:
         """Q'diag(v²)Q/n, p × p."""
-        return self.facts.squares if self.presence is None else self._crossed[1]
+        return self._crossed[1]
 
     @cached_property
     def _crossed(self) -> tuple[Array, Array]:
+        if self.presence is None:
+            return self.facts.gram, self.facts.squares
         crossed = self.rows.each(partial(_cross, self.basis, self.presence))
         gram, squares = add_parts(crossed)
         return gram / self.amounts, squares / self.amounts
@@ -217,9 +219,9 @@ class Recipe:
             rho = concentrated((1 - self.margin_share) * self.epsilon, self.delta)
             rounds = convert(float(rho) * times**2, self.delta)
         cap = LOADING_UNIT * self.bound ** (1 / order)
-        rows = HeldRows(matrix).load(Capping(basis, cap, order, LOADING_UNIT))
+        some = HeldRows(matrix).load(Capping(basis, cap, order, LOADING_UNIT))
         epsilon = counts + rounds
-        return replace(self, rows=rows, basis=basis, epsilon=epsilon, margin_share=counts / epsilon)
+        return replace(self, rows=some, basis=basis, epsilon=epsilon, margin_share=counts / epsilon)
 
     def budget(self) -> tuple[Fraction, Fraction, Fraction]:
         """What round one, round two and the counts may cost: ε, or ρ of the rounds for Gaussian noise.

@@ -174,7 +174,9 @@ def _draws(beta: Array, sigma: Array) -> dict[str, Any]:
     }
 
 
-_turn = jax.jit(jnp.transpose)  # once on the device, where it is quick: the kernels read column by column
+# In memory of the device's own: a processor that serves as one would keep the host's array alive. A matrix
+# is turned, since kernels read it column by column.
+_OWN = {1: jax.jit(jnp.copy), 2: jax.jit(jnp.transpose)}
 _HELD: dict[int, tuple[Any, int, list[Any]]] = {}  # arrays on the device, by the host's
 
 
@@ -211,8 +213,7 @@ def _send(array: Array, cut: int) -> Iterator[Any]:
         missing = min(cut, max(256, 1 << (len(part) - 1).bit_length())) - len(part)
         if missing:
             part = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)])
-        chunk = jax.device_put(part)
-        chunk = _turn(chunk) if array.ndim == 2 else chunk
+        chunk = _OWN[array.ndim](jax.device_put(part))
         if keep:
             sent.append(chunk)
         yield chunk

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,16 @@ from numpy.typing import NDArray
 from hedgerow.errors import HedgerowWarning
 from hedgerow.mechanism.noisy.leaves.streamed import stream_statistics
 from hedgerow.mechanism.streamed.fit import stream_weighted
+from hedgerow.mechanism.streamed.view import view
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.randomness import Key
-from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_standing_out, view_rows
+from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_standing_out
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.spool import Spooled
 from hedgerow.tables.table import Table
-from hedgerow.threads import Workers
+from hedgerow.threads import Here, Workers
 
 
 def fit_leaves(
@@ -33,27 +35,33 @@ def fit_leaves(
     workers: Workers,
 ) -> Synthesizer:
     """Fits as `Synthesizer.fit` does, on all leaves; what is given away is looked for in some rows."""
+    for note in leaves.told:
+        warnings.warn(note, HedgerowWarning, stacklevel=3)
     synth._look_over(*looked_at, left_out=left_out, keep=keep)
     settings, key = synth.settings, Key.from_seed(seed)
     told: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}
     told |= {"left_out": tuple(left_out), "keep": tuple(keep)}
-    table, design = leaves.take(compared)
+    used = looked_at[0].columns
     if settings.noisy is not None:
         noised = stream_statistics(settings, leaves, key=key, workers=workers)
+        table, design = leaves.take(compared)
         synth._fitted = NoisedView(
-            **told, settings=noised.settings, source=table, encoded=design, released=noised.released,
-            whole=noised, rows=compared,
+            **told, settings=noised.settings, source=table.select(used), encoded=design,
+            released=noised.released, whole=noised, rows=compared,
         )  # fmt: skip
     else:
         synth._check_closed()
         whole = stream_weighted(settings, leaves, key=key, workers=workers)
         told |= {"settings": settings, "whole": whole, "scale": whole.scale}
         told |= {"mean": whole.scale * _mean_alpha(leaves, workers) if settings.standard.weighted else 1.0}
-        far = rows_standing_out(whole)
-        start, outcome = view_rows(whole, leaves, far, *leaves.take(far))
-        outer = WeightedView(**told, rows=far, start=start, outcome=outcome)
-        start, outcome = view_rows(whole, leaves, compared, table, design)
-        synth._fitted = WeightedView(**told, rows=compared, start=start, outcome=outcome, standing_out=outer)
+
+        def look(rows: NDArray[np.intp], **more: Any) -> WeightedView:
+            # Here, and not by the workers: what a leaf has of these rows is more than a message may hold.
+            start, outcome = view(whole, leaves, Here(), rows.tolist())
+            start = replace(start, table=start.table.select(used))
+            return WeightedView(**told, rows=rows, start=start, outcome=outcome, **more)
+
+        synth._fitted = look(compared, standing_out=look(rows_standing_out(whole)))
     for doubt in synth._fitted.doubts():
         warnings.warn(doubt, HedgerowWarning, stacklevel=3)
     return synth

@@ -5,9 +5,8 @@ and weights are those of its rows, its draws and their posterior those of the wh
 count over all records was found by leaves, and is asked of the fit.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,22 +19,13 @@ from hedgerow.fitted import Fitted, NoisedColumn
 from hedgerow.fitted.finished import Finished
 from hedgerow.mechanism.noisy.leaves import streamed as noisy
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
-from hedgerow.mechanism.price import Pricing
-from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.copies import predict_leaf
 from hedgerow.mechanism.streamed.fit import StreamedFit
-from hedgerow.mechanism.streamed.merged import Asking, Merged
-from hedgerow.models.exact import Left, Places, Regression
-from hedgerow.models.scored import Risk
 from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
-from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.release.streamed.copies import Made, Predict
-from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
-from hedgerow.tables.table import Table
 
 _NO_REPLAY = (
     "intervals: the copies were written block by block and are not in memory. Read them back: hr.combine, or "
@@ -163,7 +153,7 @@ class NoisedView(View, NoisedColumn):
         return self.whole.plan_copies()
 
     @property
-    def drawn(self) -> PosteriorDraws:  # type: ignore[override]  # cached there
+    def drawn(self) -> PosteriorDraws:
         return self.whole.drawn
 
     @property
@@ -188,49 +178,6 @@ class _Noised:
         return noisy.predict_leaf(self.copying, leaves, leaf)
 
 
-def view_rows(
-    fit: StreamedFit, leaves: Leaves, rows: NDArray[np.intp], table: Table, design: Design
-) -> tuple[Start, Outcome]:
-    """The start and the outcome of the procedure on some rows, with the fits of all."""
-    overview, priced, settings = fit.overview, fit.priced, fit.settings
-    kept, ones = partial(_gather, leaves, rows), np.ones(len(rows))
-    plain = fit.plain.on(settings.model, design, ones, 0, Asking())
-    nowhere = Everywhere().interval(design.values, table)
-    risk = Risk.from_extremes(plain.extremes(withheld_part(ones), nowhere))
-    start = Start(table, design, plain, risk, ones.astype(np.bool_))
-    uses_known = settings.standard.uses_known and any(overview.ranged or ())
-    alpha = priced.scale * kept("alpha") if settings.standard.weighted else priced.scale * ones
-    known = kept("known") if uses_known else 0 * ones
-    weighted = Weighted(alpha, known, overview.interval(start), start.present)
-    there = _Found(leaves, rows)
-    second = priced.merged.on(settings.model, design, kept("power"), 0, there)
-    pricing = Pricing(second, overview.part(weighted, priced.form), weighted.interval, settings.delta)
-    told = weighted, second, pricing, priced.statement, settings.bound, priced.certified
-    return start, Outcome(*told)
-
-
-class _Found(Asking):
-    """What rows of several leaves find in fits without them, which were made before."""
-
-    def __init__(self, leaves: Leaves, rows: NDArray[np.intp]) -> None:
-        super().__init__()
-        starts = np.array([leaves.rows(leaf).start for leaf in range(leaves.count)])
-        leaf = np.searchsorted(starts, rows, side="right") - 1
-        object.__setattr__(self, "_places", (leaf, rows - starts[leaf]))
-
-    def of_link(
-        self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
-    ) -> Callable[[PerRecord, Places], list[Left]]:
-        known: Mapping[Any, Left] = merged.left[place] if merged.left else {}
-        leaf_of, row_of = self._places
-
-        def refit(share: PerRecord, rows: Places) -> list[Left]:
-            named = [(int(leaf_of[row]), int(row_of[row]), float(share[row])) for row in map(int, rows)]
-            return [known.get(name, (np.inf, np.inf, np.inf)) for name in named]
-
-        return refit
-
-
 def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:
     """The dearest and riskiest records, and those that decide much of their own fit."""
     account = fit.account
@@ -238,14 +185,3 @@ def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:
     return np.unique(
         np.concatenate([account.dearest.rows[:_DEAREST], account.riskiest.rows[:_RISKIEST], loud])
     )
-
-
-def _gather(leaves: Leaves, rows: NDArray[np.intp], name: str) -> Array:
-    """What was kept of some rows."""
-    parts = []
-    for leaf in range(leaves.count):
-        here = leaves.rows(leaf)
-        first, last = np.searchsorted(rows, [here.start, here.stop])
-        if last > first:
-            parts.append(leaves.kept(name, leaf)[..., rows[first:last] - here.start])
-    return np.concatenate(parts, axis=-1)

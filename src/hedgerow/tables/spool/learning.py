@@ -112,10 +112,10 @@ class LookAgain:
     reaches: tuple[Array, ...]
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
-        found = []
+        found: list[tuple[Array, Array]] = []
         links = leaves.design(leaf).links
         for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
-            factor = np.empty((0, 0))
+            factor: Array = np.empty((0, 0))
             if not link.secret:
                 rows = link.records
                 with one_blas_thread():

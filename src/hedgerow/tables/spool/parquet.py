@@ -16,7 +16,7 @@ import pyarrow.parquet
 from hedgerow.errors import DataError, FileError, list_some
 from hedgerow.tables.files.columnar import INDEX
 from hedgerow.tables.files.columns import check_flat, check_width
-from hedgerow.tables.files.source import LEFT_INDEX, Format, format_of
+from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, format_of
 
 _BUFFER = 1 << 20  # bytes of a column read at a time: a row group need not fit into memory
 
@@ -33,16 +33,18 @@ class Parquet:
     counts: tuple[int, ...]  # records of each file
     notes: tuple[str, ...]
     format = Format.PARQUET
+    missing = None  # to be counted
+    dialect = Dialect()
 
     @classmethod
     def at(cls, path: Path) -> "Parquet":
         """What is at a path: reads the footers."""
         folder = path if path.is_dir() else None
         files = _list(path) if folder else (path,)
-        stamps = tuple(_stamp(file) for file in files)
+        stamps = tuple(stamp_of(file) for file in files)
         schemas, counts = list[pa.Schema](), list[int]()
         for file in files:
-            with _explaining(file), pyarrow.parquet.ParquetFile(file) as parquet:
+            with explaining_file(file), pyarrow.parquet.ParquetFile(file) as parquet:
                 check_width(parquet.metadata.num_columns, file.name)
                 schemas.append(parquet.schema_arrow)
                 schemas[-1].names  # noqa: B018 - bytes that are no text are noticed here
@@ -54,9 +56,7 @@ class Parquet:
         kept = [field for field in schema if field.name not in index]
         if not sum(counts):
             raise DataError(f"{path.name}: {len(kept)} columns and 0 rows. At least one of each is needed.")
-        # One row without values is enough for all that is said about names and types.
-        row = pa.Table.from_arrays([pa.nulls(1, field.type) for field in kept], schema=pa.schema(kept))
-        schema = check_flat(row, path.name).schema
+        schema = check_schema(pa.schema(kept), path.name)
         return cls(path.name, files, folder, stamps, schema, tuple(counts), (LEFT_INDEX,) if index else ())
 
     @property
@@ -69,16 +69,23 @@ class Parquet:
         schema = pa.schema([self.schema.field(name) for name in names])
         for file, count, stamp in zip(self.files, self.counts, self.stamps, strict=True):
             seen = 0
-            with _explaining(file), pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER) as parquet:
+            with explaining_file(file), pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER) as parquet:
                 for batch in parquet.iter_batches(size, columns=list(names)):
                     batch.validate(full=True)
                     seen += batch.num_rows
                     columns = [batch.column(name).cast(schema.field(name).type) for name in names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            if seen != count or _stamp(file) != stamp:
+            if seen != count or stamp_of(file) != stamp:
                 raise changed(file.name)
         if self.folder is not None and _list(self.folder) != self.files:
             raise changed(self.name)
+
+
+def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
+    """Columns as `tables.files` has them: refuses names and types that it refuses."""
+    # One row without values is enough for all that is said about these.
+    row = pa.Table.from_arrays([pa.nulls(1, field.type) for field in schema], schema=schema)
+    return check_flat(row, name).schema
 
 
 def changed(name: str) -> FileError:
@@ -112,8 +119,8 @@ def _is_parquet(file: Path) -> bool:
         return False
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
-    with _explaining(file):
+def stamp_of(file: Path) -> tuple[int, ...]:
+    with explaining_file(file):
         about = file.stat()
         return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
@@ -135,7 +142,7 @@ def _agree(first: pa.Schema, other: pa.Schema, name: str, like: str) -> pa.Schem
 
 
 @contextmanager
-def _explaining(file: Path) -> Iterator[None]:
+def explaining_file(file: Path) -> Iterator[None]:
     """Errors of a file in words of ours: Arrow's own message may quote bytes of it."""
     try:
         yield

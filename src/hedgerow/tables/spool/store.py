@@ -25,15 +25,17 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, FileError, SettingError, reason_of
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns
+from hedgerow.progress import READING, report
 from hedgerow.tables.design import Design, Learnt
 from hedgerow.tables.files.columnar import count_missing
-from hedgerow.tables.files.source import Dialect, Format, Missing, Source, format_of, freeze
+from hedgerow.tables.files.source import Dialect, Format, Missing, Source, as_format, format_of, freeze
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.spool.parquet import Parquet
 from hedgerow.tables.spool.scratch import explaining_errors, write_whole
+from hedgerow.tables.spool.text import Text
 from hedgerow.tables.table import Table
 
 Builder = Callable[[Table, Learnt], Design]  # a leaf's design, by what was learnt of all; picklable
@@ -180,21 +182,42 @@ def spool(
     stored = pa.schema([_stored_field(f) for f in schema])
     missing: dict[str, Missing] = {}
     infinite: dict[str, int] = {}
-    result = Spooled(folder, source.records, leaves.LEAF, schema, {}, source.format)
+    known: dict[str, Any] = {name: getattr(source, name) for name in ("format", "notes", "dialect")}
+    result = Spooled(folder, source.records, leaves.LEAF, schema, {}, **known)
     for leaf, table in enumerate(_reblock(source.batches(names, leaves.LEAF), leaves.LEAF)):
         _count(table, missing, infinite)
         cells = [levels[n].code(c) if n in levels else c for n, c in zip(names, table.columns, strict=True)]
         ready = pa.Table.from_arrays(cells, schema=stored).combine_chunks()
         with explaining_errors(folder):
             write_whole(result._place("leaf", leaf, ".arrow"), partial(_write, ready))
+        report(READING, leaf + 1, result.count)
     found = {name: column.dictionary for name, column in levels.items()}
-    return replace(result, categories=found, missing=missing, infinite=infinite, notes=source.notes)
+    if source.missing is not None:
+        missing = {name: count for name, count in source.missing.items() if name in names}
+    return replace(result, categories=found, missing=missing, infinite=infinite)
 
 
-def _open(path: Path, **read: Any) -> Parquet:
-    if path.is_dir() or format_of(path) is Format.PARQUET:
+def _open(
+    path: Path, *, format: Format | str | None = None, sheet: str | None = None, **read: Any
+) -> Parquet | Text:
+    if path.is_dir():
         return Parquet.at(path)
-    raise NotImplementedError
+    kind = as_format(format) if format is not None else format_of(path)
+    if kind is Format.PARQUET:
+        return Parquet.at(path)
+    if kind is not Format.CSV or sheet is not None:
+        raise SettingError(
+            f"{path.name}: only Parquet and CSV files are read in parts, and have no sheets. Convert it to "
+            "Parquet, or read it whole."
+        )
+    try:
+        if path.stat().st_size == 0:
+            raise FileError(f"{path.name}: the file is empty (0 bytes). Copy or export it again.")
+        return Text.at(path, **read)
+    except OSError as error:
+        raise FileError(
+            f"{path.name}: cannot be read ({reason_of(error)}). Check the name and mode."
+        ) from None
 
 
 def _empty(schema: pa.Schema) -> Any:
@@ -248,8 +271,8 @@ class _Levels:
     """The levels of one column so far, in the order in which they came: codes given out stay as they are."""
 
     def __init__(self, kind: pa.DictionaryType) -> None:
-        self.kind, self.places, self.last = kind, dict[Any, int](), None
-        self.words = list[Any]()
+        self.kind, self.places, self.words = kind, dict[Any, int](), list[Any]()
+        self.last: tuple[pa.Array, NDArray[np.int64]] | None = None  # a dictionary, and its levels' codes
 
     def code(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([self._code(chunk) for chunk in column.chunks], self.kind.index_type)

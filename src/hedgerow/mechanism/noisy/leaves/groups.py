@@ -5,9 +5,9 @@ spread over it, and the two ends; what is summed over a group are all of its rec
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,7 +141,7 @@ class _CellSums:
     slope: Array  # Σ c v q q'
     square: Array  # Σ c v² q q'
     scatter: Array  # Σ c (q − centre)(q − centre)'
-    mixed: tuple[Array, ...]  # Σ c(1−c){1, v q, v² q q'}, with a spike
+    mixed: tuple[Array, ...] = field(kw_only=True)  # Σ c(1−c){1, v q, v² q q'}, with a spike
 
     def merge(self, other: "_CellSums") -> "_CellSums":
         """Of both, about their common centre."""
@@ -152,7 +152,7 @@ class _CellSums:
         centre = np.where((self.records == 0)[:, None], other.centre, centre)
         one, two = self._about(centre), other._about(centre)
         mixed = tuple(a + b for a, b in zip(self.mixed, other.mixed, strict=True))
-        return _CellSums(records, centre, *(a + b for a, b in zip(one, two, strict=True)), mixed)
+        return _CellSums(records, centre, *(a + b for a, b in zip(one, two, strict=True)), mixed=mixed)
 
     def _about(self, centre: Array) -> tuple[Array, ...]:
         """The sums, those of distances about another centre."""
@@ -166,8 +166,8 @@ class _CellSums:
     def drop_empty(self) -> "_CellSums":
         """Cells that have records."""
         there = self.records > 0
-        *plain, mixed = vars(self).values()
-        return _CellSums(*(one[there] for one in plain), tuple(one[there] for one in mixed))
+        plain = (one[there] for one in (self.records, self.centre, *self._about(self.centre)))
+        return _CellSums(*plain, mixed=tuple(one[there] for one in self.mixed))
 
 
 def _sum_cells(basis: Array, line: Array, cuts: Cuts, presence: Presence | None, part: Part) -> _CellSums:
@@ -176,7 +176,7 @@ def _sum_cells(basis: Array, line: Array, cuts: Cuts, presence: Presence | None,
     chances = None if presence is None else presence.chance(part.matrix)
     width = len(basis)
 
-    def add(rows: Chosen) -> tuple[Array | float, ...]:
+    def add(rows: Chosen) -> tuple[Any, ...]:
         q, loading = part.matrix[rows] @ basis, part.loadings[rows] * LOADING_UNIT
         centre = q.mean(axis=0) if len(rows) else np.zeros(width)
         away = q - centre
@@ -192,4 +192,4 @@ def _sum_cells(basis: Array, line: Array, cuts: Cuts, presence: Presence | None,
 
     found = share_out(add, np.split(order, starts[1:]), worth=len(order) > _SOME)
     columns = [np.array(each, dtype=np.float64) for each in zip(*found, strict=True)]
-    return _CellSums(*columns[:8], tuple(columns[8:]))
+    return _CellSums(*columns[:8], mixed=tuple(columns[8:]))

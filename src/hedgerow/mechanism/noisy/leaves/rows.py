@@ -25,7 +25,7 @@ from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.sums.loadings import cap_loadings
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.tables.leaves import Leaves
-from hedgerow.threads import Workers, one_blas_thread, share_out
+from hedgerow.threads import Workers, share_out
 
 Loadings = NDArray[np.int64]
 Chosen = NDArray[np.intp]  # numbers of records, in order
@@ -100,7 +100,6 @@ class HeldRows(Rows):
     def records(self) -> int:  # type: ignore[override]  # derived, where others have a field
         return len(self.matrix)
 
-    @one_blas_thread()
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
         def run(rows: slice) -> Made:
             most = None if self.most is None else self.most[rows]

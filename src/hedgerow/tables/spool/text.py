@@ -1,0 +1,212 @@
+"""A CSV file whose records come in batches; guarded against change.
+
+It is read twice, or three times where the decimal sign is not known: what a column is read as follows from
+all of its cells (`files.csv`), and only then are these read so.
+
+Guarantee: as for Parquet files, what `batches` has yielded by its end are all records of one state of it.
+"""
+
+import codecs
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from hedgerow.tables.files import csv as cells
+from hedgerow.tables.files.csv import MISSING_WORDS, Commas, Likeness, Seen, Types
+from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, Missing
+from hedgerow.tables.spool.parquet import changed, check_schema, stamp_of
+
+_CHUNK = 1 << 20  # bytes read at a time
+_HEAD = 1 << 24  # of a first line, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A CSV file with a header, of which the type of every column is known."""
+
+    path: Path
+    stamp: tuple[int, ...]
+    header: tuple[str, ...]  # with that of an index
+    kinds: Mapping[str, str]  # of columns, as `Types` says them
+    types: Types
+    schema: pa.Schema
+    records: int
+    notes: tuple[str, ...]
+    dialect: Dialect
+    format = Format.CSV
+
+    @property
+    def missing(self) -> Mapping[str, Missing]:
+        """Cells without a value, by column."""
+        return self.types.counts
+
+    @classmethod
+    def at(
+        cls,
+        path: Path,
+        *,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        missing: Collection[str] = MISSING_WORDS,
+        text: Collection[str] = (),
+        header: bool = False,
+        numbers: Collection[str] = (),
+        dates: Collection[str] = (),
+    ) -> "Text":
+        """What is at a path: looks at every cell; options are those of `files.read`."""
+        stamp, content = stamp_of(path), Content(path, encoding or "utf-8")
+        dialect = cells.spell(
+            path.name, content.first_line(), content.encoding, delimiter, decimal, bom=content.bom
+        )
+        first = cells.read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]
+        has_index = cells.check_names(first, path.name)
+        names, notes = first[has_index:], [LEFT_INDEX] if has_index else []
+        words = pa.array(sorted({"", *missing}), pa.string())
+        fixed = {*text, *numbers, *dates}
+
+        def look(tell: Callable[[str, pa.ChunkedArray], None], known: Collection[str] = ()) -> int:
+            rows = 0
+            for batch in _read(path, dialect, first):
+                rows += batch.num_rows
+                for place, name in enumerate(first):
+                    if place >= has_index and name not in known:
+                        tell(name, pa.chunked_array([batch.column(place)]))
+            return rows
+
+        if decimal is None and dialect.delimiter != ",":
+            commas = dict.fromkeys((name for name in names if name not in fixed), Commas())
+
+            def count(name: str, column: pa.ChunkedArray) -> None:
+                commas[name] = _add(commas[name], cells.count_commas(column, words))
+
+            look(count, fixed)
+            dialect = cells.find_decimal(dialect, commas, notes)
+        cells.check_known(path.name, names, text)
+        types = Types(path.name, dialect.decimal, words, text, numbers, dates)
+        seen = {name: Seen() for name in names}
+        likes = {name: Likeness() for name in names if not header and name not in fixed}
+
+        def see(name: str, column: pa.ChunkedArray) -> None:
+            types.look(name, column, seen[name])
+            if name in likes:
+                likes[name] = _add(likes[name], cells.compare_header(name, column, dialect.decimal))
+
+        records = look(see)
+        cells.check_any(path.name, first, records)
+        if not header:
+            cells.judge_header(path.name, names, likes, dialect.decimal, missing)
+        kinds = {name: types.decide(name, seen[name]) for name in names}
+        none = pa.chunked_array([pa.array([None], pa.string())])
+        fields = [pa.field(name, types.cast(name, none, kind).type) for name, kind in kinds.items()]
+        if stamp_of(path) != stamp:
+            raise changed(path.name)
+        return cls(
+            path, stamp, tuple(first), kinds, types, check_schema(pa.schema(fields), path.name), records,
+            (*notes, *types.notes), types.spell(dialect),
+        )  # fmt: skip
+
+    def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All records in order, the named columns in that order."""
+        schema = pa.schema([self.schema.field(name) for name in names])
+        places, seen = [self.header.index(name) for name in names], 0
+        for batch in _read(self.path, self.dialect, list(self.header)):
+            seen += batch.num_rows
+            parts = [pa.chunked_array([batch.column(place)]) for place in places]
+            typed = [self.types.cast(n, c, self.kinds[n]) for n, c in zip(names, parts, strict=True)]
+            yield from pa.Table.from_arrays(typed, schema=schema).to_batches(size)
+        if seen != self.records or stamp_of(self.path) != self.stamp:
+            raise changed(self.path.name)
+
+
+def _add(one: Any, other: Any) -> Any:
+    return type(one)(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def _read(path: Path, dialect: Dialect, header: list[str]) -> Iterator[pa.RecordBatch]:
+    """Every cell below the header as text."""
+    content = Content(path, dialect.encoding)
+    with cells.telling_rows_apart(path.name, header, dialect) as parse:
+        reading, converting = cells.cell_options(header, threads=False)
+        try:
+            yield from pyarrow.csv.open_csv(pa.PythonFile(content, "r"), reading, parse, converting)
+        except pa.ArrowInvalid:
+            if content.failure is not None:
+                raise content.failure from None
+            raise
+    cells.check_quotes(path.name, content.quotes)
+
+
+class Content:
+    """The text of a file as UTF-8, without a mark or blank lines before it; whoever reads it to its end knows
+    how many quotation marks it has.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self.name, self.encoding = path.name, encoding
+        self.file: IO[bytes] = path.open("rb")
+        self.bom, self.quotes, self.closed = False, 0, False
+        self.failure: Exception | None = None
+        self._rest, self._ended, self._begun = b"", False, False
+        with cells.explaining_encoding(self.name, encoding):
+            self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+
+    def first_line(self) -> str:
+        """The line that the header begins with."""
+        line = b""
+        while b"\n" not in line and len(line) < _HEAD:
+            part = self.read(_CHUNK)
+            if not part:
+                break
+            line += part
+        self.close()
+        return line.partition(b"\n")[0].decode()
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._ended and (size < 0 or len(self._rest) < size):
+            self._fill()
+        cut = len(self._rest) if size < 0 else size
+        found, self._rest = self._rest[:cut], self._rest[cut:]
+        return found
+
+    read1 = read
+
+    def _fill(self) -> None:
+        raw = self.file.read(_CHUNK)
+        self._ended = not raw
+        try:
+            if not self._begun and raw.startswith((b"\xff\xfe", b"\xfe\xff")) and self.encoding == "utf-8":
+                raise cells.refuse_utf16(self.name)
+            with cells.explaining_encoding(self.name, self.encoding):
+                part = self._decoder.decode(raw, final=self._ended)
+            cells.check_nul(self.name, part.count("\0"))
+        except Exception as failure:
+            self.failure = failure  # Arrow would word it its own way
+            raise
+        if not self._begun:
+            self.bom |= part.startswith("\ufeff")
+            part = part.removeprefix("\ufeff").lstrip("\r\n")
+            self._begun = bool(part)
+        self.quotes += part.count('"')
+        self._rest += part.encode()
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+        self.file.close()
