@@ -54,7 +54,12 @@ def synthesize(
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
-    told = {"new_dataset": new_dataset, "anyway": anyway, "stream": stream, "scratch": scratch}
+    told: dict[str, Any] = {
+        "new_dataset": new_dataset,
+        "anyway": anyway,
+        "stream": stream,
+        "scratch": scratch,
+    }
     with screen.progress(5 + plan.settings.copies) as tell, _connect(workers, cluster) as crew:
         made = make_release(plan, out, **told, workers=crew, progress=tell)
     certificate = made.certificate

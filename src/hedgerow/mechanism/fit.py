@@ -100,15 +100,15 @@ class DrawnRisk(Risk):
         return self.fit.extremes(*self.asked)
 
     @property
-    def low(self) -> PerRecord:  # type: ignore[override]  # derived, where others have a field
+    def low(self) -> PerRecord:
         return self._extremes.low
 
     @property
-    def high(self) -> PerRecord:  # type: ignore[override]  # likewise
+    def high(self) -> PerRecord:
         return self._extremes.high
 
     @cached_property
-    def absolute(self) -> PerRecord:  # type: ignore[override]  # likewise
+    def absolute(self) -> PerRecord:
         return super().absolute if "_extremes" in vars(self) else self.fit.absolute(*self.asked)
 
     @property

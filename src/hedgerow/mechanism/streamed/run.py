@@ -107,8 +107,8 @@ class LeaveOut(Confidential):
                     response = model.response(link.values[row : row + 1])[0]
                     rows[name].append((link.matrix[row].copy(), float(response), float(power[row]), share))
         found = {}
-        for name, some in rows.items():
-            columns = [np.array(column) for column in zip(*some, strict=True)]
+        for name, told in rows.items():
+            columns = [np.array(column) for column in zip(*told, strict=True)]
             base, rest = self.others[name]
             found[name] = models[name[0]].leave_out(*columns, base=base, rest=rest)
         return found
