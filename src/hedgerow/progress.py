@@ -20,6 +20,7 @@ from typing import Any
 Callback = Callable[[str, int, int], None]
 
 FITS = "fits"  # the stage under which fits of the whole job are reported
+READING, WRITING = "blocks read", "blocks written"  # of a table that is read and written block by block
 
 _CALLBACK: ContextVar[Callback | None] = ContextVar("hedgerow_progress")
 _JOB: ContextVar["_Job"] = ContextVar("hedgerow_job")
@@ -178,9 +179,10 @@ class _Lines:
             f"{number} of about {of} fits" if name == FITS else f"{name} {number} of {of}"
             for name, (number, of) in self._counts.items()
         ]
-        fits, expected = self._counts.get(FITS, (0, 0))
-        if 0 < fits < expected:
-            parts.append(f"about {format_duration((now - self._begun) * (expected - fits) / fits)} left")
+        whole = [self._counts[name] for name in (FITS, READING, WRITING) if name in self._counts]
+        done, of = whole[0] if whole else (0, 0)
+        if 0 < done < of:
+            parts.append(f"about {format_duration((now - self._begun) * (of - done) / done)} left")
         with suppress(OSError):  # nobody is listening, which stops no job
             sys.stderr.write(f"hedgerow: {', '.join(parts)}\n")
             sys.stderr.flush()

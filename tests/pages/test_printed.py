@@ -26,6 +26,7 @@ MADE_WITH = re.compile(r"^\*Measured with hedgerow (\d+\.\d+\.\d+)\.\*$", re.MUL
 KEY = (
     "import subprocess; subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', 'id_ed25519'])\n"
 )
+PARQUET = "import hedgerow as hr; hr.datasets.lognormal(300, seed=1).to_parquet('payroll.parquet')\n"
 PAYROLL = "import hedgerow as hr; hr.datasets.payroll(300).to_csv('payroll.csv', index=False)\n"
 CLASSES = """
 import hedgerow as hr, pandas as pd
@@ -53,6 +54,7 @@ EXAMPLES = {
     "cluster.md": (1, PLAN),  # the rest is for SLURM and Kubernetes
     "combine.md": (None, COMBINE),
     "coverage.md": (None, ""),
+    "large.md": (None, PARQUET),
     "programs.md": (3, ""),  # the rest is for PyMC, brms and matrices from elsewhere
     "release.md": (None, KEY + PAYROLL),
     "standards.md": (None, ""),

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hedgerow as hr
+from hedgerow import progress
 from hedgerow.numerics import leaves
 from hedgerow.release import make as making
 from hedgerow.release.folder import Draft, drafts
@@ -303,3 +304,63 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     assert [row["record"] for row in report["records"]["riskiest"]] == dearest["record"].head(20).tolist()
     assert report["columns"][0]["records"] == 100
     assert report["claim"]["records"] == ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["truncated", "changing", "gone"])
+def test_a_file_that_is_not_whole_is_refused(kind, make, monkeypatch, tmp_path):
+    data = tmp_path / "table.parquet"
+    if kind == "truncated":
+        data.write_bytes(data.read_bytes()[:-500])
+    elif kind == "gone":
+        data.unlink()
+    else:
+        batches = pq.ParquetFile.iter_batches
+
+        def change(self, *args, **given):
+            for batch in batches(self, *args, **given):
+                data.touch()
+                yield batch
+
+        monkeypatch.setattr(pq.ParquetFile, "iter_batches", change)
+    with pytest.raises(hr.HedgerowError, match="table") as told:
+        make("release", stream=True)
+    assert "Nothing was written or spent." in told.value.__notes__
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_messy_table_is_the_same_either_way(make, tmp_path):
+    """Codes, gaps in public columns, ranges in columns that are dropped, heavy tails, many dummies."""
+    random, rows = np.random.default_rng(7), 900
+    sector = random.integers(0, 25, rows)
+    x = np.exp(2 + 0.1 * sector + 0.8 * random.standard_t(3, rows))
+    table = pd.DataFrame(
+        {
+            "x": x,
+            "sector": pd.Categorical([f"s{code:02d}" for code in sector]),
+            "low": x * random.uniform(0.2, 0.9, rows),
+            "high": x * random.uniform(1.1, 5.0, rows),
+            "age": pd.array(
+                np.where(random.random(rows) < 0.1, None, random.integers(18, 90, rows)), "Int64"
+            ),
+            "free text": random.choice(["=no formula", "b, c", None], rows),
+            "weight": random.uniform(1, 9, rows),
+        }
+    )
+    table.to_parquet(tmp_path / "messy.parquet", index=False, row_group_size=101)
+    asked = {"formula": "x ~ sector", "data": tmp_path / "messy.parquet", "dataset": "messy", "epsilon": 90.0}
+    asked |= {"standard": hr.RangeTruncated(hr.Bounds("low", "high")), "design_weight": "weight"}
+    asked |= {"outputs": Outputs(drop=("low", "high")), "sampling": "stratified"}
+    held, streamed = (make(word, stream=word == "streamed", **asked) for word in ("held", "streamed"))
+    assert read(held) == read(streamed)
+    assert streamed.certificate.used_not_released == ("low", "high")
+
+
+def test_a_line_says_how_long_writing_will_take(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    lines = progress._Lines()
+    lines.begin_step("writing copy 1 of 2")
+    lines._begun -= 100
+    lines.update(progress.WRITING, 1, 4)
+    assert "writing copy 1 of 2, blocks written 1 of 4, about 5 min left" in capsys.readouterr().err

@@ -18,8 +18,10 @@ from hedgerow.numerics import leaves
 from hedgerow.synthesizer import encode
 from hedgerow.tables import design as designs
 from hedgerow.tables import files
+from hedgerow.tables.formula import parse
 from hedgerow.tables.leaves import Held
-from hedgerow.tables.spool import arguments, transforms
+from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool import arguments, replay, transforms
 from hedgerow.tables.spool.learning import encode_leaves
 from hedgerow.tables.spool.scratch import Scratch
 from hedgerow.tables.spool.store import spool
@@ -217,3 +219,24 @@ def test_transforms_of_one_leaf_are_formulaics(name, monkeypatch):
     own, formulaics = transforms.by_leaves()[name](values, **settings), TRANSFORMS[name](values, **settings)
     for one, other in zip(own, formulaics, strict=True):
         np.testing.assert_array_equal(*((own[one], formulaics[other]) if name == "cr" else (one, other)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "quick"),
+    [
+        ("pay ~ 1", True),
+        ("pay ~ 0 + region:hours:age + region", True),
+        ("pay ~ region*hours*age + log(age + 100):region + since", True),
+        ("pay ~ grade*region + grade:hours", True),  # by way of pandas, for the order of the levels
+        ("pay ~ C(hours) + region", False),
+        ("pay ~ full + bs(age, df=4)", False),
+    ],
+)
+def test_replay_makes_what_formulaic_makes(tmp_path, formula, quick):
+    table = Table.of(files.read(write(make_table(60, 3, late=False), tmp_path)).frame)
+    settled, _ = settle_predictors(table, parse(formula, table).predictors or ["hours"])
+    matrix, _, spec = designs.encode_terms(parse(formula, table), settled, {})
+    again = replay.encode(spec, settled.native, designs.functions())
+    assert (again is not None) == quick
+    if quick:
+        np.testing.assert_array_equal(again, matrix)

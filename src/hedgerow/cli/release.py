@@ -54,7 +54,12 @@ def synthesize(
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
-    told = {"new_dataset": new_dataset, "anyway": anyway, "stream": stream, "scratch": scratch}
+    told: dict[str, Any] = {
+        "new_dataset": new_dataset,
+        "anyway": anyway,
+        "stream": stream,
+        "scratch": scratch,
+    }
     with screen.progress(5 + plan.settings.copies) as tell, _connect(workers, cluster) as crew:
         made = make_release(plan, out, **told, workers=crew, progress=tell)
     certificate = made.certificate
@@ -262,8 +267,8 @@ def inspect(
     screen.say("")
     if not verified.problems:
         copy = certificate.copies[0]
-        first = formats.read(verified.public / copy.file, format=copy.format, header=True).frame
-        columns = [{"column": field.name, "type": str(field.type)} for field in first.schema]
+        schema = formats.read_schema(verified.public / copy.file, copy.format)
+        columns = [{"column": field.name, "type": str(field.type)} for field in schema]
         screen.table("Columns of each copy", columns)
         screen.table(
             "Files", [{"file": c.file, "bytes": c.bytes, "sha256": c.sha256} for c in certificate.copies]

@@ -202,7 +202,8 @@ class Cluster:
 
     def _patiently(self, look: Callable[[], Made]) -> Made:
         """What `look` sees at last; an error where the scheduler is gone or nobody is there to do it."""
-        from distributed import CommClosedError, KilledWorker
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
 
         seen = time.monotonic()
         while True:

@@ -165,8 +165,8 @@ class Chain(Model):
         """γ averaged over draws; of an estimate its upper bound, so that λ is not too large."""
         total = np.zeros(design.records)
         exact = all(isinstance(model, Regression) for model in self.models)
-        for rows in leaves_of(design.records) if exact else [slice(0, design.records)]:
-            for part, count in draw_blocks(parameters, rows.stop - rows.start):
+        for rows in leaves_of(design.records) if exact else [slice(None)]:
+            for part, count in draw_blocks(parameters, len(total[rows])):
                 _, high = self.log_mass_ends(design, part, interval, rows)
                 total[rows] += np.exp(high[:count]).sum(axis=0)
         return total / count_draws(parameters)

@@ -115,22 +115,21 @@ def drawn_extremes(
     parameters: Parameters,
     sensitive: Sensitive,
     interval: Interval,
-    records: slice | None = None,
+    records: slice = slice(None),
 ) -> Extremes:
     """`extremes` by blocks of draws: for models that score the whole table even for a few of its records.
 
     Of some `records` where the model can score them alone.
     """
-    rows = records or slice(0, design.records)
-    count = rows.stop - rows.start
+    count = len(range(*records.indices(design.records)))
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
     for part, _ in draw_blocks(parameters, count):
-        log_lik = model.log_lik(design, part, rows)
+        log_lik = model.log_lik(design, part, records)
         ends: tuple[LogMass, ...] = (log_lik,)  # stands in, as above
         if sensitive.uses_mass:
-            ends = mass_ends(model, design, part, interval, rows)
+            ends = mass_ends(model, design, part, interval, records)
         for log_mass in ends:
-            scored = sensitive(rows, log_lik, log_mass)
+            scored = sensitive(records, log_lik, log_mass)
             low, high = np.minimum(low, scored.min(axis=0)), np.maximum(high, scored.max(axis=0))
     return Extremes(low, high)
 

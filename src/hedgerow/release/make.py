@@ -124,6 +124,7 @@ def make_release(
         )
     tell("reading")
     with ExitStack() as opened:
+        prepared: Prepared
         with _before_spending():
             folder = plan.data is not None and Path(plan.data).is_dir()
             if stream or workers is not None or folder:

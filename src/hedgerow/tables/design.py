@@ -28,6 +28,7 @@ from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
 from hedgerow.tables.predictors import settle_predictors
+from hedgerow.tables.spool import replay
 from hedgerow.tables.spool.transforms import by_leaves
 from hedgerow.tables.table import Table
 
@@ -172,10 +173,14 @@ class Design:
         """The matrix that the encoding makes of settled predictors."""
         from formulaic.errors import DataMismatchWarning
 
+        native, context = settled.rename(self.aliases).native, functions()
         with np.errstate(all="ignore"), warnings.catch_warnings():
+            again = replay.encode(self.spec, native, context)
+            if again is not None:
+                return again
             # Of a cell without a level, which its message would quote.
             warnings.simplefilter("ignore", DataMismatchWarning)
-            again = self.spec.get_model_matrix(settled.rename(self.aliases).native, context=functions())
+            again = self.spec.get_model_matrix(native, context=context)
         return np.ascontiguousarray(np.asarray(again), dtype=np.float64)
 
     def hollow(self) -> "Design":

@@ -20,6 +20,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -150,9 +151,8 @@ def parse(formula: str, table: Table) -> Formula:
     outcome, right = split(formula)
     table.require([outcome])
     plain, aliases = _replace_backticks(right, formula, table)
-    terms = _parse_terms(
-        plain, formula, [aliases.get(name, name) for name in table.columns if name != outcome]
-    )
+    available = tuple(aliases.get(name, name) for name in table.columns if name != outcome)
+    terms = _parse_terms(plain, formula, available)
     names = {alias: name for name, alias in aliases.items()}
     factors = {factor.expr: factor for term in terms for factor in term.factors}
     uses: dict[str, set[str]] = {}
@@ -218,11 +218,12 @@ def _replace_backticks(text: str, formula: str, table: Table) -> tuple[str, dict
     return re.sub(r"`([^`]*)`", alias_of, text), aliases
 
 
-def _parse_terms(right: str, formula: str, available: list[str]) -> Any:
+@lru_cache(maxsize=64)  # every leaf of a table asks again
+def _parse_terms(right: str, formula: str, available: tuple[str, ...]) -> Any:
     from formulaic import Formula as Terms
     from formulaic.parser import DefaultFormulaParser
 
-    context = {"__formulaic_variables_available__": available}
+    context = {"__formulaic_variables_available__": list(available)}
     try:
         _check_size(DefaultFormulaParser().get_ast("~ " + right, context=context), len(available))
         terms = Terms("~ " + right, _context=context)

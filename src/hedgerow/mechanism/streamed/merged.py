@@ -1,7 +1,7 @@
 """A fit of all records from factors of their leaves, and what it is on one leaf.
 
 Formal guarantee: what a task returns is a triangular factor, a sum or an extreme of at most a leaf of
-records; and of a record that decides nearly all of its own fit, its row, for the fit without it.
+records; and of a record that decides nearly all of its own fit, its place, and what it finds without itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,21 +66,6 @@ def name_rows(leaves: Leaves, leaf: int, error: HedgerowError) -> HedgerowError:
 
 
 @dataclass(frozen=True, repr=False)
-class Asked(Confidential):
-    """A record whose neighbour needs a fit of its own, as `Regression.leave_out` takes it."""
-
-    row: Row
-    predictors: Array
-    response: float
-    power: float
-
-    @property
-    def share(self) -> float:
-        """What is taken away."""
-        return self.row[2]
-
-
-@dataclass(frozen=True, repr=False)
 class Merged(Confidential):
     """A fit of all records: what one leaf needs of it. Small."""
 
@@ -118,7 +103,7 @@ class Asking(Confidential):
     All of one link and occasion are left out together, and the others put back: none may be there twice.
     """
 
-    rows: dict[tuple[int, int], list[Asked]] = field(default_factory=dict)
+    rows: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
     occasion: int = 0
 
     def of_link(
@@ -132,9 +117,7 @@ class Asking(Confidential):
             for row in map(int, rows):
                 name = leaf, row, float(share[row])
                 if name not in known:
-                    response = model.response(design.values[row : row + 1])[0]
-                    one = Asked(name, design.matrix[row].copy(), float(response), float(power[row]))
-                    self.rows.setdefault((place, self.occasion), []).append(one)
+                    self.rows.setdefault((place, self.occasion), []).append(name)
                 found.append(known.get(name, (np.inf, np.inf, np.inf)))
             return found
 
@@ -193,19 +176,6 @@ def draw_merged(
         sample = checked_sample(model, own.draw(posterior, draws=draws, key=key))
         sample = replace(sample, parameters=Drawn(sample.parameters, records))
     return Merged(posteriors, power, records, sample.parameters, sample.health)
-
-
-def answer(model: Regression, asked: Sequence[Asked], factor: Array, rest: float) -> dict[Row, Left]:
-    """What records find in the fit without their shares, from a factor of all others."""
-    columns: dict[str, Any] = {
-        name: np.array([getattr(one, name) for one in asked])
-        for name in ("predictors", "response", "power", "share")
-    }
-    left = model.leave_out(
-        columns["predictors"], columns["response"], columns["power"], columns["share"],
-        base=factor, rest=rest,
-    )  # fmt: skip
-    return {one.row: found for one, found in zip(asked, left, strict=True)}
 
 
 def with_left(merged: Merged, left: Sequence[Mapping[Row, Left]]) -> Merged:

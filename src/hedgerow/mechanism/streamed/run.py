@@ -17,11 +17,9 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import require_price
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
-    Asked,
     Asking,
     Merged,
     Row,
-    answer,
     fit_merged,
     go_over,
     leaf_factors,
@@ -38,11 +36,11 @@ from hedgerow.tables.leaves import Leaves
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")
-Requests = dict[tuple[int, int], list[Asked]]  # by link and occasion
+Requests = dict[tuple[int, int], list[Row]]  # by link and occasion
 
 
 @dataclass(frozen=True, repr=False)
-class Priced(Confidential):
+class PricedFit(Confidential):
     """A weighted fit of all records with its price; small."""
 
     merged: Merged
@@ -54,7 +52,7 @@ class Priced(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class Factor(Confidential):
+class FactorLeaf(Confidential):
     """Factor a leaf at its powers."""
 
     overview: Overview
@@ -89,11 +87,39 @@ class FactorWithout(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
+class LeaveOut(Confidential):
+    """What records of several leaves find in fits without them. Their rows go no further than this task."""
+
+    overview: Overview
+    scale: float
+    requests: Requests
+    others: dict[tuple[int, int], tuple[Array, float]]  # a factor of all others, and the sum of their powers
+
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], list[Left]]:
+        overview, models = self.overview, regressions(self.overview.settings.model)
+        rows: dict[tuple[int, int], list[tuple[Array, float, float, float]]] = {n: [] for n in self.requests}
+        for number in sorted({row[0] for some in self.requests.values() for row in some}):
+            start = overview.start(leaves, number)
+            power = overview.power(overview.weighted(leaves, number, start, self.scale))
+            for name, some in self.requests.items():
+                link, model = start.design.links[name[0]], models[name[0]]
+                for _, row, share in (one for one in some if one[0] == number):
+                    response = model.response(link.values[row : row + 1])[0]
+                    rows[name].append((link.matrix[row].copy(), float(response), float(power[row]), share))
+        found = {}
+        for name, told in rows.items():
+            columns = [np.array(column) for column in zip(*told, strict=True)]
+            base, rest = self.others[name]
+            found[name] = models[name[0]].leave_out(*columns, base=base, rest=rest)
+        return found
+
+
+@dataclass(frozen=True, repr=False)
 class OnLeaf(Confidential):
     """A priced fit on one leaf."""
 
     overview: Overview
-    priced: Priced
+    priced: PricedFit
 
     def pricing(self, leaves: Leaves, leaf: int, asked: Asking) -> Pricing:
         """What the fit costs the leaf's records."""
@@ -111,7 +137,7 @@ class OnLeaf(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class Price(OnLeaf):
+class PriceLeaf(OnLeaf):
     """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
@@ -123,7 +149,7 @@ class Price(OnLeaf):
 
 
 @dataclass(frozen=True, repr=False)
-class Bound(OnLeaf):
+class KeepBound(OnLeaf):
     """Keep max |d| of a leaf's records, and its weights beside it; the largest is returned."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> float:
@@ -142,12 +168,12 @@ class Runner(Confidential):
     leaves: Leaves
     workers: Workers
 
-    def refit(self, scale: float, key: Key) -> Priced:
+    def refit(self, scale: float, key: Key) -> PricedFit:
         """The weighted posterior, not yet priced."""
         settings, forms = self.overview.settings, list[Form | None]()
 
         def parts() -> Iterator[tuple[Sequence[Array], float]]:
-            for factors, power, form in self.go(Factor(self.overview, scale), "factors"):
+            for factors, power, form in self.go(FactorLeaf(self.overview, scale), "factors"):
                 forms.append(form)
                 yield factors, power
 
@@ -160,51 +186,54 @@ class Runner(Confidential):
         for other in forms[1:]:
             form = None if form is None or other is None else form.join(other)
         stated = settings.bound.statement(settings.draws, merged.health)
-        return Priced(merged, pilot, scale, form, np.nan, stated)
+        return PricedFit(merged, pilot, scale, form, np.nan, stated)
 
-    def run(self, scale: float, key: Key, *, tries: int = 1) -> Priced:
+    def run(self, scale: float, key: Key, *, tries: int = 1) -> PricedFit:
         """Refit with the powers at a scale, and price the fresh draws."""
         priced = self.refit(scale, key)
         stated = self.overview.settings.bound.statement(
             self.overview.settings.draws, priced.merged.health, tries=tries
         )
-        found = list(self.go(Price(self.overview, priced), "prices"))
+        found = list(self.go(PriceLeaf(self.overview, priced), "prices"))
         prices, asked = [price for price, _ in found], [rows for _, rows in found]
         if any(asked):
             priced = self.answer(priced, asked)
             again = [leaf for leaf, rows in enumerate(asked) if rows]
-            task = Price(self.overview, priced)
+            task = PriceLeaf(self.overview, priced)
             for leaf, (price, _) in zip(again, self.go(task, "prices", again), strict=True):
                 prices[leaf] = price
         return replace(priced, certified=float(np.max(prices)), statement=stated)
 
-    def answer(self, priced: Priced, asked: Sequence[Requests]) -> Priced:
+    def answer(self, priced: PricedFit, asked: Sequence[Requests]) -> PricedFit:
         """The same with what the neighbours find that records ask for."""
         requests: Requests = {}
-        for leaf in asked:
-            for name, some in leaf.items():
+        for of_leaf in asked:  # by leaf, as `LeaveOut` goes through them
+            for name, some in of_leaf.items():
                 requests.setdefault(name, []).extend(some)
         without: dict[tuple[int, int], dict[int, list[int]]] = {name: {} for name in requests}
         for name, some in requests.items():
-            for one in some:
-                without[name].setdefault(one.row[0], []).append(one.row[1])
+            for leaf, row, _ in some:
+                without[name].setdefault(leaf, []).append(row)
         parts: dict[tuple[int, int], list[tuple[list[Array], float]]] = {name: [] for name in requests}
         for found in self.go(FactorWithout(self.overview, priced.scale, without), "factors"):
             for name, (factor, power) in found.items():
                 parts[name].append(([factor], power))
         models, before = regressions(self.overview.settings.model), priced.merged.left
         left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
+        merged = {name: merge_leaves(some) for name, some in parts.items()}
+        others = {name: (factor, power) for name, ((factor,), power) in merged.items()}
+        first = min(row[0] for some in requests.values() for row in some)
+        (answers,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
         for name, some in requests.items():
-            (factor,), power = merge_leaves(parts[name])
-            left[name[0]] |= answer(models[name[0]], some, factor, power)
+            left[name[0]] |= dict(zip(some, answers[name], strict=True))
         return replace(priced, merged=replace(priced.merged, left=tuple(left)))
 
     def bound(self, key: Key) -> float:
         """Keep D_i after a fit with the weights as they are (`Reweighted`)."""
-        found = self.go(Bound(self.overview, self.refit(1.0, key)), "weights")
+        found = self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights")
         return float(np.max(list(found)))
 
-    def finish(self, key: Key) -> Priced:
+    def finish(self, key: Key) -> PricedFit:
         """The priced fit that is released: scaled to the target, if there is one."""
         settings = self.overview.settings
         if settings.target is None:
@@ -213,7 +242,7 @@ class Runner(Confidential):
         def price(scale: float, key: Key) -> float:
             return self.run(scale, key).certified
 
-        def certify(scale: float, key: Key) -> Priced:
+        def certify(scale: float, key: Key) -> PricedFit:
             return self.run(scale, key, tries=TRIES)
 
         return find_scale(settings, price, certify, target=settings.target, key=key)[1]

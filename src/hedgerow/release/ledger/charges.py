@@ -42,9 +42,9 @@ def charge_of(synth: "Synthesizer", relation: str) -> dict[str, Any]:
     fitted, shares = synth._need(), synth._need().guarantee.shares()
     delta = None if shares is None or shares.delta is None else float(shares.delta[1])
     curves = {
-        name: curve.tolist()
+        name: found.tolist()
         for name in {WITHHELD: None, relation: None}
-        if (curve := fitted.divergences(COARSE_ORDERS, withheld=name == WITHHELD)) is not None
+        if (found := fitted.divergences(COARSE_ORDERS, withheld=name == WITHHELD)) is not None
     }
     withheld = None if shares is None or relation == WITHHELD else fitted.withheld_total()
     curve = write_curve(COARSE_ORDERS.tolist(), curves) if curves else None

@@ -20,7 +20,7 @@ from hedgerow.errors import DataError
 from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.copies import write_copy as write_typed
 from hedgerow.privacy.settings import Settings
-from hedgerow.progress import report
+from hedgerow.progress import WRITING, report
 from hedgerow.tables.files import Source, Written, grow
 from hedgerow.tables.files.columns import join_chunks, to_arrow
 from hedgerow.tables.files.growing import Cells, Seen, look_at
@@ -59,7 +59,7 @@ class LookAtCells:
                 f"design_weight: '{self.weight}' must hold positive numbers in every row. Drop rows that "
                 "count for nobody."
             )
-        cells = to_arrow(table.select(self.names).native)
+        cells = to_arrow(table.native).select(list(self.names))
         return look_at(cells, self.formulas if self.spreadsheet else "allow", self.dialect)
 
 
@@ -142,7 +142,7 @@ def write_copy(
             some.append(part.take(pa.array(rows[first:last] - here.start)))
             made.moved.update(moved)
             counts = [a + b for a, b in zip(counts, broken, strict=True)]
-            report("leaves of this copy", leaf + 1, leaves.count)
+            report(WRITING, leaf + 1, leaves.count)
     made.tables.append(_join(some))
     made.broken += [
         {"check": check.text, "copy": cutting.copy + 1, "broken": count}

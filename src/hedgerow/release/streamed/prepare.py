@@ -123,22 +123,14 @@ def stream_plan(
         told = _SOME.format(len(some), min(COMPARED, spooled.records), spooled.records)
         source = spooled.source(spooled.sample(some).native)
         prepared = settle(plan, replace(source, notes=(*source.notes, told)), all_rows=False)
-        settings, public = prepared.plan.settings, _public_names(prepared)
-        leaves = encode_leaves(spooled, Encode(settings), [c.formula for c in settings.columns], workers)
-        like, asked = prepared.like, prepared.plan.outputs
-        look = LookAtCells(
-            tuple(public),
-            asked.formulas,
-            like.dialect,
-            like.format.written_as is Format.CSV,
-            _weight_of(plan),
-        )
-        cells = Cells.join(workers.map(look, leaves, range(leaves.count)))
-        table, (_, design) = Table.of(prepared.table), leaves.take(some)
+        settings = prepared.plan.settings
+        build = Encode(settings)
+        leaves = encode_leaves(spooled, build, [column.formula for column in settings.columns], workers)
+        cells = _look_at_cells(prepared, leaves, workers)
+        looked_at = Table.of(prepared.table), build(Table.of(source.frame), leaves.learnt)
         yield PreparedLeaves(
             **vars(prepared) | {"like": _tell_levels(prepared, spooled, cells)},
-            leaves=leaves, looked_at=(table, design), cells=cells, scratch=place.path,
-            workers=workers,
+            leaves=leaves, looked_at=looked_at, cells=cells, scratch=place.path, workers=workers,
         )  # fmt: skip
 
 
@@ -212,8 +204,17 @@ def _tell_levels(prepared: Prepared, spooled: Spooled, cells: Cells) -> Source:
     return replace(like, notes=(*like.notes, *tell_shortened(unused)))
 
 
-def _public_names(prepared: Prepared) -> list[str]:
-    return [name for name in prepared.released if name not in prepared.protected]
+def _look_at_cells(prepared: Prepared, leaves: Spooled, workers: Workers) -> Cells:
+    """What public cells of all leaves have to do with how copies are written."""
+    like, weight = prepared.like, _weight_of(prepared.plan)
+    public = [name for name in prepared.released if name not in prepared.protected]
+    spreadsheet = like.format.written_as is Format.CSV
+    if not spreadsheet:  # then levels alone matter
+        public = [name for name in public if name in leaves.categories]
+    if not public and weight is None:
+        return Cells()
+    look = LookAtCells(tuple(public), prepared.plan.outputs.formulas, like.dialect, spreadsheet, weight)
+    return Cells.join(workers.map(look, leaves, range(leaves.count)))
 
 
 def _weight_of(plan: Plan) -> str | None:

@@ -153,7 +153,7 @@ class NoisedView(View, NoisedColumn):
         return self.whole.plan_copies()
 
     @property
-    def drawn(self) -> PosteriorDraws:  # type: ignore[override]  # cached there
+    def drawn(self) -> PosteriorDraws:
         return self.whole.drawn
 
     @property

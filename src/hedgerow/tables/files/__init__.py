@@ -36,7 +36,7 @@ from typing import Any
 import pyarrow as pa
 
 from hedgerow.errors import FileError, SettingError, reason_of
-from hedgerow.tables.files.columnar import read_columnar, write_columnar
+from hedgerow.tables.files.columnar import read_columnar, read_footer, write_columnar
 from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
 from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
@@ -46,7 +46,7 @@ from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Wr
 
 __all__ = [
     "MISSING_WORDS", "DictionaryEntry", "Format", "Missing", "Source", "Written", "check", "format_of",
-    "grow", "look_at", "read", "source_of_copies", "write",
+    "grow", "look_at", "read", "read_schema", "source_of_copies", "write",
 ]  # fmt: skip
 
 
@@ -105,6 +105,13 @@ def read(
         }
         reason = reasons.get(type(error), f"cannot be read ({reason_of(error)}).")
         raise FileError(f"{path.name}: {reason}") from None
+
+
+def read_schema(path: str | os.PathLike[str], format: Format | str) -> pa.Schema:
+    """The columns of a copy and their types; of Parquet, without its rows."""
+    if as_format(format) is Format.PARQUET:
+        return read_footer(Path(path))
+    return read(path, format=format, header=True).frame.schema
 
 
 def check(

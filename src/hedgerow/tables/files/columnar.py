@@ -50,6 +50,11 @@ def read_columnar(path: Path, kind: Format) -> Source:
     return Source(table, kind, freeze(count_missing(table)), (LEFT_INDEX,) if index else ())
 
 
+def read_footer(path: Path) -> pa.Schema:
+    """The schema of a Parquet file that is known to be whole."""
+    return pyarrow.parquet.ParquetFile(path).schema_arrow
+
+
 def count_missing(table: pa.Table) -> dict[str, Missing]:
     """Nulls by column; NaN is another thing and is counted apart."""
     counts = {}

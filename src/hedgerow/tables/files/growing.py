@@ -16,7 +16,7 @@ import hashlib
 import os
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,7 +184,7 @@ def tell_labels(dictionary: Dictionary, names: Collection[str], kind: Format) ->
     return [f"{kind.value} has no place for the labels of columns {list_some(labelled)}."] if labelled else []
 
 
-def tell_gaps(not_numbers: Collection[str]) -> list[str]:
+def tell_gaps(not_numbers: Sequence[str]) -> list[str]:
     """That NaN will be read as a gap, where there are some."""
     return [f"NaN in columns {list_some(not_numbers)} reads as a missing value."] if not_numbers else []
 

@@ -5,16 +5,17 @@
         spooled = encode_leaves(spooled, builder, ["pay ~ bs(age, df=4) + region"])
         spooled.table(0), spooled.design(0)
 
-Read in this order: `transforms` (what formulas learn of all values of a column, which `design` asks for as
-well), `scratch` (a private folder that is gone with its work), `parquet` (files whose records come in
-batches, guarded against change), `store` (batches become leaves: `spool`, `Spooled`), `levels` (a few rows
-that have every level of public columns), `arguments` (what a transform is applied to, in passes) and
-`learning` (what else a design takes from all records: `encode_leaves`).
+Read in this order: `transforms` (what formulas learn of all values of a column) and `replay` (an encoding
+applied again), which `design` asks for as well; `scratch` (a private folder that is gone with its work),
+`parquet` and `text` (files whose records come in batches, guarded against change), `store` (batches become
+leaves: `spool`, `Spooled`), `levels` (a few rows that have every level of public columns), `arguments` (what
+a transform is applied to, in passes) and `learning` (what else a design takes from all records:
+`encode_leaves`).
 """
 
 from typing import TYPE_CHECKING
 
-import lazy_loader
+import lazy_loader  # type: ignore[import-untyped]
 
 # When they are asked for: `design`, which they build on, builds on `transforms` itself.
 __getattr__, __dir__, __all__ = lazy_loader.attach(

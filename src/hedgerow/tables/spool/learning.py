@@ -1,7 +1,5 @@
 """What a design takes from all records: levels, knots, means, spreads, and whether its matrix has full rank.
 
-    >>> # spooled = encode_leaves(spooled, builder, ["pay ~ region + bs(age, df=4)"])
-
 Formal guarantee: passes read public columns alone. Protected columns of a chain make columns of a matrix as
 well; of these nothing is learnt, their means and spread are what `Design` declares of them, and the rank of a
 matrix that has one is nobody's to know.
@@ -112,10 +110,10 @@ class LookAgain:
     reaches: tuple[Array, ...]
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
-        found = []
+        found: list[tuple[Array, Array]] = []
         links = leaves.design(leaf).links
         for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
-            factor = np.empty((0, 0))
+            factor: Array = np.empty((0, 0))
             if not link.secret:
                 rows = link.records
                 with one_blas_thread():

@@ -28,6 +28,7 @@ from hedgerow.arrays import Array, Confidential
 from hedgerow.errors import DataError, FileError, SettingError, reason_of
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns
+from hedgerow.progress import READING, report
 from hedgerow.tables.design import Design, Learnt
 from hedgerow.tables.files.columnar import count_missing
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, as_format, format_of, freeze
@@ -189,6 +190,7 @@ def spool(
         ready = pa.Table.from_arrays(cells, schema=stored).combine_chunks()
         with explaining_errors(folder):
             write_whole(result._place("leaf", leaf, ".arrow"), partial(_write, ready))
+        report(READING, leaf + 1, result.count)
     found = {name: column.dictionary for name, column in levels.items()}
     if source.missing is not None:
         missing = {name: count for name, count in source.missing.items() if name in names}
@@ -269,8 +271,8 @@ class _Levels:
     """The levels of one column so far, in the order in which they came: codes given out stay as they are."""
 
     def __init__(self, kind: pa.DictionaryType) -> None:
-        self.kind, self.places, self.last = kind, dict[Any, int](), None
-        self.words = list[Any]()
+        self.kind, self.places, self.words = kind, dict[Any, int](), list[Any]()
+        self.last: tuple[pa.Array, NDArray[np.int64]] | None = None  # a dictionary, and its levels' codes
 
     def code(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([self._code(chunk) for chunk in column.chunks], self.kind.index_type)

@@ -30,8 +30,13 @@ _CUBIC = ("cr", "cs", "cc")
 class Values(Protocol):
     """What a transform is applied to, leaf by leaf."""
 
-    records: int
-    kind: Any  # NumPy's type
+    @property
+    def records(self) -> int:
+        """How many there are."""
+
+    @property
+    def kind(self) -> Any:
+        """NumPy's type."""
 
     def total(self, summand: Summand) -> list[float]:
         """Σ over all records of each column of a summand, in the order of the leaves."""
@@ -40,7 +45,9 @@ class Values(Protocol):
 class Ordered(Values, Protocol):
     """Values of which extremes and quantiles are known as well."""
 
-    ends: tuple[float, float]
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest."""
 
     def quantiles(self, shares: Numbers, within: tuple[float, float] | None, *, distinct: bool) -> Numbers:
         """Quantiles of the values between two ends, or of the distinct ones among them."""
@@ -130,7 +137,7 @@ def learn(name: str, values: Ordered, settings: Mapping[str, Any]) -> State:
     asked.apply_defaults()
     said = dict([*asked.arguments.items()][1:])
     with np.errstate(all="ignore"):
-        return _LEARNERS[name](values, **said)  # type: ignore[no-any-return]
+        return _LEARNERS[name](values, **said)
 
 
 def _themselves(values: Numbers) -> tuple[Numbers]:
