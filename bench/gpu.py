@@ -107,6 +107,25 @@ def time_kernels(records, draws, runs):
         }  # fmt: skip
 
 
+def tune(records, draws):
+    """Rates on the device by how many draws are evaluated before a reduction."""
+    Z, y, theta = data(records, draws)
+    ends = {"lower": np.full(records, np.log(RADIUS[0])), "upper": np.full(records, np.log(RADIUS[1]))}
+    usual = scoring_jax._DRAWS
+    for together in (8, 16, 32, 64):
+        scoring_jax._DRAWS = together
+        rates = {
+            "density": resident(scoring_jax._density_values, Z, y, theta),
+            "conditional": resident(scoring_jax._conditional_values, Z, y, theta, **ends),
+        }
+        print(
+            f"{together:3d} draws at a time: {rates['density']:.3g}/s, {rates['conditional']:.3g}/s",
+            flush=True,
+        )
+        yield {"case": "draws at a time", "together": together, "records": records, **rates}
+    scoring_jax._DRAWS = usual
+
+
 def missing(*names):
     return [name for name in names if importlib.util.find_spec(name) is None]
 
@@ -188,6 +207,7 @@ def main():
     parser.add_argument("--calibrated", type=int, nargs="*", default=[10_000_000])
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tune", action="store_true", help="rates by draws evaluated at a time as well")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = jax.devices()[0]
@@ -208,6 +228,8 @@ def main():
     os.environ["HEDGEROW_BACKEND"] = "jax"
     for records in arguments.records:
         keep(time_kernels(records, arguments.draws, arguments.runs))
+    if arguments.tune:
+        keep(tune(max(arguments.records), arguments.draws))
     absent = missing("pandas", "narwhals", "formulaic", "lazy_loader", "threadpoolctl")
     if absent:
         print(f"fits: left out, {', '.join(absent)} not installed", flush=True)

@@ -301,7 +301,7 @@ def test_a_device_is_asked_for_as_much_as_it_has(monkeypatch):
     from hedgerow.numerics.kernels import scoring_jax
 
     assert scoring_jax._cut(2) == scoring_jax._RECORDS
-    for memory, records in ((2**27, 2**16), (2**30, 2**19), (10**11, 2**22)):
+    for memory, records in ((2**27, 2**16), (2**30, 2**19), (10**11, 2**20)):
         monkeypatch.setattr(scoring_jax, "_memory", lambda memory=memory: memory)
         assert scoring_jax._cut(2) == records
 

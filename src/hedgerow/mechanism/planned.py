@@ -86,7 +86,7 @@ def chance_of_refusal(settings: Settings, design: Design, weight: float) -> floa
     records = design.records
     model, _ = _require_closed(settings)
     blind = model.posterior(design.replace_values(np.ones(records)), np.full(records, weight))
-    every = Held(leverages(design.matrix, blind.factor))
+    every = LeveragesHere(leverages(design.matrix, blind.factor))
     return chance_by_leverage(settings, every, records, len(design.columns), weight)
 
 
@@ -114,7 +114,7 @@ class Leverages(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Held:
+class LeveragesHere:
     """Leverages in memory."""
 
     every: Array

@@ -21,6 +21,7 @@ from hedgerow.mechanism.price import Pricing, UnitPricing, largest_by_draw
 from hedgerow.models.base import Model
 from hedgerow.models.scored import Interval, Risk, Sensitive
 from hedgerow.models.wrapped import PublicRisk
+from hedgerow.numerics.leaves import apply
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Bound, Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
@@ -58,7 +59,7 @@ class Weighted(Confidential):
 
     def scaled(self, scale: float) -> "Weighted":
         """The same with every weight multiplied by scale."""
-        return replace(self, alpha=scale * self.alpha)
+        return replace(self, alpha=apply(lambda alpha: scale * alpha, self.alpha))
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,6 +117,8 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
     refits = iter(range(1000))
 
     def everybody(alpha: PerRecord) -> Weighted:
+        if rows.all():
+            return replace(weighted, alpha=apply(np.copy, alpha))
         whole = np.zeros(len(rows))
         whole[rows] = alpha
         return replace(weighted, alpha=whole)
@@ -187,9 +190,10 @@ def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:
     """α*_i, the exponent on each record's likelihood: 1 where it is taken as public, 0 where missing."""
-    inside = weighted.interval.inside
-    power = np.where(inside, settings.standard.power(weighted.alpha, weighted.known), 1.0) * weighted.present
-    if not (np.isfinite(power) & (power >= 0)).all():
+    inside, power = weighted.interval.inside, settings.standard.power(weighted.alpha, weighted.known)
+    if not (inside.all() and weighted.present.all()):
+        power = np.where(inside, power, 1.0) * weighted.present
+    if not (power.min() >= 0 and power.max() < np.inf):  # which NaN is not
         raise SettingError(
             f"{type(settings.standard).__name__}.power gave values that are negative or not finite; "
             "powers must be numbers from 0 up."

@@ -21,17 +21,24 @@ from hedgerow.models.correctable import StandIn
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.models.reductions import blocked_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
-from hedgerow.numerics import scoring
+from hedgerow.numerics import leaves, scoring
 from hedgerow.numerics.blocks import BlockNeighbours, find_directions
-from hedgerow.numerics.leaves import apply, multiply, sum_leaves
+from hedgerow.numerics.leaves import apply, leaves_of, multiply, sum_leaves
 from hedgerow.numerics.normal_mass import log_interval_mass, normal_inside
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws, Extremes
-from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
+from hedgerow.numerics.triangular import (
+    invert_leading,
+    leaf_factor,
+    leaf_leverages,
+    leverages,
+    weighted_factor,
+)
 from hedgerow.randomness import Key
 from hedgerow.tables.design import LARGEST, Design
 from hedgerow.tables.values import Support
+from hedgerow.threads import one_blas_thread, share_out
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
@@ -356,16 +363,22 @@ class Regression(StandIn):
         self, design: Design, power: PerRecord, posterior: Posterior, refit: Refit | None = None
     ) -> Influence:
         """What these records do to a posterior of them or, with a `refit` of its own, of more than them."""
-        spread, fitted = leverages(design.matrix, posterior.factor), multiply(design.matrix, posterior.mean)
-        squared = apply(lambda y, mean: (y - mean) ** 2, self.responses(design), fitted)
-        with np.errstate(all="ignore"):
-            pull = apply(
-                lambda power, squared, spread: power * squared / (2 * (1 - power * spread) * posterior.rate),
-                power, squared, spread,
-            )  # fmt: skip
+        Z, y = design.matrix, self.responses(design)
+        inverse = invert_leading(posterior.factor, len(design.columns))
+        leverage, pull, spread, squared = np.empty((4, design.records))
+
+        def measure(rows: slice) -> None:
+            spread[rows] = leaf_leverages(Z[rows], inverse)
+            squared[rows] = (y[rows] - Z[rows] @ posterior.mean) ** 2
+            np.multiply(power[rows], spread[rows], out=leverage[rows])
+            with np.errstate(all="ignore"):
+                pull[rows] = power[rows] * squared[rows] / (2 * (1 - leverage[rows]) * posterior.rate)
+
+        with one_blas_thread():
+            share_out(measure, leaves_of(design.records), worth=design.records > leaves.LEAF)
         told = self.jacobians(design), posterior.shape, posterior.rate
         refit = refit or partial(self._leave_out, design, power)
-        return RegressionInfluence(power * spread, pull, spread, squared, *told, refit)
+        return RegressionInfluence(leverage, pull, spread, squared, *told, refit)
 
     def _leave_out(self, design: Design, power: PerRecord, share: PerRecord, rows: Places) -> list[Left]:
         """h, r² and b of these records' neighbours: all of them are left out once, the others put back."""
@@ -494,7 +507,7 @@ class Lognormal(Regression):
         return np.asarray(np.log(values), dtype=np.float64)
 
     def jacobian(self, design: Design) -> PerRecord:
-        return -self.responses(design)
+        return apply(np.negative, self.responses(design))
 
     def outcome(self, response: PerRecord) -> PerRecord:
         return np.asarray(np.exp(response), dtype=np.float64)

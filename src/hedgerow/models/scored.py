@@ -59,13 +59,19 @@ class Interval:
         """True when nothing is known about any record."""
         if self.ranged is not None:
             return not any(self.ranged)
-        return bool(np.all(np.isneginf(self.lower) & np.isposinf(self.upper)))
+        lower, upper = (end[:1] if end.strides == (0,) else end for end in (self.lower, self.upper))
+        return bool(np.isneginf(lower).all() and np.isposinf(upper).all())
 
     def __getitem__(self, records: slice) -> "Interval":
         return Interval(self.lower[records], self.upper[records], self.inside[records], self.ranged)
 
     def __repr__(self) -> str:
         return f"Interval({len(self.lower)} records, confidential)"
+
+
+def has_any(values: PerRecord) -> bool:
+    """Whether any is not zero; where all are one number, that one is looked at."""
+    return bool((values[:1] if values.strides == (0,) else values).any())
 
 
 @dataclass(frozen=True)
@@ -100,11 +106,14 @@ class Linear:
     def form(self) -> Form:
         """What these coefficients have in common."""
         density, mass = self.density, self.mass
-        return self.whole or Form(
-            uses_mass=bool(mass.any()),
-            conditional=np.array_equal(mass, -density) if mass.any() else not density.any(),
-            reversed=bool((density < 0).any()),
-            shifted=bool(self.constant.any()),
+        if self.whole is not None:
+            return self.whole
+        uses_mass = has_any(mass)
+        return Form(
+            uses_mass,
+            conditional=np.array_equal(mass, -density) if uses_mass else not has_any(density),
+            reversed=bool(density.size and density.min() < 0),
+            shifted=has_any(self.constant),
         )
 
     @property

@@ -16,6 +16,7 @@ from hedgerow.errors import SettingError
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.threads import one_blas_thread, share_out
 
+_CELLS = 1 << 19  # numbers that are factored in one call
 ROWS = 8_192  # rows factored at a time: they stay in the cache, and continuing costs next to nothing
 
 
@@ -34,13 +35,13 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
 
     `start` is a factor to continue from. A record of power 0 leaves no trace, one of power 2 counts twice.
     """
-    if np.any(np.asarray(power) < 0.0):
-        raise SettingError(
-            "power must not be negative: it is the exponent of a record's likelihood. Clip it at 0."
-        )
     power = np.broadcast_to(np.asarray(power, dtype=np.float64), y.shape)
 
     def factor(rows: slice) -> Array:
+        if rows.stop and power[rows].min() < 0.0:
+            raise SettingError(
+                "power must not be negative: it is the exponent of a record's likelihood. Clip it at 0."
+            )
         return leaf_factor(Z[rows], y[rows], power[rows], start=None if rows.start else start)
 
     leaves = leaves_of(y.size) or [slice(0, 0)]
@@ -50,17 +51,28 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
 def leaf_factor(Z: Array, y: Array, power: Array, *, start: Array | None = None) -> Array:
     """The same of one leaf; the first one continues from `start`."""
     width = Z.shape[1] + 1
-    R = np.zeros((width, width)) if start is None else np.asarray(start, dtype=np.float64)
-    for first in range(0, y.size, ROWS):
-        block = slice(first, first + ROWS)
-        root = np.sqrt(power[block])
-        # The factor so far goes first into the same factorisation: one QR a block instead of two.
-        rows = np.empty((width + root.size, width))
-        rows[:width] = R
-        np.multiply(Z[block], root[:, None], out=rows[width:, :-1])
-        np.multiply(y[block], root, out=rows[width:, -1])
-        R = _factor(rows)
-    return R
+    above = [np.zeros((width, width)) if start is None else np.asarray(start, dtype=np.float64)]
+    # Whole blocks are factored many at a time, in one call that keeps no other thread waiting; their factors
+    # then go with what is left into one more.
+    whole = y.size // ROWS * ROWS if y.size > ROWS else 0
+    step = max(1, _CELLS // (ROWS * width)) * ROWS
+    for first in range(0, whole, step):
+        some = slice(first, min(first + step, whole))
+        weighted = _weigh_rows(Z[some], y[some], power[some], 0)
+        above.append(np.linalg.qr(weighted.reshape(-1, ROWS, width), mode="r").reshape(-1, width))
+    R = np.concatenate(above)
+    rows = _weigh_rows(Z[whole:], y[whole:], power[whole:], len(R))
+    rows[: len(R)] = R
+    return _factor(rows)
+
+
+def _weigh_rows(Z: Array, y: Array, power: Array, above: int) -> Array:
+    """[√A Z, √A y] below so many rows that are still empty."""
+    root = np.sqrt(power)
+    rows = np.empty((above + root.size, Z.shape[1] + 1))
+    np.multiply(Z, root[:, None], out=rows[above:, :-1])
+    np.multiply(y, root, out=rows[above:, -1])
+    return rows
 
 
 def merge_factors(factors: Iterable[Array]) -> Array:
@@ -71,7 +83,29 @@ def merge_factors(factors: Iterable[Array]) -> Array:
 @one_blas_thread()
 def leverages(Z: Array, R: Array) -> PerRecord:
     """z_i'(R'R)⁻¹z_i for the leading p × p part of R, streamed; times the power, near 1 for a lone record."""
-    columns = Z.shape[1]
+    inverse = invert_leading(R, Z.shape[1])
+    result = np.empty(Z.shape[0])
+
+    def measure(rows: slice) -> None:
+        result[rows] = leaf_leverages(Z[rows], inverse)
+
+    leaves = leaves_of(len(Z))
+    share_out(measure, leaves, worth=len(leaves) > 1)
+    return result
+
+
+def leaf_leverages(Z: Array, inverse: Array) -> PerRecord:
+    """The same of one leaf, from the inverse of R."""
+    result = np.empty(len(Z))
+    for first in range(0, len(Z), 4 * ROWS):
+        block = slice(first, first + 4 * ROWS)
+        scaled = Z[block] @ inverse
+        np.einsum("ik,ik->i", scaled, scaled, out=result[block])
+    return result
+
+
+def invert_leading(R: Array, columns: int) -> Array:
+    """The inverse of the leading columns × columns part of R."""
     triangle = np.ascontiguousarray(R[:columns, :columns])
     if np.any(np.diag(triangle) == 0.0):
         raise SettingError(
@@ -79,15 +113,4 @@ def leverages(Z: Array, R: Array) -> PerRecord:
             "Drop a column or use a proper prior."
         )
     # One small inverse and a product: LAPACK's triangular solve is ten times slower with many short columns.
-    inverse = solve_triangular(triangle, np.eye(columns), check_finite=False)
-    result = np.empty(Z.shape[0])
-
-    def measure(rows: slice) -> None:
-        for first in range(rows.start, rows.stop, ROWS):
-            block = slice(first, min(first + ROWS, rows.stop))
-            scaled = Z[block] @ inverse
-            np.einsum("ik,ik->i", scaled, scaled, out=result[block])
-
-    leaves = leaves_of(len(Z))
-    share_out(measure, leaves, worth=len(leaves) > 1)
-    return result
+    return np.asarray(solve_triangular(triangle, np.eye(columns), check_finite=False))

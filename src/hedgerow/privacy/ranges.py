@@ -19,6 +19,7 @@ import numpy as np
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import RangeError, SettingError, is_real
 from hedgerow.models.scored import Interval
+from hedgerow.numerics.leaves import apply
 from hedgerow.tables.table import Table
 
 Outside = Literal["error", "public"]
@@ -109,6 +110,10 @@ class Range(ABC):
         """
         lower, upper = self.ends(values, table)
         inside = (lower <= values) & (values <= upper)
+        if inside.all():
+            return Interval(
+                lower.astype(np.float64, copy=False), upper.astype(np.float64, copy=False), inside
+            )
         zeros = int((~inside & (values == 0)).sum())
         if zeros and self.follows_outcome:
             raise RangeError(
@@ -175,9 +180,11 @@ class Radius(Range):
         return f"between {self.a:g} and {self.b:g} times itself (a range that is never published by record)"
 
     def ends(self, values: PerRecord, table: Table) -> tuple[PerRecord, PerRecord]:
-        nonzero = np.where(values == 0, np.nan, values)  # for zero a radius is empty
-        low, high = self.a * nonzero, self.b * nonzero
-        return np.minimum(low, high), np.maximum(low, high)
+        def end(factor: float, other: float) -> PerRecord:
+            """For a negative value the ends swap, and for zero a radius is empty."""
+            return apply(lambda x: np.where(x == 0, np.nan, np.where(x < 0, other, factor) * x), values)
+
+        return end(self.a, self.b), end(self.b, self.a)
 
 
 @dataclass(frozen=True)

@@ -64,10 +64,14 @@ class _Symbol:
     def __mul__(self, other: Any) -> "_Symbol":
         factor = _plain(other)
         # A term that is not there stays one number, unless a factor makes none of it.
-        finite = bool(np.isfinite(factor).all())
-        return _Symbol(
-            *(0.0 if finite and np.ndim(term) == 0 and term == 0 else term * factor for term in self.terms)
-        )
+        finite = not factor.size or bool(np.isfinite(factor.min()) and np.isfinite(factor.max()))
+
+        def multiply(term: Any) -> Any:
+            if np.ndim(term) == 0 and (term == 1 or (term == 0 and finite)):
+                return factor if term == 1 else 0.0
+            return term * factor
+
+        return _Symbol(*map(multiply, self.terms))
 
     __rmul__ = __mul__
 

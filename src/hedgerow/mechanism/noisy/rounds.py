@@ -183,18 +183,22 @@ def _sum_part(
     setup: Setup, limits: Limits, part: Part, response: PerRecord, present: RecordMask
 ) -> tuple[list[int], int]:
     """64 bits in blocks too short to overflow, any size beyond."""
-    W, blank = setup.sums.steps, setup.scales.blank
+    W = setup.sums.steps
     longest = int(max(part.loadings.max(initial=1), -part.loadings.min(initial=-1))) * W
     size = max(1, min(ROWS, (1 << 62) // max(longest, W * W)))
 
-    def add(first: int) -> tuple[list[int], int]:
-        block = slice(first, first + size)
-        r, known = steps_of(setup, limits, part.matrix[block], response[block], present[block])
-        squares = int(r @ r) + blank * int(np.count_nonzero(~known))
-        return (r @ part.loadings[block]).tolist(), squares
-
-    scores, squares = zip(*share_out(add, range(0, len(response), size)), strict=True)
+    blocks = [slice(first, first + size) for first in range(0, len(response), size)]
+    add = partial(_sum_block, setup, limits, part, response, present)
+    scores, squares = zip(*share_out(add, blocks), strict=True)
     return _add_whole(scores), sum(squares)
+
+
+def _sum_block(
+    setup: Setup, limits: Limits, part: Part, response: PerRecord, present: RecordMask, block: slice
+) -> tuple[list[int], int]:
+    r, known = steps_of(setup, limits, part.matrix[block], response[block], present[block])
+    squares = int(r @ r) + setup.scales.blank * int(np.count_nonzero(~known))
+    return (r @ part.loadings[block]).tolist(), squares
 
 
 def steps_of(

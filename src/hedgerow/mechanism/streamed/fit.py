@@ -20,7 +20,7 @@ from hedgerow.mechanism.price import Price, Pricing
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import Asking, Merged
 from hedgerow.mechanism.streamed.planned import plan_streamed
-from hedgerow.mechanism.streamed.run import OnLeaf, Priced, Requests, Runner
+from hedgerow.mechanism.streamed.run import OnLeaf, PricedFit, Requests, Runner
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.mechanism.streamed.weigh import begin_streamed, weigh_streamed
 from hedgerow.models.base import Health, Parameters
@@ -101,7 +101,7 @@ class StreamedFit(Confidential):
     key: Key
     records: int
     plain: Merged  # the unweighted posterior
-    priced: Priced
+    priced: PricedFit
     account: Account
 
     @property
@@ -206,7 +206,7 @@ def stream_weighted(settings: Settings, leaves: Leaves, *, key: Key, workers: Wo
     return StreamedFit(overview, key, leaves.records, plain, priced, account)
 
 
-def take_stock(runner: Runner, priced: Priced) -> tuple[Priced, Account]:
+def take_stock(runner: Runner, priced: PricedFit) -> tuple[PricedFit, Account]:
     """What the released fit costs, with records that were fitted without."""
     task = TakeStock(runner.overview, priced)
     found = list(runner.go(task, "prices"))

@@ -40,7 +40,7 @@ Requests = dict[tuple[int, int], list[Row]]  # by link and occasion
 
 
 @dataclass(frozen=True, repr=False)
-class Priced(Confidential):
+class PricedFit(Confidential):
     """A weighted fit of all records with its price; small."""
 
     merged: Merged
@@ -52,7 +52,7 @@ class Priced(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class Factor(Confidential):
+class FactorLeaf(Confidential):
     """Factor a leaf at its powers."""
 
     overview: Overview
@@ -119,7 +119,7 @@ class OnLeaf(Confidential):
     """A priced fit on one leaf."""
 
     overview: Overview
-    priced: Priced
+    priced: PricedFit
 
     def pricing(self, leaves: Leaves, leaf: int, asked: Asking) -> Pricing:
         """What the fit costs the leaf's records."""
@@ -137,7 +137,7 @@ class OnLeaf(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class Price(OnLeaf):
+class PriceLeaf(OnLeaf):
     """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
@@ -149,7 +149,7 @@ class Price(OnLeaf):
 
 
 @dataclass(frozen=True, repr=False)
-class Bound(OnLeaf):
+class KeepBound(OnLeaf):
     """Keep max |d| of a leaf's records, and its weights beside it; the largest is returned."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> float:
@@ -168,12 +168,12 @@ class Runner(Confidential):
     leaves: Leaves
     workers: Workers
 
-    def refit(self, scale: float, key: Key) -> Priced:
+    def refit(self, scale: float, key: Key) -> PricedFit:
         """The weighted posterior, not yet priced."""
         settings, forms = self.overview.settings, list[Form | None]()
 
         def parts() -> Iterator[tuple[Sequence[Array], float]]:
-            for factors, power, form in self.go(Factor(self.overview, scale), "factors"):
+            for factors, power, form in self.go(FactorLeaf(self.overview, scale), "factors"):
                 forms.append(form)
                 yield factors, power
 
@@ -186,25 +186,25 @@ class Runner(Confidential):
         for other in forms[1:]:
             form = None if form is None or other is None else form.join(other)
         stated = settings.bound.statement(settings.draws, merged.health)
-        return Priced(merged, pilot, scale, form, np.nan, stated)
+        return PricedFit(merged, pilot, scale, form, np.nan, stated)
 
-    def run(self, scale: float, key: Key, *, tries: int = 1) -> Priced:
+    def run(self, scale: float, key: Key, *, tries: int = 1) -> PricedFit:
         """Refit with the powers at a scale, and price the fresh draws."""
         priced = self.refit(scale, key)
         stated = self.overview.settings.bound.statement(
             self.overview.settings.draws, priced.merged.health, tries=tries
         )
-        found = list(self.go(Price(self.overview, priced), "prices"))
+        found = list(self.go(PriceLeaf(self.overview, priced), "prices"))
         prices, asked = [price for price, _ in found], [rows for _, rows in found]
         if any(asked):
             priced = self.answer(priced, asked)
             again = [leaf for leaf, rows in enumerate(asked) if rows]
-            task = Price(self.overview, priced)
+            task = PriceLeaf(self.overview, priced)
             for leaf, (price, _) in zip(again, self.go(task, "prices", again), strict=True):
                 prices[leaf] = price
         return replace(priced, certified=float(np.max(prices)), statement=stated)
 
-    def answer(self, priced: Priced, asked: Sequence[Requests]) -> Priced:
+    def answer(self, priced: PricedFit, asked: Sequence[Requests]) -> PricedFit:
         """The same with what the neighbours find that records ask for."""
         requests: Requests = {}
         for of_leaf in asked:  # by leaf, as `LeaveOut` goes through them
@@ -230,10 +230,10 @@ class Runner(Confidential):
 
     def bound(self, key: Key) -> float:
         """Keep D_i after a fit with the weights as they are (`Reweighted`)."""
-        found = self.go(Bound(self.overview, self.refit(1.0, key)), "weights")
+        found = self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights")
         return float(np.max(list(found)))
 
-    def finish(self, key: Key) -> Priced:
+    def finish(self, key: Key) -> PricedFit:
         """The priced fit that is released: scaled to the target, if there is one."""
         settings = self.overview.settings
         if settings.target is None:
@@ -242,7 +242,7 @@ class Runner(Confidential):
         def price(scale: float, key: Key) -> float:
             return self.run(scale, key).certified
 
-        def certify(scale: float, key: Key) -> Priced:
+        def certify(scale: float, key: Key) -> PricedFit:
             return self.run(scale, key, tries=TRIES)
 
         return find_scale(settings, price, certify, target=settings.target, key=key)[1]

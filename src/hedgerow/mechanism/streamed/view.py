@@ -16,7 +16,7 @@ from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.fit import StreamedFit
 from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
-from hedgerow.mechanism.streamed.run import Priced, Runner
+from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.exact import Left, Places, Regression
 from hedgerow.models.scored import Interval, Risk
 from hedgerow.privacy.sensitive import withheld_part
@@ -52,7 +52,7 @@ class AskingAll(Asking):
     """Answers at once what records of a view ask for, by passes over all leaves."""
 
     runner: Runner | None = None
-    priced: Priced | None = None
+    priced: PricedFit | None = None
     places: tuple[tuple[int, int], ...] = ()  # leaf and place of each row of the view
 
     def of_link(

@@ -21,7 +21,7 @@ from hedgerow.numerics.kernels.coefficients import MILLS, MILLS_CENTRE
 from hedgerow.numerics.normal_mass import NARROW
 
 _RECORDS = 1 << 20  # records on the device at a time where nothing is known of its memory
-_MOST_RECORDS, _FEWEST_RECORDS = 1 << 22, 1 << 16  # where it is
+_MOST_RECORDS, _FEWEST_RECORDS = 1 << 20, 1 << 16  # where it is; more of them leave its cache
 _WORK = (
     16  # numbers for each record beside its predictors: outcome, range, coefficients, what is made of them
 )

@@ -1,7 +1,5 @@
 """What a design takes from all records: levels, knots, means, spreads, and whether its matrix has full rank.
 
-    >>> # spooled = encode_leaves(spooled, builder, ["pay ~ region + bs(age, df=4)"])
-
 Formal guarantee: passes read public columns alone. Protected columns of a chain make columns of a matrix as
 well; of these nothing is learnt, their means and spread are what `Design` declares of them, and the rank of a
 matrix that has one is nobody's to know.

@@ -101,12 +101,12 @@ class HeldRows(Rows):
         return len(self.matrix)
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
-        def run(rows: slice) -> Made:
-            most = None if self.most is None else self.most[rows]
-            return task(Part(rows, self.matrix[rows], lambda _: self.loadings[rows], most))
-
         leaves = leaves_of(self.records)
-        return iter(share_out(run, leaves, worth=len(leaves) > 1))
+        return iter(share_out(lambda rows: task(self._part(rows)), leaves, worth=len(leaves) > 1))
+
+    def _part(self, rows: slice) -> Part:
+        most = None if self.most is None else self.most[rows]
+        return Part(rows, self.matrix[rows], lambda _: self.loadings[rows], most)
 
     def load(self, capping: Capping) -> "HeldRows":
         unloaded = (Part(rows, self.matrix[rows], capping.load) for rows in leaves_of(self.records))
