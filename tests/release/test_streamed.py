@@ -52,6 +52,7 @@ def make(frame, tmp_path):
         asked = {"formula": "x ~ z + place", "epsilon": 40.0, "draws": 100, "seed": 3, "copies": 2}
         asked |= {"data": tmp_path / "table.parquet", "ledger": tmp_path / "ledger.sqlite", "dataset": "pay"}
         asked |= {"outputs": Outputs(drop=("key", "pay", "day"))} | changes
+        asked["data"] = tmp_path / asked["data"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hr.HedgerowWarning)
             return hr.make_release(hr.Plan(**asked), tmp_path / name, anyway=True, stream=stream)
@@ -96,6 +97,7 @@ SETTINGS = {
         "outputs": Outputs(drop=("key", "day")),
     },
     "csv": {"outputs": Outputs(format="csv", drop=("key", "pay"))},
+    "from csv": {"data": "table.csv", "outputs": Outputs(drop=("key", "pay"))},
 }
 
 

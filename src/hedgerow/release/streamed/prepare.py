@@ -28,7 +28,7 @@ from hedgerow.release.streamed.records import write_records
 from hedgerow.release.streamed.views import View, WeightedView
 from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.design import Design, Learnt
-from hedgerow.tables.files import Format, Source, Written
+from hedgerow.tables.files import Format, Source, Written, format_of
 from hedgerow.tables.files.dictionary import tell_shortened
 from hedgerow.tables.files.growing import GROWING, Cells
 from hedgerow.tables.spool import Scratch, Spooled, encode_leaves, spool
@@ -167,7 +167,8 @@ def check_plan(plan: Plan) -> None:
     (check_streamed if plan.settings.noisy is None else check_statistics)(plan.settings)
     data = Path(data_of(plan))
     asked = plan.outputs.format
-    if not data.is_dir() and data.suffix.lower() not in (".parquet", ".pq", ".csv", ".tsv", ".txt"):
+    kind = Format.PARQUET if data.is_dir() else plan.read.format or format_of(data)
+    if Format(kind) not in GROWING:
         raise SettingError(
             f"{data.name}: a Parquet file, a folder of Parquet files or a CSV file is read block by block. "
             "Convert it, or leave --stream out."
