@@ -115,9 +115,13 @@ def asked(port):
 def left(started):
     """Those of the processes that still run after a while; Python's tracker of resources ends with us."""
 
+    def runs(pid):
+        with suppress(psutil.Error):  # gone, or waiting for somebody to hear of its end
+            return "resource_tracker" not in " ".join(psutil.Process(pid).cmdline())
+        return False
+
     def running():
-        found = [psutil.Process(pid) for pid in started if psutil.pid_exists(pid)]
-        return [each.pid for each in found if "resource_tracker" not in " ".join(each.cmdline())]
+        return [pid for pid in started if runs(pid)]
 
     deadline = time.monotonic() + 30
     while running() and time.monotonic() < deadline:

@@ -39,14 +39,13 @@ hr.datasets.payroll(300).assign(region=["north", "south"] * 150).to_csv("payroll
 told = {"formula": "payroll ~ log(employees)", "data": "payroll.csv", "outputs": hr.Outputs(receive=True)}
 hr.make_release(hr.Plan(**told, standard=hr.Strict(limits=(1e3, 1e9)), epsilon=1, copies=5), "release")
 """
-PLAN = (
-    PAYROLL
-    + """
-told = {"formula": "payroll ~ log(employees)", "standard": hr.Strict(limits=(1e3, 1e9)), "epsilon": 1}
+PLAN = """
+import hedgerow as hr
 from pathlib import Path
-Path("plan.yaml").write_text(hr.Plan(**told, data="payroll.csv").text())
+hr.datasets.payroll(300).to_parquet("payroll.parquet", index=False)
+told = {"formula": "payroll ~ log(employees)", "standard": hr.Strict(limits=(1e3, 1e9)), "epsilon": 1}
+Path("plan.yaml").write_text(hr.Plan(**told, data="payroll.parquet").text())
 """
-)
 EXAMPLES = {
     "../README.md": (None, ""),
     "bias.md": (None, ""),

@@ -1,5 +1,6 @@
 """A release made by workers is that of one process; who is lost on the way, and what is sent."""
 
+import pickle
 import struct
 import warnings
 
@@ -76,6 +77,7 @@ def test_no_record_is_sent_over_connections(standard, make, frame, monkeypatch):
     assert bool(asked) == (standard == "renyi")
     outcomes = frame["x"].to_numpy()
     forms = [struct.pack("<d", value) for value in (*outcomes, *np.log(outcomes))]
+    assert forms[7] in pickle.dumps(outcomes)  # so it would look
     assert [place % ROWS for place, form in enumerate(forms) if any(form in one for one in sent)] == []
     assert parts(made) == parts(make("alone", **STANDARDS[standard]))
 
