@@ -43,7 +43,7 @@ def write_table(saved: Saved) -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
     )
     about += f"load {machine['load']} beforehand; hedgerow {machine['versions']['hedgerow']}."
-    about += f" {saved['note']}" if "note" in saved else ""  # by whoever put a file together from several runs
+    about += f" {saved['note']}" if "note" in saved else ""  # by whoever joined several runs
     parts = [about, _limits(saved), _scale(saved), _peers(saved)]
     return "\n\n".join(part for part in parts if part)
 
