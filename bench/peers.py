@@ -22,7 +22,7 @@ from bench.result import Options, Result
 from hedgerow.numerics.scoring import Draws
 
 DRAWS = 1000
-SEEDS = 20
+SEEDS = 100
 SIZES = {"PyStan": (10_000, 100_000), "nutpie on PyMC": (10_000, 100_000), "brms": (10_000,)}
 
 

@@ -23,7 +23,7 @@ BEGIN, END = "<!-- made by bench.show: begin -->", "<!-- made by bench.show: end
 Saved = Mapping[str, Any]
 Row = Mapping[str, Any]
 MEASURES: dict[str, tuple[Callable[[Row], float], Callable[[float], str]]] = {
-    "seconds": (lambda row: row["seconds"], lambda value: f"{value:.{2 if value < 1 else 3}g}"),
+    "seconds": (lambda row: row["seconds"], lambda value: _seconds(value)),
     "record-draws per second": (lambda row: row["work"] / row["seconds"], lambda value: _short(value)),
     "peak of memory, GiB": (lambda row: row["peak_mb"] / 1024, lambda value: f"{value:.2f}"),
 }
@@ -43,6 +43,7 @@ def write_table(saved: Saved) -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
     )
     about += f"load {machine['load']} beforehand; hedgerow {machine['versions']['hedgerow']}."
+    about += f" {saved['note']}" if "note" in saved else ""  # by whoever joined several runs
     parts = [about, _limits(saved), _scale(saved), _peers(saved)]
     return "\n\n".join(part for part in parts if part)
 
@@ -85,7 +86,7 @@ def _peers(saved: Saved) -> str:
     lines = [f"| {' | '.join(head)} |", "| ---: | --- |" + " ---: |" * 6]
     for (case, records), row in rows.items():
         ours = rows["hedgerow", records]
-        cells = [f"{records:,}", case, f"{row['seconds']:.3g}", f"{row['core_seconds']:.3g}"]
+        cells = [f"{records:,}", case, *(_seconds(row[one]) for one in ("seconds", "core_seconds"))]
         if row is ours:
             cells += ["", "", f"{row['epsilon']:.3f} ± {row['epsilon_sd']:.3f}", ""]
         else:
@@ -178,6 +179,10 @@ def _names() -> list[str]:
 def _short(value: float) -> str:
     digits, power = f"{value:.1e}".split("e")
     return f"{digits}e{int(power)}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{2 if value < 1 else 3}g}"
 
 
 def _times(ratio: float) -> str:
