@@ -16,6 +16,7 @@ from hedgerow.mechanism.streamed.run import Runner
 from hedgerow.numerics import leaves
 from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import Outputs
+from hedgerow.release.streamed.copies import WRITING
 
 ROWS, LEAF = 300, 64
 STANDARDS = {
@@ -82,7 +83,7 @@ def test_no_record_is_sent_over_connections(standard, make, frame, monkeypatch):
     assert parts(made) == parts(make("alone", **STANDARDS[standard]))
 
 
-FIT, WRITE = "prices", "leaves of this copy"  # stages that are reported
+FIT, WRITE = "prices", WRITING  # stages that are reported
 
 
 @pytest.fixture
