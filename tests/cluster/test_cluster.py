@@ -1,6 +1,8 @@
 """A cluster gives what one process gives; nothing confidential is shown, and no rows are sent."""
 
 import pickle
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from helpers import on_disk
 from helpers.clusters import Inline
 
 import hedgerow as hr
+from hedgerow.cluster import connect as connecting
 from hedgerow.cluster import orders, probe, workers
 from hedgerow.errors import ClusterError, DataError, FileError, HedgerowWarning, SettingError
 from hedgerow.numerics import leaves
@@ -152,3 +155,24 @@ def test_a_client_of_dask_runs_the_same_and_stays_open(table):
             with pytest.raises(DataError, match="has no values"):
                 list(cluster.map(on_disk.refusing, table, range(table.count)))
         assert client.status == "running"
+
+
+@pytest.mark.parametrize(
+    ("address", "heard"),
+    [
+        ("tcp://10.0.0.7:8786", True),
+        ("tcp://127.example.org:8786", True),  # which begins like an address of this machine
+        ("tcp://localhost.example.org:8786", True),
+        ("ucx://10.0.0.7:8786", True),
+        ("tls://10.0.0.7:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("inproc://10.0.0.7/1/1", False),
+    ],
+)
+def test_whoever_may_listen_is_warned_of(address, heard):
+    client = SimpleNamespace(scheduler=SimpleNamespace(address=address))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        connecting._warn_of_listeners(client)
+    assert [each.category for each in told] == [HedgerowWarning] * heard

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.errors import DataError, RangeError, SettingError
+from hedgerow.errors import ClusterError, DataError, RangeError, SettingError
+from hedgerow.mechanism.streamed import run
 from hedgerow.mechanism.streamed.copies import write_leaf
 from hedgerow.mechanism.streamed.fit import StreamedFit, stream_weighted
 from hedgerow.mechanism.streamed.ranks import select_ranks
@@ -309,3 +310,18 @@ def test_ranks_are_found_exactly(values: list[float], data: Any) -> None:
             ends.append((float(part[0]), float(part[-1])))
         found = select_ranks(held, Here(), ranks, ends)
     np.testing.assert_array_equal(found, np.sort(values)[ranks])
+
+
+class Late(Here):
+    """A worker that was taken for lost writes what it had to write, when others have gone on."""
+
+    def map(self, task: Callable[[Any, int], Any], leaves: Any, which: Iterable[int]) -> Iterator[Any]:
+        if isinstance(task.task, run.PriceLeaf):  # type: ignore[attr-defined]
+            leaves.keep("alpha", 1, 0.9 * leaves.kept("alpha", 1))
+        return super().map(task, leaves, which)
+
+
+def test_weights_that_changed_after_they_were_fitted_are_not_priced() -> None:
+    settings = hr.Synthesizer("x ~ z", draws=100, weights=weights.CapWeights(2.0)).settings
+    with pytest.raises(ClusterError, match="not those that were fitted"):
+        stream(settings, TABLE, Late())

@@ -74,6 +74,14 @@ def test_rows_come_in_order_however_little_is_held(rows, keys, held, tmp_path, m
     assert (found == words[np.lexsort(words.T[list(keys)[::-1]])]).all()
 
 
+def test_the_largest_word_may_recur(tmp_path, monkeypatch):
+    """Such as a time of −1: there is no word after it to cut at."""
+    monkeypatch.setattr(parts, "HELD", 16)
+    words = np.array([[-1 - (row % 50 == 0), -row] for row in range(100)], dtype=np.int64).view(np.uint64)
+    found = np.concatenate(list(sort_rows(lambda: iter([words]), len(words), [0, 1], tmp_path)))
+    assert (found == words[np.lexsort(words.T[::-1])]).all()
+
+
 def test_no_more_is_put_in_order_at_once_than_may_be_held(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "HELD", 1 << 10)
     words = np.random.default_rng(1).lognormal(size=(1 << 15, 1)).view(np.uint64)

@@ -234,7 +234,9 @@ def test_a_full_disk_is_said_in_one_sentence(make, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name
+)
 @pytest.mark.parametrize(
     ("phase", "events"),
     [
@@ -253,6 +255,7 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(
     child = os.fork()
     if not child:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), number))
         try:
             make("release", stream=True)
@@ -366,3 +369,16 @@ def test_a_line_says_how_long_writing_will_take(monkeypatch, capsys):
     lines._begun -= 100
     lines.update(progress.WRITING, 1, 4)
     assert "writing copy 1 of 2, blocks written 1 of 4, about 5 min left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_signals_that_end_a_process_are_exceptions_meanwhile(number):
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with preparing._ending_when_told():
+            end = signal.getsignal(number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    with pytest.raises(SystemExit):
+        end(number, None)

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -12,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hedgerow.errors import DataError, FileError, FormulaError
+from hedgerow.errors import DataError, FileError, FormulaError, HedgerowWarning
 from hedgerow.numerics import leaves
 from hedgerow.tables import design as designs
 from hedgerow.tables.spool import Scratch, encode_leaves, spool, store
-from hedgerow.tables.spool.scratch import remove_abandoned
+from hedgerow.tables.spool import scratch as scratches
+from hedgerow.tables.spool.scratch import remove_abandoned, write_whole
 
 SECRET = 123456.789
 
@@ -238,3 +241,28 @@ def test_odd_blocks(tmp_path):
     with Scratch(tmp_path, "release") as scratch:
         spooled = spool(path, scratch.path, columns=["pay"])
         assert (spooled.count, spooled.table(0).native.to_pylist()) == (1, [{"pay": 21.0}])
+
+
+def test_a_task_that_goes_on_leaves_nothing_behind(tmp_path, monkeypatch):
+    """A worker that nobody could stop writes while the folder is removed."""
+
+    def remove(folder, **_):
+        listed = [*folder.iterdir()] if folder.exists() else []
+        with suppress(OSError):
+            write_whole(scratch.path / "price", lambda file: file.write(b"confidential"))
+        for file in listed:
+            file.unlink()
+        with suppress(OSError):
+            folder.rmdir()
+
+    with Scratch(tmp_path, "release") as scratch:
+        monkeypatch.setattr(shutil, "rmtree", remove)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_removed_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratches, "_PAUSE", 0.0)
+    told = pytest.warns(HedgerowWarning, match=r"holds confidential records and could not be removed")
+    with told, Scratch(tmp_path, "release") as scratch:
+        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{scratch.path.name}-gone"]

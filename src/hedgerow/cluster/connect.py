@@ -1,5 +1,6 @@
 """The door to a cluster: an existing one by its client or address, or processes of this machine."""
 
+import re
 import warnings
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 # The processes are the parallelism.
 ALONE = dict.fromkeys(("HEDGEROW_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-_LOOPBACK = ("127.", "localhost", "::1")
+_PRIVATE = ("tls", "wss", "inproc")
+_LOOPBACK = re.compile(r"127(\.\d{1,3}){3}|localhost|::1")
 _INSTALL = "pip install 'hedgerow[cluster]'"
 
 
@@ -130,7 +132,7 @@ def _keep(made: Cluster, opened: ExitStack) -> Cluster:
 
 def _warn_of_listeners(client: "Client") -> None:
     parts = urlsplit(str(getattr(client.scheduler, "address", "")))
-    if parts.scheme in ("tcp", "ws") and not (parts.hostname or "").startswith(_LOOPBACK):
+    if parts.scheme not in _PRIVATE and not _LOOPBACK.fullmatch(parts.hostname or ""):
         warnings.warn(
             f"What is sent to {parts.netloc} is neither encrypted nor signed: seeds, draws and sums of "
             "confidential records. Use tls:// on a network that others share.",

@@ -18,6 +18,7 @@ from hedgerow.mechanism.noisy.leaves.rows import HeldRows, LeafRows
 from hedgerow.mechanism.noisy.leaves.streamed import (
     check_statistics,
     predict_leaf,
+    read_leaves,
     stream_recipe,
     stream_statistics,
     write_leaf,
@@ -26,6 +27,7 @@ from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
 from hedgerow.numerics import leaves
 from hedgerow.randomness import Key
+from hedgerow.synthesizer import encode
 from hedgerow.tables.leaves import Held
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here
@@ -312,3 +314,34 @@ def test_what_needs_all_records_is_refused_before_any_is_read(told, message):
         check_statistics(synth.settings)
     with pytest.raises(SettingError, match=message):
         stream_statistics(synth.settings, Unread(None, None), key=Key.from_seed(1), workers=Here())
+
+
+class Rounding(Held):
+    """Leaves on another machine, where predictors come out a little different."""
+
+    def design(self, leaf):
+        part = super().design(leaf)
+        off = np.random.default_rng(leaf).uniform(-1e-4, 1e-4, part.matrix.shape)
+        return replace(part, matrix=part.matrix * (1 + off))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_no_loading_exceeds_what_the_noise_was_made_for_wherever_it_is_made(noise, monkeypatch):
+    """Whoever reads outcomes makes loadings anew; a record beyond the bound would have more than ε."""
+    monkeypatch.setattr(leaves, "LEAF", 64)
+    standard = hr.Strict(limits=LIMITS, noise=noise)
+    more = {"delta": 1e-4} if noise == "gaussian" else {}
+    synth = hr.Synthesizer("x ~ poly(z, 9)", family="lognormal", standard=standard, epsilon=1.0, **more)
+    data = Table.of(table())
+    design = encode(data, [synth.settings])
+    recipe = stream_recipe(synth.settings, Held(data, design), Here())
+    for held, beyond in ((Held(data, design), 0), (Rounding(data, design), 1)):
+        free = list(LeafRows(held, Here(), recipe.rows.capping).each(find_norms(noise)))
+        assert (max(free) > recipe.bound) == bool(beyond)
+        read = read_leaves(synth.settings, held, Here(), recipe)
+        assert max(read(lambda part, *_: find_norms(noise)(part))) <= recipe.bound
+
+
+def find_norms(noise):
+    power = 1 if noise == "laplace" else 2
+    return lambda part: int((np.abs(part.loadings) ** power).sum(axis=1).max())

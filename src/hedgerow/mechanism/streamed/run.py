@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
+from hedgerow.errors import ClusterError
 from hedgerow.mechanism.calibrate import TRIES, find_scale
 from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import require_price
@@ -49,6 +50,7 @@ class PricedFit(Confidential):
     form: Form | None  # of what is sensitive; None where that is not linear
     certified: float
     statement: Statement
+    powers: tuple[float, ...]  # Σ over the records of each leaf, as they were fitted
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +128,13 @@ class OnLeaf(Confidential):
         overview, priced = self.overview, self.priced
         start = overview.start(leaves, leaf)
         weighted = overview.weighted(leaves, leaf, start, priced.scale)
-        fit = overview.fit(priced.merged, start.design, overview.power(weighted), leaf, asked)
+        power = overview.power(weighted)
+        if not np.isclose(power.sum(), priced.powers[leaf], rtol=1e-9, atol=0.0):
+            raise ClusterError(
+                "The weights of some records are not those that were fitted: what was kept of them changed "
+                "meanwhile, such as by a worker that was taken for lost. Run it again."
+            )
+        fit = overview.fit(priced.merged, start.design, power, leaf, asked)
         part = overview.part(weighted, priced.form)
         return Pricing(fit, part, weighted.interval, overview.settings.delta)
 
@@ -170,11 +178,12 @@ class Runner(Confidential):
 
     def refit(self, scale: float, key: Key) -> PricedFit:
         """The weighted posterior, not yet priced."""
-        settings, forms = self.overview.settings, list[Form | None]()
+        settings, forms, powers = self.overview.settings, list[Form | None](), list[float]()
 
         def parts() -> Iterator[tuple[Sequence[Array], float]]:
             for factors, power, form in self.go(FactorLeaf(self.overview, scale), "factors"):
                 forms.append(form)
+                powers.append(power)
                 yield factors, power
 
         factors, power = merge_leaves(parts())
@@ -186,7 +195,7 @@ class Runner(Confidential):
         for other in forms[1:]:
             form = None if form is None or other is None else form.join(other)
         stated = settings.bound.statement(settings.draws, merged.health)
-        return PricedFit(merged, pilot, scale, form, np.nan, stated)
+        return PricedFit(merged, pilot, scale, form, np.nan, stated, tuple(powers))
 
     def run(self, scale: float, key: Key, *, tries: int = 1) -> PricedFit:
         """Refit with the powers at a scale, and price the fresh draws."""

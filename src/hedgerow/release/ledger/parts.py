@@ -33,6 +33,7 @@ HELD = 1 << 23  # words that are put in order at once: 64 MiB, and their places
 _READ = 1 << 20  # words of a file that are read at once
 _SAMPLED = 1 << 14  # rows by which a table is cut
 _MOST_FILES = 128
+_LAST = np.uint64(2**64 - 1)  # such as a time of −1: there is no word after it
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,12 +93,13 @@ def sort_rows(blocks: Blocks, rows: int, keys: Sequence[int], scratch: Path | No
     places = np.arange(1, number) * len(words) // number
     # A word that recurs may fill files by itself: it gets one of its own, in order already by this column.
     recurring = words[places][words[places] == words[places - 1]]
-    cuts = np.union1d(words[places], recurring + np.uint64(1))
+    cuts = np.union1d(words[places], recurring[recurring < _LAST] + np.uint64(1))
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         sizes = _deal_out(blocks, keys[0], cuts, Path(folder))
         for bucket, size in enumerate(sizes):
             if size:
-                same = int(0 < bucket < len(cuts) and cuts[bucket] - cuts[bucket - 1] == 1)
+                ends_at = cuts[bucket] - np.uint64(1) if bucket < len(cuts) else _LAST
+                same = int(bucket > 0 and ends_at == cuts[bucket - 1])
                 part = Path(folder) / str(bucket)
                 yield from sort_rows(partial(read_words, part, width), size, keys[same:], Path(folder))
                 part.unlink()

@@ -136,20 +136,21 @@ def stream_plan(
 
 @contextmanager
 def _ending_when_told() -> Iterator[None]:
-    """SIGTERM ends this process by an exception, so that what it holds on disk goes with it."""
+    """Signals that end this process do so by an exception, so that what it holds on disk goes with it."""
     here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    named = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))  # and a terminal that is closed
+    taken = [each for each in named if here and each and signal.getsignal(each) is signal.SIG_DFL]
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
+    for each in taken:
+        signal.signal(each, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

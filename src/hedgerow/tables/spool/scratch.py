@@ -17,15 +17,17 @@ import secrets
 import shutil
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Self
 
-from hedgerow.errors import FileError, reason_of
+from hedgerow.errors import FileError, HedgerowWarning, reason_of
 
 _OWNER = "owner"
 _GRACE = 60.0  # seconds that a folder without an owner's name may be one that is just being made
+_TRIES, _PAUSE = 5, 0.2  # to remove it: a shared disk keeps files for those who have them open
 
 
 class Scratch:
@@ -46,7 +48,22 @@ class Scratch:
         return self
 
     def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        # Under another name first: a task that a worker has not ended finds no folder to write into.
+        gone = self.path.with_name(f"{self.path.name}-gone")
+        with suppress(OSError):
+            self.path.rename(gone)
+        for _ in range(_TRIES):
+            shutil.rmtree(gone, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)
+            if not (gone.exists() or self.path.exists()):
+                break
+            time.sleep(_PAUSE)
+        else:
+            warnings.warn(
+                f"{gone.name} holds confidential records and could not be removed. Remove it by hand.",
+                HedgerowWarning,
+                stacklevel=2,
+            )
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

@@ -41,10 +41,16 @@ class Capping:
     cap: float  # C
     order: int  # of the norm
     unit: float
+    most: int | None = None  # what the price says of any record's Σ|V_ij|, or ΣV_ij²; None: not known yet
 
     def load(self, matrix: Matrix) -> Loadings:
-        """V of some rows."""
-        return cap_loadings(matrix, self.basis, self.cap, order=self.order, unit=self.unit)
+        """V of some rows; one beyond `most`, as another processor may round it, counts for nothing."""
+        loadings = cap_loadings(matrix, self.basis, self.cap, order=self.order, unit=self.unit)
+        if self.most is not None:
+            squares = self.order == 2
+            norms = np.einsum("ij,ij->i", loadings, loadings) if squares else np.abs(loadings).sum(axis=1)
+            loadings[norms > self.most] = 0
+        return loadings
 
 
 class Part:
