@@ -176,6 +176,20 @@ def test_what_cannot_be_done_is_refused_before_anything_is_read(changes, words, 
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
+def test_a_sheet_or_a_scratch_folder_that_would_go_unused_is_refused(hedgerow, make, tmp_path):
+    """`make` writes the tables."""
+    asked = ("--formula", "x ~ z", "--epsilon", 40, "--out", "release")
+    for name in ("table.parquet", "table.csv"):
+        done = hedgerow("synthesize", name, *asked, "--stream", "--sheet", "one")
+        assert (done.code, "Leave --sheet out" in done.err) == (2, True)
+    done = hedgerow("synthesize", "table.csv", *asked, "--scratch", ".")
+    assert (done.code, "Say --stream, or leave it out" in done.text) == (2, True)
+    done = hedgerow("synthesize", "table.csv", *asked, "--workers", 0)
+    assert (done.code, "--workers: 0 processes" in done.text) == (2, True)
+    assert left_over(tmp_path) == []
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
 class StopError(Exception):
     """Something unforeseen."""
 
@@ -306,6 +320,18 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     assert [row["record"] for row in report["records"]["riskiest"]] == dearest["record"].head(20).tolist()
     assert report["columns"][0]["records"] == 100
     assert report["claim"]["records"] == ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adp", "chain"])
+def test_the_worth_of_what_is_left_is_that_of_all_records(name, make, monkeypatch):
+    monkeypatch.setattr(preparing, "COMPARED", 100)
+    inside = make("release", stream=True, **SETTINGS[name]).folder / "confidential"
+    gauge = json.loads((inside / "summary.json").read_text())["gauge"]
+    worth = pq.read_table(inside / "records.parquet")["power"].to_numpy().sum()
+    for one in (gauge, *gauge["columns"].values()):
+        assert near(one["records"], worth)
+        assert one["of"] == ROWS
 
 
 @pytest.mark.slow
