@@ -159,7 +159,7 @@ def test_a_folder_of_files_is_always_read_so(make, frame, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"family": "gamma"}, "gamma family"),
+        ({"family": "gamma"}, "gamma family .*without --stream, or use the normal"),
         ({"debias": True}, "debias"),
         ({"unit": "key", "rows_per_unit": 1}, "unit"),
         ({"missing": "drop"}, "drop"),
@@ -172,6 +172,20 @@ def test_what_cannot_be_done_is_refused_before_anything_is_read(changes, words, 
     monkeypatch.setattr(preparing, "spool", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(hr.HedgerowError, match=words):
         make("release", stream=True, **changes)
+    assert left_over(tmp_path) == []
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_sheet_or_a_scratch_folder_that_would_go_unused_is_refused(hedgerow, make, tmp_path):
+    """`make` writes the tables."""
+    asked = ("--formula", "x ~ z", "--epsilon", 40, "--out", "release")
+    for name in ("table.parquet", "table.csv"):
+        done = hedgerow("synthesize", name, *asked, "--stream", "--sheet", "one")
+        assert (done.code, "Leave --sheet out" in done.err) == (2, True)
+    done = hedgerow("synthesize", "table.csv", *asked, "--scratch", ".")
+    assert (done.code, "Say --stream, or leave it out" in done.text) == (2, True)
+    done = hedgerow("synthesize", "table.csv", *asked, "--workers", 0)
+    assert (done.code, "--workers: 0 processes" in done.text) == (2, True)
     assert left_over(tmp_path) == []
     assert not (tmp_path / "ledger.sqlite").exists()
 
@@ -302,6 +316,8 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     inside = made.folder / "confidential"
     page, summary = (inside / "report.html").read_text(), json.loads((inside / "summary.json").read_text())
     assert "evenly spaced" in page
+    assert f"Each violin holds 100 of {ROWS} records" in page
+    assert f"None of {ROWS} records is flagged" in page  # all were asked
     assert summary["rows"] == summary["gauge"]["of"] == ROWS
     report = json.loads((inside / "report.json").read_text())
     records = pq.read_table(inside / "records.parquet").to_pandas()
@@ -309,6 +325,18 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     assert [row["record"] for row in report["records"]["riskiest"]] == dearest["record"].head(20).tolist()
     assert report["columns"][0]["records"] == 100
     assert report["claim"]["records"] == ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adp", "chain"])
+def test_the_worth_of_what_is_left_is_that_of_all_records(name, make, monkeypatch):
+    monkeypatch.setattr(preparing, "COMPARED", 100)
+    inside = make("release", stream=True, **SETTINGS[name]).folder / "confidential"
+    gauge = json.loads((inside / "summary.json").read_text())["gauge"]
+    worth = pq.read_table(inside / "records.parquet")["power"].to_numpy().sum()
+    for one in (gauge, *gauge["columns"].values()):
+        assert near(one["records"], worth)
+        assert one["of"] == ROWS
 
 
 @pytest.mark.slow

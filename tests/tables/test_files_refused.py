@@ -203,9 +203,10 @@ def test_files_of_another_kind(tmp_path: Path, kind: Format) -> None:
 def test_absent_files_folders_and_endings(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such file"):
         formats.read(tmp_path / "t.parquet")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(FileError, match="is a folder"):
-        formats.read(tmp_path / "folder.csv")
+    for name in ("folder.csv", "folder"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(FileError, match="is a folder"):
+            formats.read(tmp_path / name)
     with pytest.raises(FileError, match=r"'\.ods' is not one of \.csv"):
         formats.read(tmp_path / "t.ods")
     with pytest.raises(SettingError, match="not one of csv"):

@@ -103,6 +103,8 @@ def _connect(workers: int | None, cluster: str | None) -> AbstractContextManager
         return nullcontext()
     if workers is not None and cluster is not None:
         raise SettingError("--workers are processes here, --cluster is elsewhere. Say one of them.")
+    if workers is not None and workers < 1:
+        raise SettingError(f"--workers: {workers} processes share no work. Say 1 or more, or leave it out.")
     from hedgerow.cluster.connect import connect
 
     return connect(workers if cluster is None else cluster)

@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from hedgerow.advice.elicit import expected_errors
-from hedgerow.errors import CalibrationError, HedgerowError, HedgerowWarning, LedgerError
+from hedgerow.errors import CalibrationError, HedgerowError, HedgerowWarning, LedgerError, SettingError
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.calibrate import expected_fits
@@ -127,7 +127,12 @@ def make_release(
         prepared: Prepared
         with _before_spending():
             folder = plan.data is not None and Path(plan.data).is_dir()
-            if stream or workers is not None or folder:
+            by_blocks = stream or workers is not None or folder
+            if scratch is not None and not by_blocks:
+                raise SettingError(
+                    "scratch: only what is read block by block is kept there. Say --stream, or leave it out."
+                )
+            if by_blocks:
                 from hedgerow.release.streamed import stream_plan
 
                 prepared = opened.enter_context(stream_plan(plan, out, scratch, workers))

@@ -222,13 +222,15 @@ def _learn(document: Document) -> list[Html | None]:
             made.append(pictures.show_columns_price(price["by_column"]))
         records, total = document["records"], price["one"]
         rule = None if total is None else Rule(total, f"price of one copy {format_figure(total)}")
+        held, every = records["price"]["count"], claim["records"]
+        some = "every record" if held == every else f"{held:,} of {every:,} records"
         made.append(
             pictures.show_violins(
                 records,
                 ("price", "withheld"),
                 "Price by record",
                 "ε of one copy",
-                "Each violin holds every record; the ring is the median, the thick line the middle half, "
+                f"Each violin holds {some}; the ring is the median, the thick line the middle half, "
                 "dots the dearest records one by one. The price is the dearest record's.",
                 rule=rule,
             )
@@ -312,7 +314,7 @@ def _risk(document: Document) -> list[Html | None]:
             f"before ε is raised.{unit}"
         ),
         paragraph(
-            f"{_count(records['flagged'], records['price']['count'])} flagged as deciding too much of "
+            f"{_count(records['flagged'], claim['records'])} flagged as deciding too much of "
             "their own fit for draws to bound their loss."
         ),
         figures(*made),

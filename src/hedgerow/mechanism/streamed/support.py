@@ -51,8 +51,8 @@ def _reason(settings: Settings) -> str:
     other = [model.name for model in settings.models if not isinstance(model, Regression)]
     if other:
         return (
-            f"the {other[0]} family is sampled with all records at once. Use the normal, lognormal or asinh "
-            "family."
+            f"the {other[0]} family is sampled with all records at once. {_IN_MEMORY}, or use the normal, "
+            "lognormal or asinh family."
         )
     for column in settings.columns:
         if not column.is_plain:

@@ -131,8 +131,9 @@ class WeightedView(View, Fitted):
         found = measure(self.settings, self.start, outcome, key=self.key.child("gauge"))
         if not found.columns:
             return replace(found, records=self.left, of=self.every)
-        columns = {name: replace(one, of=round(times * one.of)) for name, one in found.columns.items()}
-        return replace(found, of=round(times * found.of), columns=columns)
+        of_all: dict[str, Any] = {"records": self.left, "of": self.every}  # all columns have all records
+        columns = {name: replace(one, **of_all) for name, one in found.columns.items()}
+        return replace(found, **of_all, columns=columns)
 
     def describe_stop(self) -> str:
         return describe_stop(self.settings, self.gauge, None)

@@ -72,14 +72,16 @@ def read(
     and SAS.
     """
     path = Path(path)
+    if path.is_dir():
+        raise FileError(
+            f"{path.name}: this is a folder, read as a whole by synthesize alone. Pass a file in it."
+        )
     kind = as_format(format) if format is not None else format_of(path)
     if isinstance(missing, str) or isinstance(text, str):
         raise SettingError("missing and text are lists of words and of columns, not one string. Use ['NA'].")
     if sheet is not None and kind is not Format.EXCEL:
         raise SettingError(f"sheet: {path.name} is no Excel file and has no sheets. Leave --sheet out.")
     try:
-        if path.is_dir():
-            raise FileError(f"{path.name}: this is a folder. Pass the file inside it.")
         if path.stat().st_size == 0:
             raise FileError(f"{path.name}: the file is empty (0 bytes). Copy or export it again.")
         with path.open("rb"):

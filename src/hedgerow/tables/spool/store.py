@@ -200,15 +200,19 @@ def spool(
 def _open(
     path: Path, *, format: Format | str | None = None, sheet: str | None = None, **read: Any
 ) -> Parquet | Text:
+    if sheet is not None:
+        raise SettingError(
+            f"sheet: {path.name} is not read as an Excel file. Leave --sheet out, or --stream."
+        )
     if path.is_dir():
         return Parquet.at(path)
     kind = as_format(format) if format is not None else format_of(path)
     if kind is Format.PARQUET:
         return Parquet.at(path)
-    if kind is not Format.CSV or sheet is not None:
+    if kind is not Format.CSV:
         raise SettingError(
-            f"{path.name}: only Parquet and CSV files are read in parts, and have no sheets. Convert it to "
-            "Parquet, or read it whole."
+            f"{path.name}: only Parquet and CSV files are read in parts. Convert it to Parquet, or "
+            "read it whole."
         )
     try:
         if path.stat().st_size == 0:
