@@ -186,6 +186,9 @@ def test_a_sheet_or_a_scratch_folder_that_would_go_unused_is_refused(hedgerow, m
     assert (done.code, "Say --stream, or leave it out" in done.text) == (2, True)
     done = hedgerow("synthesize", "table.csv", *asked, "--workers", 0)
     assert (done.code, "--workers: 0 processes" in done.text) == (2, True)
+    nobody = ("--cluster", "tls://127.0.0.1:9")  # who is not asked before the plan is known to be good
+    done = hedgerow("synthesize", "table.csv", *asked, "--drop-missing", *nobody)
+    assert (done.code, "missing: drop" in done.text) == (2, True)
     assert left_over(tmp_path) == []
     assert not (tmp_path / "ledger.sqlite").exists()
 

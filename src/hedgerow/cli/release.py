@@ -54,6 +54,10 @@ def synthesize(
     from hedgerow.release.make import make_release
 
     plan = plan_from(flags)
+    if workers is not None or cluster is not None:  # before anybody is waited for
+        from hedgerow.release.streamed.prepare import check_plan
+
+        check_plan(plan)
     told: dict[str, Any] = {
         "new_dataset": new_dataset,
         "anyway": anyway,

@@ -41,6 +41,7 @@ _SOME = (
     "copies keep and how risks are spread is told of {:,}, evenly spaced; prices, and which records are the "
     "riskiest, are of all {:,}."
 )
+_SOME_STRICT = "read block by block. What copies keep is told of {1:,} rows, evenly spaced, of all {2:,}."
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -120,7 +121,8 @@ def stream_plan(
             workers.check_folder(place.path)
         spooled = spool(data_of(plan), place.path, **options_of(plan))
         some = spread_rows(spooled.records, sizes.LEAF)
-        told = _SOME.format(len(some), min(COMPARED, spooled.records), spooled.records)
+        words = _SOME if plan.settings.noisy is None else _SOME_STRICT
+        told = words.format(len(some), min(COMPARED, spooled.records), spooled.records)
         source = spooled.source(spooled.sample(some).native)
         prepared = settle(plan, replace(source, notes=(*source.notes, told)), all_rows=False)
         settings = prepared.plan.settings
