@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from hedgerow.errors import DataError, FormulaError
+from hedgerow.numerics.leaves import LEAF
 from hedgerow.tables.design import build
+from hedgerow.tables.spool import replay
 from hedgerow.tables.table import Table
 
 FRAME = pd.DataFrame(
@@ -219,3 +221,20 @@ def test_scales_are_not_taken_for_collinearity():
         "x ~ z + tiny + huge",
         Table.of(FRAME.assign(tiny=FRAME["w"] ** 2 * 1e-9, huge=FRAME["my col"] * 1e12)),
     )
+
+
+@pytest.mark.parametrize(
+    "formula", ["x ~ 1", "x ~ z * w + log(`my col`)", "x ~ 0 + I(z**2) + w:z", "x ~ C(w)"]
+)
+@pytest.mark.parametrize(
+    "convert", [lambda f: f, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "arrow"]
+)
+def test_many_rows_are_encoded_on_all_cores_as_formulaic_does(convert, formula, monkeypatch):
+    rows = np.random.default_rng(1).integers(0, len(FRAME), 2 * LEAF + 7)
+    many = Table.of(convert(FRAME.iloc[rows].reset_index(drop=True)))
+    shared = build(formula, many)
+    monkeypatch.setattr(replay, "encode_leaves", lambda *_: None)
+    whole = build(formula, many)
+    np.testing.assert_array_equal(shared.matrix, whole.matrix)
+    assert shared.columns == whole.columns
+    np.testing.assert_array_equal(shared.encode(many).matrix, whole.matrix)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
-from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
+from hedgerow.numerics.leaves import LEAF, Columns, sum_powers, summarize_columns
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -296,9 +296,7 @@ def build(
             parsed.outcome, values, np.ones((table.rows, 1)), ("Intercept",), parsed.predictors, None,
             levels=levels, present=present, secret=hidden, declared=declared, crossing=crossing,
         )  # fmt: skip
-    settled, notes = table.select(table.columns[:1]), list[str]()  # of x ~ 1 it says how many rows there are
-    if parsed.predictors:
-        settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared, tell=whole is None)
+    settled, notes = settle_predictors(table, parsed.predictors, classes_of, declared, tell=whole is None)
     if whole is None:
         states = None if learnt is None else learnt.states
         matrix, columns, spec = encode_terms(parsed, settled, declared, states)
@@ -382,20 +380,29 @@ def encode_terms(
             f"{_MOST_COLUMNS} columns and {_MOST_CELLS} cells are made. Use fewer terms, or columns with "
             "fewer levels."
         )
+    alone = table.rows > LEAF and not formula.learning_calls() and not formula.categories(table)
     table = table.rename(formula.aliases)
+
+    def encode(rows: Table) -> Any:
+        return formula.terms.get_model_matrix(
+            rows.native, context=functions(), output="numpy", na_action="ignore",
+            ensure_full_rank=True, transform_state=deepcopy(known),
+        )  # fmt: skip
+
     try:
         with np.errstate(all="ignore"):
-            encoded = formula.terms.get_model_matrix(
-                table.native, context=functions(), output="numpy", na_action="ignore",
-                ensure_full_rank=True, transform_state=deepcopy(known),
-            )  # fmt: skip
+            # A row makes what it makes among any others: some of them say how, and all cores make it.
+            encoded = encode(table.head(LEAF) if alone else table)
+            matrix = replay.encode_leaves(encoded.model_spec, table.native, functions()) if alone else None
+            if matrix is None:
+                encoded = encode(table) if alone else encoded
+                matrix = np.ascontiguousarray(np.asarray(encoded), dtype=np.float64)
     except Exception as problem:  # formulaic's messages may quote data, so only their kind is passed on
         raise FormulaError(
             f"Formula '{shorten(formula.text)}' could not be applied to the table "
             f"({type(problem).__name__}). Check that numeric transforms get numeric columns and that splines "
             "stay inside their knots."
         ) from None
-    matrix = np.ascontiguousarray(np.asarray(encoded), dtype=np.float64)
     spec = encoded.model_spec
     columns = tuple(formula.restore_name(str(name)) for name in spec.column_names)
     if matrix.shape[1] == 0:

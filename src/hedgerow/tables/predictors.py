@@ -76,6 +76,8 @@ def settle_predictors(
     Columns with declared `levels` become categories of these, whether they occur or not; a cell that is none
     of them is missing. The owner is told nothing of those.
     """
+    if not names:  # of x ~ 1 any column says how many rows there are
+        return table.select(table.columns[:1]), []
     frame = nw.from_native(detach(table.select(names).native, ""), eager_only=True)
     # Pandas keeps what others do not: the first level is the reference, and levels that no row has stay.
     if levels or any(_has_order(frame, name) for name in names):

@@ -321,6 +321,10 @@ class Table:
         """The rows where keep is true."""
         return Table(self.frame.filter(keep.tolist()))
 
+    def head(self, rows: int) -> "Table":
+        """The first rows."""
+        return Table(self.frame.head(rows))
+
     def take(self, rows: NDArray[np.intp]) -> "Table":
         """These rows in this order, some perhaps more than once, numbered anew."""
         return Table(nw.maybe_reset_index(self.frame[rows.tolist(), :]))
