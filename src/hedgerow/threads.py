@@ -12,8 +12,9 @@ and what is done to each column, copy or block of a large table is shared out he
 
 import copyreg
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
@@ -105,12 +106,40 @@ def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: boo
     workers = min(threads(), len(items)) if worth else 1
     if workers <= 1:
         return [make(item) for item in items]
+    made: dict[int, Made] = {}
+    failed: dict[int, Exception] = {}
+    left = deque(enumerate(items))
 
-    def run(item: Item) -> Made:
+    def work() -> None:
         _SHARING.set(True)
-        return make(item)
+        while left:
+            try:
+                place, item = left.popleft()
+            except IndexError:  # another took the last one
+                return
+            try:
+                made[place] = make(item)
+            except Exception as error:  # raised below: all items before it are with somebody already
+                failed[place] = error
+                left.clear()
 
-    with ThreadPoolExecutor(workers) as pool:
-        # In a context of its own each: NumPy keeps there how it treats overflow.
-        jobs = [pool.submit(copy_context().run, run, item) for item in items]
-    return [job.result() for job in jobs]
+    # In a context of its own each: NumPy keeps there how it treats overflow.
+    pool = _pool(threads(), os.getpid())
+    helpers = [pool.submit(copy_context().run, work) for _ in range(workers - 1)]
+    try:
+        copy_context().run(work)
+    finally:
+        left.clear()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()  # what is no mere exception
+    if failed:
+        raise failed[min(failed)]
+    return [made[place] for place in range(len(items))]
+
+
+@cache
+def _pool(size: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay, since starting one takes a millisecond; a fork, which ends them, gets its own."""
+    return ThreadPoolExecutor(size)

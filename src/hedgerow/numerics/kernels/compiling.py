@@ -3,26 +3,21 @@
 Numba's cache notices changes to the file of a kernel, but not to files it calls into: whatever is compiled
 into a kernel stands in its own file, and here is nothing that is compiled.
 
-The thread pool is Python's own over kernels that release the lock: numba's parallel back ends either refuse
-concurrent callers or do not survive a fork.
+The threads are Python's own (`threads.share_out`) over kernels that release the lock: numba's parallel back ends
+either refuse concurrent callers or do not survive a fork.
 """
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from hedgerow.arrays import Array
-from hedgerow.threads import threads
+from hedgerow.threads import share_out, threads
 
 _TASK = 64  # the most blocks a thread takes at a time
-_WORTH_THREADS = 500_000  # record-draws below which starting threads costs more than it saves
-
-Task = TypeVar("Task")
+_WORTH_THREADS = 500_000  # record-draws below which waking threads costs more than it saves
 
 inline = njit(forceinline=True, error_model="numpy", nogil=True)
 kernel = njit(cache=True, error_model="numpy", nogil=True, boundscheck=False)
@@ -35,12 +30,6 @@ def _fixed(array: Array) -> Array:
     return view
 
 
-@cache
-def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay, since starting them takes milliseconds; a fork, which ends them, gets its own."""
-    return ThreadPoolExecutor(workers)
-
-
 def spread(
     kernel: Callable[..., None], inputs: tuple[Any, ...], outputs: tuple[Array, ...], *, block: int, work: int
 ) -> None:
@@ -50,22 +39,13 @@ def spread(
     """
     arguments = *(_fixed(x) if isinstance(x, np.ndarray) else float(x) for x in inputs), *outputs
     records = len(inputs[1])
-    parts = 4 * (threads() if _worth_threads(work) else 1)
+    parts = 4 * (threads() if worth_threads(work) else 1)
     step = min(_TASK * block, max(1, -(-records // (parts * block))) * block)
     tasks = [(first, min(first + step, records)) for first in range(0, records, step)]
     kernel(0, 0, *arguments)  # compiles once, before the threads would all try
-    run_all(lambda task: kernel(*task, *arguments), tasks, work=work)
+    share_out(lambda task: kernel(*task, *arguments), tasks, worth=worth_threads(work))
 
 
-def run_all(run: Callable[[Task], None], tasks: Sequence[Task], *, work: int) -> None:
-    """Run all tasks, which let go of the lock; at once where there are record-draws enough."""
-    if len(tasks) <= 1 or threads() == 1 or not _worth_threads(work):
-        for task in tasks:
-            run(task)
-        return
-    for _ in _pool(threads(), os.getpid()).map(run, tasks):
-        pass
-
-
-def _worth_threads(work: int) -> bool:
+def worth_threads(work: int) -> bool:
+    """Whether so many record-draws are worth waking other threads for."""
     return work > _WORTH_THREADS

@@ -15,7 +15,8 @@ from numba.extending import intrinsic
 
 from hedgerow.arrays import Array
 from hedgerow.numerics.kernels.coefficients import EXP, LOG, MILLS, MILLS_CENTRE
-from hedgerow.numerics.kernels.compiling import inline, kernel, run_all, spread
+from hedgerow.numerics.kernels.compiling import inline, kernel, spread, worth_threads
+from hedgerow.threads import share_out
 
 BLOCK = 256  # records per block: the working arrays of a block stay in the first-level cache
 _TILE = 4 * BLOCK  # records of a chain scored together, with
@@ -591,7 +592,7 @@ def links_extremes(links: Sequence[tuple[Array, Array, Array, Array, Array]]) ->
 
     firsts = list(range(0, records, _TILE))
     score(0)  # compiles once, before the threads would all try
-    run_all(score, firsts[1:], work=records * draws * len(links))
+    share_out(score, firsts[1:], worth=worth_threads(records * draws * len(links)))
     return low, high
 
 
