@@ -3,8 +3,8 @@
 Numba's cache notices changes to the file of a kernel, but not to files it calls into: whatever is compiled
 into a kernel stands in its own file, and here is nothing that is compiled.
 
-The threads are Python's own (`threads.share_out`) over kernels that release the lock: numba's parallel back ends
-either refuse concurrent callers or do not survive a fork.
+The threads are Python's own (`threads.share_out`) over kernels that release the lock: numba's parallel back
+ends either refuse concurrent callers or do not survive a fork.
 """
 
 from collections.abc import Callable
