@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
-from hedgerow.numerics.leaves import LEAF, Columns, sum_powers, summarize_columns
+from hedgerow.numerics import leaves
+from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -380,7 +381,7 @@ def encode_terms(
             f"{_MOST_COLUMNS} columns and {_MOST_CELLS} cells are made. Use fewer terms, or columns with "
             "fewer levels."
         )
-    alone = table.rows > LEAF and not formula.learning_calls() and not formula.categories(table)
+    alone = table.rows > leaves.LEAF and not formula.learning_calls() and not formula.categories(table)
     table = table.rename(formula.aliases)
 
     def encode(rows: Table) -> Any:
@@ -392,7 +393,7 @@ def encode_terms(
     try:
         with np.errstate(all="ignore"):
             # A row makes what it makes among any others: some of them say how, and all cores make it.
-            encoded = encode(table.head(LEAF) if alone else table)
+            encoded = encode(table.head(leaves.LEAF) if alone else table)
             matrix = replay.encode_leaves(encoded.model_spec, table.native, functions()) if alone else None
             if matrix is None:
                 encoded = encode(table) if alone else encoded

@@ -69,7 +69,9 @@ class Parquet:
         schema = pa.schema([self.schema.field(name) for name in names])
         for file, count, stamp in zip(self.files, self.counts, self.stamps, strict=True):
             seen = 0
-            with explaining_file(file), pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER) as parquet:
+            # Arrow would buffer ahead by default, and keep whatever it has read until the file is closed.
+            opened = pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+            with explaining_file(file), opened as parquet:
                 for batch in parquet.iter_batches(size, columns=list(names)):
                     batch.validate(full=True)
                     seen += batch.num_rows
