@@ -172,7 +172,7 @@ class Cluster:
             self._wait_for_workers()
         try:
             return self._client.run(what, on_error="return")
-        except Exception:
+        except Exception:  # of Dask itself, as below: workers' own come back as answers
             raise self._lost() from None
 
     def _count(self) -> int:
@@ -181,13 +181,13 @@ class Cluster:
             raise self._lost()
         try:
             return len(self._client.nthreads())
-        except Exception:
+        except Exception:  # whatever Dask says where nobody answers
             raise self._lost() from None
 
     def _wait_for_workers(self) -> None:
         try:
             self._client.wait_for_workers(1, timeout=PATIENCE)
-        except Exception:
+        except Exception:  # TimeoutError, or whatever Dask says where nobody answers
             raise self._nobody() from None
 
     def _parcel(self, future: "Future[Parcel]") -> Parcel:

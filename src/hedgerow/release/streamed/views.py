@@ -5,6 +5,7 @@ and weights are those of its rows, its draws and their posterior those of the wh
 count over all records was found by leaves, and is asked of the fit.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -62,9 +63,9 @@ class View(Finished):
     def moved(self) -> dict[str, int]:
         return {name: count for name, count in self.made.moved.items() if count}
 
+    @abstractmethod
     def predictor(self, copy: int) -> Predict:
         """How a copy is predicted, leaf by leaf; picklable and small."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
