@@ -1,6 +1,7 @@
 """Linear algebra stays on one thread while hedgerow computes, and is the caller's own again afterwards."""
 
 import os
+import platform
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import hedgerow as hr
 from hedgerow.models.exact import Lognormal
 from hedgerow.release.ledger.sketch import sketch
-from hedgerow.threads import share_out, threads
+from hedgerow.threads import Here, share_out, threads
 
 
 def blas_threads() -> set[int]:
@@ -149,3 +150,35 @@ def test_what_is_shared_out_is_not_shared_out_again(monkeypatch):
     assert share_out(lambda _: threads(), range(4)) == [1] * 4
     assert threads() == 3
     assert share_out(lambda _: threads(), range(1)) == [3]  # one item has all threads to itself
+
+
+def test_after_each_leaf_free_memory_goes_back_to_the_system(monkeypatch):
+    trimmed: list[int] = []
+    monkeypatch.setattr("hedgerow.threads.trim_heap", lambda: trimmed.append(len(trimmed)))
+    for number, made in enumerate(Here().map(lambda leaves, leaf: leaves[leaf], "abc", range(3))):
+        assert made == "abc"[number]
+        assert len(trimmed) == number + 1  # before the result is looked at
+
+
+_FREED = """
+import numpy as np
+import psutil
+from hedgerow.threads import trim_heap
+
+held = lambda: psutil.Process().memory_info().rss >> 20
+np.ones(3_900_000)  # 31 MB: what is smaller comes from the heap from now on
+arrays, between = [], []
+for _ in range(200):
+    arrays.append(np.ones(131_072))
+    between.append(np.ones(100))
+del arrays
+before = held()
+trim_heap()
+print(before - held())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="malloc_trim is glibc's")
+def test_what_lies_free_between_other_things_goes_back_too():
+    done = subprocess.run([sys.executable, "-c", _FREED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 100  # MB, of 200

@@ -15,7 +15,7 @@ import hedgerow
 from hedgerow.arrays import Confidential
 from hedgerow.errors import ClusterError, FileError, HedgerowError, HedgerowWarning, reason_of
 from hedgerow.numerics import leaves as sizes
-from hedgerow.threads import one_blas_thread
+from hedgerow.threads import one_blas_thread, trim_heap
 
 MOST = 2**20  # bytes of a leaf's result: less than one number for each of its records
 
@@ -61,6 +61,7 @@ class Order(Confidential):
                 with one_blas_thread():
                     for number in numbers:
                         results.append(_pack(task(leaves, number)))
+                        trim_heap()
             except Exception as error:  # any, as a result: Dask would log it, with what it quotes
                 failure = _explain(error)
             finally:
