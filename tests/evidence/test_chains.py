@@ -51,7 +51,8 @@ def test_weights_that_move_with_a_row_are_found_out():
     """Linear weights under the oscillation bound, as for one column; mixed over sets of random numbers."""
     data = pairs(60)
     data.loc[0, "y"] = 12.0
-    synth = hr.Synthesizer(COLUMNS, bound="oscillation", epsilon=1.0, draws=300, seed=1)
+    told = {"weights": hr.LinearWeights(), "bound": "oscillation", "epsilon": 1.0}
+    synth = hr.Synthesizer(COLUMNS, **told, draws=300, seed=1)
     with pytest.warns(hr.HedgerowWarning, match="move with every"):
         found = synth.fit(data).audit(riskiest=6, sample=0)
     assert found.keys > 1
