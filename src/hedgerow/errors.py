@@ -17,7 +17,9 @@ import re
 from collections.abc import Sequence
 
 # Those of terminals, line breaks of any kind, those that turn the direction of writing, halves of characters.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = re.compile(  # of a terminal, of the direction of writing, of no width
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 class HedgerowError(Exception):

@@ -67,6 +67,14 @@ def test_whatever_a_key_is_called_the_refusal_is_one_short_line(raw):
     assert len(str(caught.value)) < 350
 
 
+@pytest.mark.parametrize("formula", [r"x\a ~ z", r"\ufeff", r"lo\u200bg(x) ~ z"])
+def test_a_formula_with_characters_that_nobody_sees_is_refused_in_one_line_that_shows_them(formula):
+    raw = f'version: 1\ndata: table.csv\nformula: "{formula}"\nepsilon: 4\n'.encode()
+    with pytest.raises(SettingError, match=r"\\"):
+        Plan.loads(raw)
+    assert problem(raw) is None
+
+
 def test_100_mutated_plans():
     attack(100, seed=1)
 

@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from hedgerow.errors import FormulaError
+from hedgerow.errors import FormulaError, show_controls
 from hedgerow.tables.table import Table
 
 TRANSFORMS = tuple(
@@ -317,7 +317,8 @@ def quote(name: str) -> str:
 
 
 def shorten(text: str, most: int = 200) -> str:
-    """A text from a formula in a message, cut to a readable length."""
+    """A text from a formula in a message: in one line, and cut to a readable length."""
+    text = show_controls(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
