@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -70,8 +71,18 @@ def test_a_file_cut_short_is_refused(tmp_path, table):
     assert not spools(tmp_path)
 
 
-@pytest.mark.parametrize("change", ["append", "replace", "new file", "gone"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkeypatch, change):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("append", "0.parquet: changed while it was read"),
+        ("replace", "0.parquet: changed while it was read"),
+        ("new file", "parts: changed while it was read"),
+        ("gone", "0.parquet: no such file"),
+        ("next gone", "1.parquet: no such file"),
+        ("next cut", "1.parquet: not a whole Parquet file"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkeypatch, change, message):
     folder = tmp_path / "parts"
     folder.mkdir()
     for number in range(2):
@@ -90,11 +101,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkey
                 (tmp_path / "other.parquet").replace(path)
             elif change == "new file":
                 pq.write_table(table, folder / "2.parquet")
+            elif change == "next gone":  # between its footer and its records
+                (folder / "1.parquet").unlink()
+            elif change == "next cut":
+                (folder / "1.parquet").write_bytes(path.read_bytes()[:-9])
             else:
                 path.unlink()
 
     monkeypatch.setattr(store, "_count", meddle)
-    message = "no such file" if change == "gone" else "changed while it was read"
     with pytest.raises(FileError, match=message), Scratch(tmp_path, "release") as scratch:
         spool(folder, scratch.path)
     assert not spools(tmp_path)
@@ -257,6 +271,41 @@ def test_a_task_that_goes_on_leaves_nothing_behind(tmp_path, monkeypatch):
 
     with Scratch(tmp_path, "release") as scratch:
         monkeypatch.setattr(shutil, "rmtree", remove)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_whoever_stops_it_twice_leaves_nothing_behind(tmp_path, monkeypatch, number):
+    """The second signal comes while confidential records are being removed."""
+    remove = shutil.rmtree
+
+    def disturbed(folder, **told):
+        os.kill(os.getpid(), number)
+        remove(folder, **told)
+
+    def work():
+        with Scratch(tmp_path, "release") as scratch:
+            (scratch.path / "price").write_bytes(b"confidential")
+            monkeypatch.setattr(shutil, "rmtree", disturbed)
+            raise KeyboardInterrupt("first")
+
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt, match="first"):
+            work()
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_begun_is_not_left(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(scratches, "write_whole", fill)
+    with pytest.raises(FileError, match="No space left"), Scratch(tmp_path, "release"):
+        pytest.fail("there is room")
     assert list(tmp_path.iterdir()) == []
 
 
