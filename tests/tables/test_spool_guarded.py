@@ -186,6 +186,46 @@ def test_files_that_are_not_alike_are_refused(tmp_path, table):
         spool(folder, tmp_path)
 
 
+def coded(words, levels, *, ordered=False):
+    codes = pa.array([levels.index(word) for word in words], pa.int8())
+    return pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=ordered)
+
+
+def test_files_with_categories_of_their_own_are_one_table(tmp_path):
+    """More of them together than the codes of one file could tell apart."""
+    folder, words = tmp_path / "parts", [f"{place:03}" for place in range(300)]
+    folder.mkdir()
+    for first in range(0, 300, 100):
+        part = words[first : first + 100]
+        pq.write_table(pa.table({"place": coded(part, part[::-1])}), folder / f"{first:03}.parquet")
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(folder, scratch.path)
+        found = [spooled.table(leaf).native.column("place") for leaf in range(spooled.count)]
+        assert [word for column in found for word in column.to_pylist()] == words
+        assert {column.type for column in found} == {spooled.schema.field("place").type}
+
+
+def test_categories_in_different_orders_have_no_order(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, levels in (
+        ("a", ["low", "high"]),
+        ("b", ["low", "high", "huge"]),
+        ("c", ["low", "middle", "high"]),
+    ):
+        column = coded(["high", "low"], levels, ordered=True)
+        pq.write_table(pa.table({"grade": column}), folder / f"{name}.parquet")
+    with (
+        Scratch(tmp_path, "release") as scratch,
+        pytest.raises(DataError, match=r"'grade' has ordered categories, and parts .* different orders"),
+    ):
+        spool(folder, scratch.path)
+    (folder / "c.parquet").unlink()
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(folder, scratch.path)
+        assert spooled.categories["grade"].to_pylist() == ["low", "high", "huge"]
+
+
 def test_tables_without_rows_or_with_nested_columns_are_refused(tmp_path, table):
     path = tmp_path / "pay.parquet"
     pq.write_table(table.slice(0, 0), path)
