@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from hedgerow.tables.spool import scratch as scratches
 from hedgerow.tables.spool.scratch import remove_abandoned, write_whole
 
 SECRET = 123456.789
+FULL = Path("/dev/full")
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +131,21 @@ def test_a_full_disk_is_one_clear_error(tmp_path, table, monkeypatch):
         spool(tmp_path / "pay.parquet", scratch.path)
     assert str(tmp_path) not in str(error.value)
     assert not spools(tmp_path)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full, the Linux way")
+def test_what_is_kept_on_a_full_disk_is_the_same_error(tmp_path, table, monkeypatch):
+    pq.write_table(table, tmp_path / "pay.parquet")
+
+    def write(path, content):
+        with FULL.open("wb") as file:
+            content(file)
+
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(tmp_path / "pay.parquet", scratch.path)
+        monkeypatch.setattr(store, "write_whole", write)
+        with pytest.raises(FileError, match="No space left"):
+            spooled.keep("risk", 0, np.arange(100_000.0))
 
 
 def test_a_folder_left_by_a_killed_process_is_removed_by_the_next(tmp_path):

@@ -14,8 +14,9 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -94,7 +95,7 @@ class Spooled(Leaves):
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
         with explaining_errors(self.folder):
-            write_whole(self._place(name, leaf), lambda file: np.save(file, values, allow_pickle=False))
+            write_whole(self._place(name, leaf), partial(_save, values))
 
     def kept(self, name: str, leaf: int) -> Array:
         with explaining_errors(self.folder):
@@ -252,6 +253,12 @@ def _reblock(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]
 def _stored_field(column: pa.Field) -> pa.Field:
     kind = _CODES if pa.types.is_dictionary(column.type) else column.type
     return pa.field(column.name, kind, column.nullable)
+
+
+def _save(values: Array, file: IO[bytes]) -> None:
+    content = BytesIO()  # NumPy would write to the file by itself, and not say why that failed
+    np.save(content, values, allow_pickle=False)
+    file.write(content.getbuffer())
 
 
 def _write(table: pa.Table, file: Any) -> None:
