@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError
+from hedgerow.progress import report
 from hedgerow.release.ledger.parts import (
     Blocks,
     Parts,
@@ -60,6 +61,8 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
             words = [
                 cell_words(name, part.column(name), lambda texts: _hash_all(texts, key)) for name in names
             ]
+            if table.scratch is not None:
+                report("blocks fingerprinted", number + 1, table.count)
             yield np.column_stack(words)
 
     if table.scratch is None:
