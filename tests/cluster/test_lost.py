@@ -145,8 +145,8 @@ def test_processes_of_this_machine_are_alone_with_their_keys_and_gone_at_the_end
     with hr.connect(2) as cluster:
         started = {child.pid for child in psutil.Process().children(recursive=True)} - before
         said = list(cluster.map(on_disk.place, here, range(here.count)))
-        assert {threads for _, threads in said} == {"1"}
-        assert len({pid for pid, _ in said}) == 2
+        assert {told[1:] for told in said} == {("1", True)}
+        assert len({told[0] for told in said}) == 2
         assert bits(cluster.map(on_disk.factor, here, range(20))) == bits(
             Here().map(on_disk.factor, here, range(20))
         )

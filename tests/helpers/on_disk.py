@@ -146,4 +146,5 @@ def slow(leaves, leaf):
 
 
 def place(leaves, leaf):
-    return os.getpid(), os.environ.get("HEDGEROW_THREADS")
+    """Which process this is, with how many threads, and whether Ctrl-C is for others."""
+    return os.getpid(), os.environ.get("HEDGEROW_THREADS"), signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -316,7 +316,7 @@ class Late(Here):
     """A worker that was taken for lost writes what it had to write, when others have gone on."""
 
     def map(self, task: Callable[[Any, int], Any], leaves: Any, which: Iterable[int]) -> Iterator[Any]:
-        if isinstance(task.task, run.PriceLeaf):  # type: ignore[attr-defined]
+        if isinstance(task.task, run.OnLeaf):  # type: ignore[attr-defined]
             leaves.keep("alpha", 1, 0.9 * leaves.kept("alpha", 1))
         return super().map(task, leaves, which)
 

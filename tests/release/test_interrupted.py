@@ -1,4 +1,4 @@
-"""Ctrl-C in a release: what the command says of it, and whether that is so."""
+"""Ctrl-C in a release, and signals that end it: what the command says of it, and whether that is so."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import pytest
 from hedgerow import progress
 from hedgerow.release import make as making
 from hedgerow.release.ledger import Ledger
+from hedgerow.release.streamed import prepare as preparing
 
 GOOD = ("--formula", "x ~ z", "--draws", 200, "--epsilon", 40, "--out", "release")
 NOTHING = "stopped: Interrupted. Nothing was written or spent.\n"
@@ -22,13 +23,13 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-def interrupt_at(monkeypatch, owner, name, *, after=False):
+def interrupt_at(monkeypatch, owner, name, *, after=False, by=signal.SIGINT):
     whole = getattr(owner, name)
 
     def interrupted(*args, **given):
         if after:
             whole(*args, **given)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), by)
 
     monkeypatch.setattr(owner, name, interrupted)
 
@@ -61,6 +62,15 @@ def test_once_the_folder_is_there_nobody_is_told_so(hedgerow, table, monkeypatch
     assert "Nothing was written" not in done.err
     assert "Interrupted." in done.err
     assert Path("release/public/certificate.json").exists()
+
+
+def test_whoever_ends_a_release_by_blocks_is_told_the_same(hedgerow, table, monkeypatch):
+    interrupt_at(monkeypatch, preparing, "fit_leaves", by=signal.SIGTERM)
+    done = hedgerow("synthesize", table, *GOOD, "--stream")
+    assert (done.code, done.err.endswith(NOTHING.replace("Interrupted", "Terminated"))) == (143, True), (
+        done.err
+    )
+    assert not Path("release").exists()
 
 
 def test_a_line_a_minute_names_the_step_and_quiet_has_none(hedgerow, table, monkeypatch):

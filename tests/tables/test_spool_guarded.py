@@ -3,11 +3,13 @@
 import errno
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ from hedgerow.tables.spool import scratch as scratches
 from hedgerow.tables.spool.scratch import remove_abandoned, write_whole
 
 SECRET = 123456.789
+FULL = Path("/dev/full")
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +73,18 @@ def test_a_file_cut_short_is_refused(tmp_path, table):
     assert not spools(tmp_path)
 
 
-@pytest.mark.parametrize("change", ["append", "replace", "new file", "gone"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkeypatch, change):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("append", "0.parquet: changed while it was read"),
+        ("replace", "0.parquet: changed while it was read"),
+        ("new file", "parts: changed while it was read"),
+        ("gone", "0.parquet: no such file"),
+        ("next gone", "1.parquet: no such file"),
+        ("next cut", "1.parquet: not a whole Parquet file"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkeypatch, change, message):
     folder = tmp_path / "parts"
     folder.mkdir()
     for number in range(2):
@@ -90,11 +103,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, table, monkey
                 (tmp_path / "other.parquet").replace(path)
             elif change == "new file":
                 pq.write_table(table, folder / "2.parquet")
+            elif change == "next gone":  # between its footer and its records
+                (folder / "1.parquet").unlink()
+            elif change == "next cut":
+                (folder / "1.parquet").write_bytes(path.read_bytes()[:-9])
             else:
                 path.unlink()
 
     monkeypatch.setattr(store, "_count", meddle)
-    message = "no such file" if change == "gone" else "changed while it was read"
     with pytest.raises(FileError, match=message), Scratch(tmp_path, "release") as scratch:
         spool(folder, scratch.path)
     assert not spools(tmp_path)
@@ -115,6 +131,21 @@ def test_a_full_disk_is_one_clear_error(tmp_path, table, monkeypatch):
         spool(tmp_path / "pay.parquet", scratch.path)
     assert str(tmp_path) not in str(error.value)
     assert not spools(tmp_path)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full, the Linux way")
+def test_what_is_kept_on_a_full_disk_is_the_same_error(tmp_path, table, monkeypatch):
+    pq.write_table(table, tmp_path / "pay.parquet")
+
+    def write(path, content):
+        with FULL.open("wb") as file:
+            content(file)
+
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(tmp_path / "pay.parquet", scratch.path)
+        monkeypatch.setattr(store, "write_whole", write)
+        with pytest.raises(FileError, match="No space left"):
+            spooled.keep("risk", 0, np.arange(100_000.0))
 
 
 def test_a_folder_left_by_a_killed_process_is_removed_by_the_next(tmp_path):
@@ -170,6 +201,46 @@ def test_files_that_are_not_alike_are_refused(tmp_path, table):
     (folder / "notes.txt").touch()
     with pytest.raises(FileError, match=r"'notes\.txt' in this folder are no Parquet files"):
         spool(folder, tmp_path)
+
+
+def coded(words, levels, *, ordered=False):
+    codes = pa.array([levels.index(word) for word in words], pa.int8())
+    return pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=ordered)
+
+
+def test_files_with_categories_of_their_own_are_one_table(tmp_path):
+    """More of them together than the codes of one file could tell apart."""
+    folder, words = tmp_path / "parts", [f"{place:03}" for place in range(300)]
+    folder.mkdir()
+    for first in range(0, 300, 100):
+        part = words[first : first + 100]
+        pq.write_table(pa.table({"place": coded(part, part[::-1])}), folder / f"{first:03}.parquet")
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(folder, scratch.path)
+        found = [spooled.table(leaf).native.column("place") for leaf in range(spooled.count)]
+        assert [word for column in found for word in column.to_pylist()] == words
+        assert {column.type for column in found} == {spooled.schema.field("place").type}
+
+
+def test_categories_in_different_orders_have_no_order(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, levels in (
+        ("a", ["low", "high"]),
+        ("b", ["low", "high", "huge"]),
+        ("c", ["low", "middle", "high"]),
+    ):
+        column = coded(["high", "low"], levels, ordered=True)
+        pq.write_table(pa.table({"grade": column}), folder / f"{name}.parquet")
+    with (
+        Scratch(tmp_path, "release") as scratch,
+        pytest.raises(DataError, match=r"'grade' has ordered categories, and parts .* different orders"),
+    ):
+        spool(folder, scratch.path)
+    (folder / "c.parquet").unlink()
+    with Scratch(tmp_path, "release") as scratch:
+        spooled = spool(folder, scratch.path)
+        assert spooled.categories["grade"].to_pylist() == ["low", "high", "huge"]
 
 
 def test_tables_without_rows_or_with_nested_columns_are_refused(tmp_path, table):
@@ -257,6 +328,41 @@ def test_a_task_that_goes_on_leaves_nothing_behind(tmp_path, monkeypatch):
 
     with Scratch(tmp_path, "release") as scratch:
         monkeypatch.setattr(shutil, "rmtree", remove)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+def test_whoever_stops_it_twice_leaves_nothing_behind(tmp_path, monkeypatch, number):
+    """The second signal comes while confidential records are being removed."""
+    remove = shutil.rmtree
+
+    def disturbed(folder, **told):
+        os.kill(os.getpid(), number)
+        remove(folder, **told)
+
+    def work():
+        with Scratch(tmp_path, "release") as scratch:
+            (scratch.path / "price").write_bytes(b"confidential")
+            monkeypatch.setattr(shutil, "rmtree", disturbed)
+            raise KeyboardInterrupt("first")
+
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt, match="first"):
+            work()
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_begun_is_not_left(tmp_path, monkeypatch):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(scratches, "write_whole", fill)
+    with pytest.raises(FileError, match="No space left"), Scratch(tmp_path, "release"):
+        pytest.fail("there is room")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,7 +20,7 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import ledger, plan, release, report, study, trial
-from hedgerow.cli.screen import open_streams, show_error, show_interrupted
+from hedgerow.cli.screen import open_streams, show_error, show_stopped
 from hedgerow.errors import (
     BudgetError,
     CalibrationError,
@@ -80,7 +80,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt as stopped:
-        show_interrupted(stopped)
+        show_stopped(stopped, "Interrupted.")
         sys.exit(130)
     except Exception as error:  # whatever goes wrong, nothing that may quote data is shown unasked
         if "--debug" in sys.argv:

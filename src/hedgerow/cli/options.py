@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hedgerow.cli.screen import Screen, show_interrupted
+from hedgerow.cli.screen import Screen, show_stopped
 from hedgerow.errors import HedgerowWarning
 
 Command = Callable[..., Any]
@@ -132,8 +132,12 @@ def with_screen(command: Command) -> Command:
             try:
                 return command(screen=screen, **given)
             except KeyboardInterrupt as stopped:  # of which Typer would say nothing
-                show_interrupted(stopped)
+                show_stopped(stopped, "Interrupted.")
                 raise typer.Exit(130) from None
+            except SystemExit as ended:
+                if hasattr(ended, "__notes__"):  # by a signal, in the middle of a release
+                    show_stopped(ended, "Terminated.")
+                raise
 
     return _extend(run, command, _SCREEN_FLAGS, without="screen")
 

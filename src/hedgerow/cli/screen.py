@@ -109,11 +109,11 @@ def show_error(title: str, message: str) -> None:
             sys.stderr.write(f"{title}: {show_controls(message)}\n")
 
 
-def show_interrupted(stopped: KeyboardInterrupt) -> None:
-    """What stands after an interrupt: as the notes of it say, or what always holds."""
+def show_stopped(stopped: BaseException, how: str) -> None:
+    """What stands after a signal ended a command: as the notes of it say, or what always holds."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
     notes = getattr(stopped, "__notes__", ["Nothing is visible that was not complete."])
-    show_error("stopped", " ".join(["Interrupted.", *notes]))
+    show_error("stopped", " ".join([how, *notes]))
 
 
 def json_text(value: Any) -> str:

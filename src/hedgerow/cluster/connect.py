@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # The processes are the parallelism.
 ALONE = dict.fromkeys(("HEDGEROW_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+# A terminal sends Ctrl-C to them too, which they would answer with tracebacks; who started them ends them.
+_DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 _PRIVATE = ("tls", "wss", "inproc")
 _LOOPBACK = re.compile(r"127(\.\d{1,3}){3}|localhost|::1")
 _INSTALL = "pip install 'hedgerow[cluster]'"
@@ -109,7 +111,7 @@ def _start(processes: int) -> Cluster:
             cluster = LocalCluster(
                 n_workers=processes, threads_per_worker=1, processes=True, host="127.0.0.1", env=ALONE,
                 dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
-                silence_logs="CRITICAL", security=Security.temporary(),
+                silence_logs="CRITICAL", security=Security.temporary(), preload=[_DEAF],
             )  # fmt: skip
             undo.callback(cluster.close)
             client = Client(cluster, set_as_default=False)

@@ -31,7 +31,6 @@ class Overview(Confidential):
     settings: Settings
     range: Range  # the settings', with what it reads off all outcomes
     ranged: tuple[bool, ...] | None = None  # which links have a range in some record; None: not known yet
-    share_above_one: float = 0.0  # of records, whose density exceeds 1 at some draw of the plain fit
 
     def start(self, leaves: Leaves, leaf: int, plain: Merged | None = None) -> Start:
         """The leaf with the plain fit of all, its risks read where they were kept."""

@@ -2,20 +2,23 @@
 
 The price of a table is the largest of what its leaves cost, under every bound: `Bound.certified` of a leaf is
 an extreme over its records, also where centres come from a pilot fit, and a Rényi price is the largest over
-records of the least ε over orders.
+records of the least ε over orders. A fit that may be released is priced and accounted for in one pass:
+scoring its draws is most of the work.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TypeVar
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.errors import ClusterError
+from hedgerow.errors import ClusterError, SettingError
 from hedgerow.mechanism.calibrate import TRIES, find_scale
 from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import require_price
+from hedgerow.mechanism.streamed.account import Account, Top, charge, loudness
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
     Asking,
@@ -32,12 +35,14 @@ from hedgerow.models.exact import Left
 from hedgerow.models.scored import Form, Linear
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Statement
+from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.randomness import Key
 from hedgerow.tables.leaves import Leaves
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")
 Requests = dict[tuple[int, int], list[Row]]  # by link and occasion
+_ROUNDS = 3  # of the standard's neighbours, of those with the outcome withheld, and nobody is left to ask for
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +56,19 @@ class PricedFit(Confidential):
     certified: float
     statement: Statement
     powers: tuple[float, ...]  # Σ over the records of each leaf, as they were fitted
+
+
+@dataclass(frozen=True, repr=False)
+class Accounted(Confidential):
+    """A fit that may be released, and what it costs."""
+
+    priced: PricedFit
+    account: Account
+
+    @property
+    def certified(self) -> float:
+        """What the target is compared with."""
+        return self.priced.certified
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,6 +156,12 @@ class OnLeaf(Confidential):
         part = overview.part(weighted, priced.form)
         return Pricing(fit, part, weighted.interval, overview.settings.delta)
 
+    def certified(self, pricing: Pricing) -> float:
+        """What the leaf's records are certified at."""
+        settings = self.overview.settings
+        require_price(settings, pricing)
+        return settings.bound.certified(pricing, settings.copies, lambda: self.pilot(pricing))
+
     def pilot(self, pricing: Pricing) -> Extremes:
         """Extremes of the same over the draws of the pilot."""
         other = replace(pricing.fit, parameters=self.priced.pilot.parameters)
@@ -149,11 +173,30 @@ class PriceLeaf(OnLeaf):
     """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
-        settings, asked = self.overview.settings, Asking()
+        asked = Asking()
+        return self.certified(self.pricing(leaves, leaf, asked)), asked.rows
+
+
+@dataclass(frozen=True, repr=False)
+class TakeStock(OnLeaf):
+    """The same, with the power and the price of each record kept, and an account of the leaf."""
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[float, Account], Requests]:
+        settings, asked, first = self.overview.settings, Asking(), leaves.rows(leaf).start
         pricing = self.pricing(leaves, leaf, asked)
-        require_price(settings, pricing)
-        certified = settings.bound.certified(pricing, settings.copies, lambda: self.pilot(pricing))
-        return certified, asked.rows
+        certified, waiting = self.certified(pricing), bool(asked.rows)
+        prices = settings.bound.by_record(pricing)
+        leaves.keep("power", leaf, pricing.fit.power)
+        leaves.keep("price", leaf, prices)
+        own = withheld = charge(settings, pricing)
+        if settings.standard.neighbour != WITHHELD and not waiting:
+            asked.occasion = 1
+            withheld = charge(settings, pricing.withheld)
+        account = Account(
+            own, withheld, riskiest=Top.of(leaves.kept("risk", leaf), first), dearest=Top.of(prices, first),
+            loudest=Top.of(loudness(pricing), first),
+        )  # fmt: skip
+        return (certified, account), asked.rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,21 +240,42 @@ class Runner(Confidential):
         stated = settings.bound.statement(settings.draws, merged.health)
         return PricedFit(merged, pilot, scale, form, np.nan, stated, tuple(powers))
 
-    def run(self, scale: float, key: Key, *, tries: int = 1) -> PricedFit:
-        """Refit with the powers at a scale, and price the fresh draws."""
-        priced = self.refit(scale, key)
-        stated = self.overview.settings.bound.statement(
-            self.overview.settings.draws, priced.merged.health, tries=tries
+    def price(self, scale: float, key: Key) -> float:
+        """What fresh draws with the powers at a scale cost."""
+        _, prices = self.ask(PriceLeaf, self.refit(scale, key))
+        return float(np.max(prices))
+
+    def certify(self, scale: float, key: Key, *, tries: int = 1) -> Accounted:
+        """Refit with the powers at a scale, price the fresh draws, and take stock of all records."""
+        settings, priced = self.overview.settings, self.refit(scale, key)
+        stated = settings.bound.statement(settings.draws, priced.merged.health, tries=tries)
+        priced, found = self.ask(TakeStock, priced)
+        prices, accounts = zip(*found, strict=True)
+        priced = replace(priced, certified=float(np.max(prices)), statement=stated)
+        return Accounted(priced, reduce(Account.join, accounts))
+
+    def ask(
+        self,
+        task: Callable[[Overview, PricedFit], Callable[[Leaves, int], tuple[Made, Requests]]],
+        priced: PricedFit,
+    ) -> tuple[PricedFit, list[Made]]:
+        """What a task makes of each leaf, which may ask for neighbours that are to be fitted anew first."""
+        made: dict[int, Made] = {}
+        which = list(range(self.leaves.count))
+        for _ in range(_ROUNDS):
+            asked: dict[int, Requests] = {}
+            found = self.go(task(self.overview, priced), "prices", which)
+            for leaf, (one, rows) in zip(which, found, strict=True):
+                made[leaf] = one
+                if rows:
+                    asked[leaf] = rows
+            if not asked:
+                return priced, [made[leaf] for leaf in sorted(made)]
+            priced, which = self.answer(priced, list(asked.values())), list(asked)
+        raise SettingError(
+            f"{self.overview.settings.standard.label}: what is sensitive of some records is no number, so "
+            "that they have no price. Check the standard's sensitive part."
         )
-        found = list(self.go(PriceLeaf(self.overview, priced), "prices"))
-        prices, asked = [price for price, _ in found], [rows for _, rows in found]
-        if any(asked):
-            priced = self.answer(priced, asked)
-            again = [leaf for leaf, rows in enumerate(asked) if rows]
-            task = PriceLeaf(self.overview, priced)
-            for leaf, (price, _) in zip(again, self.go(task, "prices", again), strict=True):
-                prices[leaf] = price
-        return replace(priced, certified=float(np.max(prices)), statement=stated)
 
     def answer(self, priced: PricedFit, asked: Sequence[Requests]) -> PricedFit:
         """The same with what the neighbours find that records ask for."""
@@ -242,19 +306,13 @@ class Runner(Confidential):
         found = self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights")
         return float(np.max(list(found)))
 
-    def finish(self, key: Key) -> PricedFit:
+    def finish(self, key: Key) -> Accounted:
         """The priced fit that is released: scaled to the target, if there is one."""
         settings = self.overview.settings
         if settings.target is None:
-            return self.run(1.0, key.child("certify").child(1))
-
-        def price(scale: float, key: Key) -> float:
-            return self.run(scale, key).certified
-
-        def certify(scale: float, key: Key) -> PricedFit:
-            return self.run(scale, key, tries=TRIES)
-
-        return find_scale(settings, price, certify, target=settings.target, key=key)[1]
+            return self.certify(1.0, key.child("certify").child(1))
+        certify = partial(self.certify, tries=TRIES)
+        return find_scale(settings, self.price, certify, target=settings.target, key=key)[1]
 
     def go(
         self, task: Callable[[Leaves, int], Made], stage: str, which: Iterable[int] | None = None

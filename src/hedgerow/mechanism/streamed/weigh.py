@@ -66,23 +66,21 @@ class LookFirst(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class FindRisk(Confidential):
-    """Keep a leaf's risks; says which links have a range, and how many densities exceed 1."""
+    """Keep a leaf's risks; says which links have a range."""
 
     overview: Overview
     plain: Merged
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[bool, ...], int]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[bool, ...]:
         start = self.overview.start(leaves, leaf)
         ones = np.ones(start.design.records)
         nowhere = Everywhere().interval(start.design.values, start.table)
         fit = self.overview.fit(self.plain, start.design, ones, leaf, Asking())
-        risk = DrawnRisk(fit, nowhere)
-        leaves.keep("risk", leaf, risk.of(risk_kind(self.overview.settings)))
-        above = round(risk.share_above_one * len(ones))
+        leaves.keep("risk", leaf, DrawnRisk(fit, nowhere).of(risk_kind(self.overview.settings)))
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
-            return (not interval.whole,) * len(start.design.links), above
-        return tuple(not interval.link(place).whole for place in range(len(start.design.links))), above
+            return (not interval.whole,) * len(start.design.links)
+        return tuple(not interval.link(place).whole for place in range(len(start.design.links)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,11 +130,10 @@ def begin_streamed(
     plain = fit_merged(
         settings.model, factors, power, leaves.records, draws=settings.draws, key=key.child("unweighted")
     )
-    ranged, dense = tuple[bool, ...](), 0
-    for some, above in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
+    ranged = tuple[bool, ...]()
+    for some in go_over(workers, FindRisk(overview, plain), leaves, stage="risks"):
         ranged = tuple(a or b for a, b in zip(ranged or some, some, strict=True))
-        dense += above
-    overview = replace(overview, ranged=ranged, share_above_one=dense / leaves.records)
+    overview = replace(overview, ranged=ranged)
     if settings.standard.uses_known and any(ranged):
         task = FindKnown(overview, plain, key.child("known"))
         for _ in go_over(workers, task, leaves, stage="ranges"):

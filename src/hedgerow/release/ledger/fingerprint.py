@@ -23,12 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError
+from hedgerow.progress import report
 from hedgerow.release.ledger.parts import (
     Blocks,
     Parts,
     Words,
     full_scratch,
-    read_words,
+    read_columns,
     sort_rows,
     write_words,
 )
@@ -60,21 +61,28 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
             words = [
                 cell_words(name, part.column(name), lambda texts: _hash_all(texts, key)) for name in names
             ]
+            if table.scratch is not None:
+                report("blocks fingerprinted", number + 1, table.count)
             yield np.column_stack(words)
 
     if table.scratch is None:
         held = list(cells())
-        return _fingerprint(lambda: iter(held), names, table, key)
+        return _fingerprint(lambda places: (block[:, places] for block in held), names, table, key)
     with tempfile.TemporaryDirectory(dir=table.scratch) as folder:
         place = Path(folder) / "words"
         write_words(place, cells())
+        sizes = [table.size(number) for number in range(table.count)]
         try:
-            return _fingerprint(partial(read_words, place, len(names)), names, table, key)
+            return _fingerprint(partial(read_columns, place, sizes, len(names)), names, table, key)
         except OSError as error:
             raise full_scratch(error) from None
 
 
-def _fingerprint(rows: Blocks, names: list[str], table: Parts, key: bytes) -> str:
+def _fingerprint(
+    read: Callable[[Sequence[int]], Iterator[Words]], names: list[str], table: Parts, key: bytes
+) -> str:
+    """That of a table of which `read` gives some columns, block by block."""
+
     def digest(mac: hmac.HMAC, blocks: Blocks, keys: Sequence[int]) -> hmac.HMAC:
         for block in sort_rows(blocks, table.records, keys, table.scratch):
             mac.update(np.ascontiguousarray(block, dtype="<u8").data)
@@ -85,12 +93,12 @@ def _fingerprint(rows: Blocks, names: list[str], table: Parts, key: bytes) -> st
     order = [0]
     if len(names) > 1:
         inner = [
-            digest(hmac.new(key, None, "sha256"), lambda: (block[:, [i]] for block in rows()), [0]).digest()  # noqa: B023
-            for i in range(len(names))
+            digest(hmac.new(key, None, "sha256"), partial(read, [place]), [0]).digest()
+            for place in range(len(names))
         ]
         order = sorted(range(len(names)), key=lambda i: (inner[i], names[i]))
     mac = hmac.new(key, f"hedgerow fingerprint 1 {table.records} {len(names)} ".encode(), "sha256")
-    return digest(mac, lambda: (block[:, order] for block in rows()), range(len(names))[::-1]).hexdigest()
+    return digest(mac, partial(read, order), range(len(names))[::-1]).hexdigest()
 
 
 def cell_words(name: str, column: pa.ChunkedArray, hash_texts: Callable[[Any], Words]) -> Words:

@@ -31,6 +31,7 @@ Blocks = Callable[[], Iterator[Words]]
 
 HELD = 1 << 23  # words that are put in order at once: 64 MiB, and their places
 _READ = 1 << 20  # words of a file that are read at once
+_FEWEST = 1 << 12  # rows that are, of however many columns
 _SAMPLED = 1 << 14  # rows by which a table is cut
 _MOST_FILES = 128
 _LAST = np.uint64(2**64 - 1)  # such as a time of −1: there is no word after it
@@ -128,12 +129,30 @@ def read_words(path: Path, width: int) -> Iterator[Words]:
             yield block.reshape(-1, width)
 
 
+def read_columns(path: Path, parts: Sequence[int], width: int, places: Sequence[int]) -> Iterator[Words]:
+    """Some columns of the parts of a file that `write_words` wrote, of so many rows each, some at a time."""
+    step = max(_FEWEST, _READ // len(places))
+    with path.open("rb") as file:
+        begun = 0
+        for rows in parts:
+            for first in range(0, rows, step):
+                block = np.empty((min(step, rows - first), len(places)), np.uint64)
+                for own, column in zip(block.T, places, strict=True):
+                    file.seek(8 * (begun + rows * column + first))
+                    own[:] = np.fromfile(file, np.uint64, len(own))
+                yield block
+            begun += rows * width
+
+
 def write_words(path: Path, blocks: Iterator[Words]) -> None:
-    """A file of words for its owner alone; what keeps it from being written is said without its path."""
+    """A file of words for its owner alone, block by block and in each one column after the other.
+
+    What keeps it from being written is said without its path.
+    """
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for block in blocks:
-                file.write(np.ascontiguousarray(block).tobytes())
+                file.write(block.T.tobytes())
     except OSError as error:
         raise full_scratch(error) from None
 

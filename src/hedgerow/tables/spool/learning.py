@@ -6,9 +6,10 @@ matrix that has one is nobody's to know.
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +18,7 @@ from hedgerow.arrays import Array
 from hedgerow.errors import FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
+from hedgerow.progress import report
 from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.leaves import Leaves
@@ -26,6 +28,8 @@ from hedgerow.tables.spool.store import Builder, Moments, Spooled
 from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
+
+Made = TypeVar("Made")
 
 
 def encode_leaves(
@@ -74,14 +78,14 @@ def learn_states(
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
     """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
-    first, numbers = leaves.design(0).links, range(leaves.count)
-    looked = zip(*workers.map(Look(), leaves, numbers), strict=True)
+    first = leaves.design(0).links
+    looked = zip(*_go_over(workers, Look(), leaves), strict=True)
     summaries = [merge_columns(parts) for parts in looked]
     for link, summary in zip(first, summaries, strict=True):
         check_columns(summary, link.columns, leaves.records, rank=not link.secret)
     centres = [summary.total / leaves.records for summary in summaries]
     reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
-    again = zip(*workers.map(LookAgain(tuple(centres), tuple(reaches)), leaves, numbers), strict=True)
+    again = zip(*_go_over(workers, LookAgain(tuple(centres), tuple(reaches)), leaves), strict=True)
     found = []
     for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
         if not link.secret:
@@ -92,6 +96,12 @@ def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
         spread[hidden], centre[hidden] = 1.0, 0.0
         found.append(Moments(summary, centre, spread))
     return tuple(found)
+
+
+def _go_over(workers: Workers, task: Callable[[Leaves, int], Made], leaves: Leaves) -> Iterator[Made]:
+    for done, made in enumerate(workers.map(task, leaves, range(leaves.count)), 1):
+        report("predictors looked at", done, leaves.count)
+        yield made
 
 
 @dataclass(frozen=True)

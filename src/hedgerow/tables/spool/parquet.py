@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -70,8 +71,8 @@ class Parquet:
         for file, count, stamp in zip(self.files, self.counts, self.stamps, strict=True):
             seen = 0
             # Arrow would buffer ahead by default, and keep whatever it has read until the file is closed.
-            opened = pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
-            with explaining_file(file), opened as parquet:
+            sparing: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
+            with explaining_file(file), pyarrow.parquet.ParquetFile(file, **sparing) as parquet:
                 for batch in parquet.iter_batches(size, columns=list(names)):
                     batch.validate(full=True)
                     seen += batch.num_rows

@@ -15,7 +15,9 @@ import glob
 import os
 import secrets
 import shutil
+import signal
 import socket
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -40,14 +42,25 @@ class Scratch:
 
     def __enter__(self) -> Self:
         remove_abandoned(self.parent, self.name)
-        with explaining_errors(self.path):
-            self.path.mkdir(mode=0o700)
-            self._handle = os.open(self.path, os.O_RDONLY)
-            _lock(self._handle)
-            write_whole(self.path / _OWNER, lambda file: file.write(_own_name().encode()))
+        try:
+            with explaining_errors(self.path):
+                self.path.mkdir(mode=0o700)
+                self._handle = os.open(self.path, os.O_RDONLY)
+                _lock(self._handle)
+                write_whole(self.path / _OWNER, lambda file: file.write(_own_name().encode()))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
+        with _undisturbed():
+            self._remove()
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _remove(self) -> None:
         # Under another name first: a task that a worker has not ended finds no folder to write into.
         gone = self.path.with_name(f"{self.path.name}-gone")
         with suppress(OSError):
@@ -62,11 +75,8 @@ class Scratch:
             warnings.warn(
                 f"{gone.name} holds confidential records and could not be removed. Remove it by hand.",
                 HedgerowWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
 
 
 def remove_abandoned(parent: Path, name: str) -> None:
@@ -99,6 +109,21 @@ def explaining_errors(folder: Path) -> Iterator[None]:
             "as much room as the columns that are used, uncompressed: free some, or choose another "
             "place (--scratch)."
         ) from None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No signal ends this process before what is confidential is gone: people press Ctrl-C more than once."""
+    here = threading.current_thread() is threading.main_thread()
+    named = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    before = {each: signal.getsignal(each) for each in named if here and each}
+    for each in before:
+        signal.signal(each, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _lock(handle: int) -> None:

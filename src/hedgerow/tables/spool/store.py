@@ -14,8 +14,9 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -38,6 +39,7 @@ from hedgerow.tables.spool.scratch import explaining_errors, write_whole
 from hedgerow.tables.spool.text import Text
 from hedgerow.tables.table import Table
 
+_CODES = pa.int32()  # of categories, as they are stored: files may have levels of their own each
 Builder = Callable[[Table, Learnt], Design]  # a leaf's design, by what was learnt of all; picklable
 
 
@@ -93,7 +95,7 @@ class Spooled(Leaves):
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
         with explaining_errors(self.folder):
-            write_whole(self._place(name, leaf), lambda file: np.save(file, values, allow_pickle=False))
+            write_whole(self._place(name, leaf), partial(_save, values))
 
     def kept(self, name: str, leaf: int) -> Array:
         with explaining_errors(self.folder):
@@ -157,7 +159,7 @@ class Spooled(Leaves):
         if name not in self.categories:
             return stored
         kind = self.schema.field(name).type
-        codes, levels = stored.combine_chunks(), self.categories[name]
+        codes, levels = stored.combine_chunks().cast(kind.index_type), self.categories[name]
         return pa.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
 
     def _place(self, name: str, leaf: int, ending: str = ".npy") -> Path:
@@ -178,7 +180,7 @@ def spool(
     names = [name for name in source.schema.names if name in wanted]
     schema = pa.schema([source.schema.field(name) for name in names])
     kinds = {f.name: f.type for f in schema}
-    levels = {name: _Levels(kind) for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
+    levels = {name: _Levels(name, kind) for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
     stored = pa.schema([_stored_field(f) for f in schema])
     missing: dict[str, Missing] = {}
     infinite: dict[str, int] = {}
@@ -192,9 +194,10 @@ def spool(
             write_whole(result._place("leaf", leaf, ".arrow"), partial(_write, ready))
         report(READING, leaf + 1, result.count)
     found = {name: column.dictionary for name, column in levels.items()}
+    schema = pa.schema([f.with_type(levels[f.name].type) if f.name in levels else f for f in schema])
     if source.missing is not None:
         missing = {name: count for name, count in source.missing.items() if name in names}
-    return replace(result, categories=found, missing=missing, infinite=infinite)
+    return replace(result, schema=schema, categories=found, missing=missing, infinite=infinite)
 
 
 def _open(
@@ -248,8 +251,14 @@ def _reblock(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]
 
 
 def _stored_field(column: pa.Field) -> pa.Field:
-    kind = column.type.index_type if pa.types.is_dictionary(column.type) else column.type
+    kind = _CODES if pa.types.is_dictionary(column.type) else column.type
     return pa.field(column.name, kind, column.nullable)
+
+
+def _save(values: Array, file: IO[bytes]) -> None:
+    content = BytesIO()  # NumPy would write to the file by itself, and not say why that failed
+    np.save(content, values, allow_pickle=False)
+    file.write(content.getbuffer())
 
 
 def _write(table: pa.Table, file: Any) -> None:
@@ -274,20 +283,26 @@ def _count(table: pa.Table, missing: dict[str, Missing], infinite: dict[str, int
 class _Levels:
     """The levels of one column so far, in the order in which they came: codes given out stay as they are."""
 
-    def __init__(self, kind: pa.DictionaryType) -> None:
-        self.kind, self.places, self.words = kind, dict[Any, int](), list[Any]()
+    def __init__(self, name: str, kind: pa.DictionaryType) -> None:
+        self.name, self.kind, self.places, self.words = name, kind, dict[Any, int](), list[Any]()
         self.last: tuple[pa.Array, NDArray[np.int64]] | None = None  # a dictionary, and its levels' codes
 
     def code(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pa.chunked_array([self._code(chunk) for chunk in column.chunks], self.kind.index_type)
+        return pa.chunked_array([self._code(chunk) for chunk in column.chunks], _CODES)
 
     def _code(self, chunk: pa.DictionaryArray) -> pa.Array:
         if self.last is None or not chunk.dictionary.equals(self.last[0]):
-            self.last = chunk.dictionary, np.array([self._place(w) for w in chunk.dictionary.to_pylist()])
+            words = chunk.dictionary.to_pylist()
+            if self.kind.ordered and any(a != b for a, b in zip(words, self.words, strict=False)):
+                raise DataError(
+                    f"Column '{self.name}' has ordered categories, and parts of the file have them in "
+                    "different orders. Write all parts with the same categories in the same order."
+                )
+            self.last = chunk.dictionary, np.array([self._place(word) for word in words])
         gone = chunk.indices.is_null().to_numpy(zero_copy_only=False)
         codes = chunk.indices.fill_null(0).to_numpy()
         places = np.zeros(len(codes), np.int64) if gone.all() else self.last[1][codes]
-        return pa.array(np.where(gone, 0, places), self.kind.index_type, mask=gone)
+        return pa.array(np.where(gone, 0, places), _CODES, mask=gone)
 
     def _place(self, word: Any) -> int:
         if word not in self.places:
@@ -298,3 +313,10 @@ class _Levels:
     @property
     def dictionary(self) -> pa.Array:
         return pa.array(self.words, self.kind.value_type)
+
+    @property
+    def type(self) -> pa.DictionaryType:
+        """As it came, but for codes that have become too many for its own."""
+        own = self.kind.index_type
+        fits = len(self.words) <= 2 ** (own.bit_width - pa.types.is_signed_integer(own))
+        return self.kind if fits else pa.dictionary(_CODES, self.kind.value_type, self.kind.ordered)
