@@ -400,7 +400,8 @@ class Table:
         if kind is None:
             return self
         gone = np.asarray(self.frame[name].is_null().to_numpy(), dtype=np.bool_)
-        cells = np.where(gone, None, self.words(name).astype(object))
+        cells = self.words(name).astype(object)
+        cells[gone] = None
         native = self.native.copy()
         native[name] = kind(cells, index=native.index, dtype=kind([""]).dtype)
         return Table.of(native)
