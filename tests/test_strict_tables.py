@@ -8,10 +8,12 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
+from hedgerow.mechanism.cells import read_parts
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
 from hedgerow.release.plan.parts import write
+from hedgerow.synthesizer import encode
 from hedgerow.tables.table import Table
 
 GRADES = ["low", "mid", "high"]
@@ -294,3 +296,41 @@ def test_a_column_of_objects_is_read_alike_whatever_its_cells_are(cell):
     assert table.is_numeric("pay")
     (values,) = read_columns(settings, table)
     assert not values.present[1:].any()
+
+
+def _with_cell(column, cell):
+    """A small table as pandas makes it once a cell of a protected column is another."""
+    data = people(40)[["age", "wage", "grade"]].round()
+    data["net"] = (0.6 * data["wage"]).round()
+    return data.assign(**{column: [*data[column][:3], cell, *data[column][4:]]})
+
+
+@pytest.mark.parametrize("cell", ["no number", 3 + 1j, None])
+def test_no_cell_is_refused_whichever_column_and_standard_it_is_of(cell):
+    """A column alone is read as one of several is, and a part of another as others are."""
+    box = {"Intercept": (6, 8), "age": (0, 0.05), "sigma": (0.2, 1)}
+    alone = [
+        {"standard": hr.Strict(limits=(100, 1e6))},
+        {"standard": hr.Strict(box)},
+    ]
+    for asked in alone:
+        synth = hr.Synthesizer("wage ~ age", epsilon=9.0, draws=100, seed=1, **asked)
+        design = encode(Table.of(_with_cell("wage", cell)), [synth.settings])
+        assert design.present is not None
+        assert np.flatnonzero(~design.present).tolist() == [3]
+    columns = {"wage": COLUMNS["wage"], "net": hr.Column("net ~ age", "beta", share_of="wage")}
+    strict = hr.Strict(limits={"wage": (100, 1e6), "net": (0.1, 0.9)})
+    settings = hr.Synthesizer(columns, standard=strict, epsilon=9.0).settings
+    (parts,) = read_parts(Table.of(_with_cell("net", cell)), settings.links).values()
+    assert np.isfinite(np.delete(parts, 3)).all()
+
+
+@pytest.mark.parametrize("cell", [7, None, 2.5, b"low"])
+def test_words_are_written_in_one_type_whatever_a_cell_is(cell):
+    """One cell that is no word makes a column of objects, and copies would have that type."""
+    strict = hr.Strict(limits={})
+    columns = {"grade": hr.Column("grade ~ age", COLUMNS["grade"].family)}
+    settings = hr.Synthesizer(columns, standard=strict, epsilon=9.0).settings
+    tables = [Table.of(_with_cell("grade", each)) for each in ("low", cell)]
+    kinds = [settle_types(settings, table).native.dtypes["grade"] for table in tables]
+    assert kinds[0] == kinds[1]

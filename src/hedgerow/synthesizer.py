@@ -24,6 +24,7 @@ from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.cells import build_links, read_parts
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
+from hedgerow.mechanism.noisy.chain.cells import settle_types
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -33,7 +34,7 @@ from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
 from hedgerow.privacy.standards import Standard
-from hedgerow.privacy.strict import Bounded
+from hedgerow.privacy.strict import Bounded, Strict
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
@@ -348,6 +349,8 @@ def encode(
     """
     if settings[0].by_name:
         return encode_columns(settings[0], table, learnt)
+    if isinstance(settings[0].standard, Strict):
+        table = settle_types(settings[0], table)
     links = build_links(table, settings, learnt)
     if len(links) > 1:
         return ChainDesign.of(links, table)

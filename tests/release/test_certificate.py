@@ -25,7 +25,7 @@ from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate, Unit
 from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import About
-from hedgerow.release.verify.consistency import certificate_problems
+from hedgerow.release.verify.consistency import certificate_problems, plan_problems
 
 ABOUT = About(
     purpose="teaching | <b>statistics</b>",
@@ -262,6 +262,33 @@ def test_what_the_plan_does_not_say_is_found(make, changes, told):
     (public / "certificate.json").write_text(certificate.json())
     (public / "certificate.md").write_text(certificate.markdown())
     assert told in " ".join(hr.verify_release(public).problems)
+
+
+RADIUS = hr.RangeTruncated(hr.Radius(0.4, 1.8, outside="public"))
+GAPS = {"x": hr.Column("x ~ z", missing="synthesized")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "due"),
+    [
+        ({"standard": RADIUS}, "C18 C21 C22"),
+        ({"standard": hr.RangeTruncated(hr.Everywhere())}, ""),
+        ({"formula": GAPS, "standard": hr.Strict(limits={"x": (1.0, 1e6)}), "epsilon": 5.0}, "C38"),
+    ],
+)
+def test_what_the_plan_leaves_uncovered_is_said(make, settings, due):
+    """Ranges and gaps are in the plan: a certificate without their sentences contradicts it."""
+    made = make(**settings)
+    plan = yaml.safe_load((made.folder / "public" / "plan.yaml").read_text())
+    assert plan_problems(made.certificate, plan) == []
+    ids = {find_id(text): text for text in made.certificate.not_covered}
+    for id in due.split():
+        left = tuple(text for text in made.certificate.not_covered if text != ids[id])
+        forged = replace(
+            made.certificate, not_covered=left, left_open=None if id == "C18" else made.certificate.left_open
+        )
+        assert certificate_problems(forged) == []
+        assert f"by plan.yaml {id} is not covered" in " ".join(plan_problems(forged, plan))
 
 
 HTML = "as <b>printed</b>\n<div\n\\<script>alert(1)</script> <!-- [a link](https://example.org) a < b"

@@ -67,7 +67,8 @@ def test_families_formulas_and_order_are_proposed_and_the_plan_says_what_to_chan
     assert status.formula == "status ~ age + sector + log(size) + log(wage) + log1p(bonus)"
     assert status.family == hr.Family("categorical", levels=("employed", "retired", "other"))
     remarks = " ".join(Path("plan.yaml").read_text().replace("\n# ", " ").split())
-    for words in ("no protected value was looked at", "'row': it counts the rows", "'score': it has missing",
+    for words in ("type follows from the cells, protected ones too", "'row': it counts the rows",
+                  "'score': it has missing",
                   "'firm': one of its", "'twice': it repeats what the columns before it say"):  # fmt: skip
         assert words in remarks
 

@@ -283,7 +283,7 @@ def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path
     assert made.certificate.protected == ("wage", "hours", "per_hour", "double")
     assert made.certificate.unchanged == ("age", "sector")
     assumed = [item.what for item in made.certificate.assumed_public]
-    assert "which cells of 'wage' are missing" in assumed
+    assert "which cells of 'wage' are missing or cannot be read" in assumed
     assert "that 'hours' is 0 unless sector != 'a'" in assumed
     copy = pd.read_csv(made.folder / "public" / "synthetic-copy-1.csv")
     assert list(copy.columns) == [*frame.columns, "double"]

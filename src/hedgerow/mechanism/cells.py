@@ -289,7 +289,8 @@ def read_parts(table: Table, links: Sequence[Link]) -> dict[str, PerRecord]:
     found = {}
     for link in links:
         if link.role == "share":
-            values, known = table.raw_cells(link.column.outcome)
+            name = link.column.outcome  # of objects under a standard that refuses no cell
+            values, known = table.settle_cells(name).raw_cells(name)
             found[link.outcome] = np.where(known, values, link.column.filler)
     return found
 

@@ -164,7 +164,7 @@ class Column:
         """What is taken as public of its cells, in words."""
         said = []
         if self.missing == "public":
-            said.append(f"which cells of '{self.outcome}' are missing")
+            said.append(f"which cells of '{self.outcome}' are missing or cannot be read")
         if self.codes:
             said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' stand for no amount")
         if self.share_of is not None:

@@ -379,18 +379,31 @@ class Table:
         return detach(native, name)
 
     def settle_cells(self, name: str) -> "Table":
-        """The table with a pandas column of flags or objects as doubles, whatever cells it has.
+        """The table with a pandas column of flags, objects or complex numbers as doubles, whatever its cells.
 
         One cell that is missing, or of another type, makes a column of objects of flags and of whole numbers:
         of objects nobody can tell, without looking, which of the two they would be. Flags count as 1 and 0,
         what is no number as missing.
         """
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
-        if own is None or own not in (np.dtype(np.object_), np.dtype(np.bool_)):
+        if not isinstance(own, np.dtype) or own.kind not in "Obc":
             return self
         cells = [_as_double(cell) for cell in self.native[name].tolist()]
         native = self.native.copy()
         native[name] = type(native[name])(cells, index=native.index, dtype="float64")
+        return Table.of(native)
+
+    def settle_words(self, name: str) -> "Table":
+        """The table with a pandas column of objects as text, in the type that pandas gives to text alone."""
+        own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
+        kind = type(self.native[name]) if own == np.dtype(np.object_) else None
+        if kind is None:
+            return self
+        gone = np.asarray(self.frame[name].is_null().to_numpy(), dtype=np.bool_)
+        cells = self.words(name).astype(object)
+        cells[gone] = None
+        native = self.native.copy()
+        native[name] = kind(cells, index=native.index, dtype=kind([""]).dtype)
         return Table.of(native)
 
     def drop(self, names: Sequence[str], native: Any) -> Any:
@@ -432,6 +445,8 @@ def _is_date(dtype: Any) -> bool:
 
 def _as_double(cell: object) -> float:
     """A number or flag; NaN for whatever else."""
+    if isinstance(cell, complex) and cell.imag == 0:  # as one complex cell makes all of its column
+        return cell.real
     if not (is_real(cell) or isinstance(cell, bool | np.bool_)):
         return np.nan
     try:

@@ -9,8 +9,9 @@
 Metadata has the words of SDV 2.0, by column: `sdtype`, `range_min`, `range_max`, `range_values`,
 `decimal_places`. It must be public: ranges that a program detected in the data are not.
 
-Formal guarantee: of a protected column nothing is read but its name and its type. Public columns are looked
-at, since they are released as they are.
+Formal guarantee: of a protected column nothing is read but its name and its type. A text file has no types:
+there a type follows from the cells, so that what is proposed by it is for the owner to confirm. Public
+columns are looked at, since they are released as they are.
 """
 
 import re
@@ -262,9 +263,11 @@ def _remarks(
     left_out: Sequence[str],
 ) -> list[str]:
     remarks = [
-        "Proposed from types and metadata alone; no protected value was looked at. Choose each family from "
-        "what the column is (docs/families.md): amounts above 0 lognormal, with zeros zero_lognormal, counts "
-        "negative_binomial, either sign and far out {kind: asinh, scale: usual size}, classes {kind: "
+        "Proposed from types and metadata alone. In a text file a type follows from the cells, protected "
+        "ones too: what is declared by it (whole numbers, dates, two classes) is published, and must be "
+        "public knowledge. Choose each family from what the column is (docs/families.md): amounts above 0 "
+        "lognormal, with zeros zero_lognormal, counts negative_binomial, either sign and far out {kind: "
+        "asinh, scale: usual size}, classes {kind: "
         "categorical, levels: [a, b, c]}. A formula reads public columns and protected ones above it. Codes "
         "that are numbers go into C(…); leave out what explains little: every term has its price. Gaps, "
         "codes and rules are said of a column: missing: synthesized, codes: [-8], only_where: …, kinds_by: "

@@ -112,7 +112,40 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     said = write_caveat("C23", ", ".join(kept), list_protected(certificate.protected))
     if kept and said not in certificate.not_covered:
         problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
+    lacking = [id for id in _due(plan, certificate) if write_caveat(id) not in certificate.not_covered]
+    problems += [f"by {PLAN} {id} is not covered, and {CERTIFICATE} does not say so." for id in lacking]
     return problems
+
+
+def _due(plan: dict[str, Any], certificate: Certificate) -> Iterator[str]:
+    """What the published plan leaves uncovered by its ranges, and by gaps that are synthesized."""
+    if certificate.version == 1:
+        return
+    standard, columns = plan["standard"], plan.get("columns")
+    known = standard.get("range") if isinstance(standard, Mapping) else None
+    kinds = {*_list_kinds(known)} - {"box", "everywhere"}
+    if certificate.bound not in WHOLE_UNIT:
+        if _kind(standard) == "range-truncated" and kinds:
+            yield "C18"
+        if kinds & {"radius", "tail"}:
+            yield "C21"
+        if isinstance(known, Mapping) and known.get("outside") == "public":
+            yield "C22"
+    several = columns.values() if isinstance(columns, Mapping) else ()
+    gaps = [each for each in several if isinstance(each, Mapping) and each.get("missing") == "synthesized"]
+    if gaps and "withheld" in certificate.neighbour:
+        yield "C38"
+
+
+def _list_kinds(written: Any) -> Iterator[str]:
+    """The kinds of a range and of those it is made of."""
+    if isinstance(written, str):
+        yield written
+    elif isinstance(written, Mapping):
+        if isinstance(kind := written.get("kind"), str):
+            yield kind
+        for part in written.values():
+            yield from _list_kinds(part) if isinstance(part, Mapping) else ()
 
 
 def _protected(plan: dict[str, Any], certificate: Certificate) -> dict[str, tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns, take_apart
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
@@ -114,6 +115,19 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
         for mine, theirs in zip(one, two, strict=True):
             if mine is not None:
                 np.testing.assert_array_equal(mine[task.pick(same)], theirs[task.pick(same)])
+
+
+def test_no_repr_shows_a_value():
+    """Of what columns hold, nor of what they hand on to sums of later ones."""
+    data = people(60)
+    settings, table = settle(data)
+    (_, wage, *_), tasks = (
+        read_columns(settings, table),
+        tasks_of(settings, table, encode_columns(settings, table)),
+    )
+    assert repr(wage) == "Values(confidential)"
+    rows = HeldRows(np.column_stack([tasks[1].matrix, wage.numbers]))
+    assert repr(rows) == "HeldRows()"
 
 
 def test_a_row_whose_rule_reads_a_blank_is_blank():

@@ -242,8 +242,9 @@ def _no_rows(table: Table) -> Table:
 def settle_types(settings: Settings, table: Table) -> Table:
     """The table with its protected columns in types that follow from the plan, and from no cell."""
     for link, domain in zip(settings.links, settings.domains, strict=True):
-        if link.role != "kind" and not has_words(domain):
-            table = table.settle_cells(link.column.outcome)
+        if link.role != "kind":
+            settle = table.settle_words if has_words(domain) else table.settle_cells
+            table = settle(link.column.outcome)
     return table
 
 

@@ -27,6 +27,9 @@ class Values(NamedTuple):
     present: RecordMask  # the others are blank
     kinds: NDArray[np.int64] | None = None  # places among the task's kinds, their number for an amount
 
+    def __repr__(self) -> str:
+        return "Values(confidential)"
+
 
 @dataclass(frozen=True, eq=False)
 class Task:

@@ -96,11 +96,16 @@ class Rows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class HeldRows(Rows):
-    """In memory; `most` says how large loadings of protected columns' entries may be at most."""
+    """In memory; `most` says how large loadings of protected columns' entries may be at most.
 
-    matrix: Matrix
-    loadings: Loadings = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))  # none yet
-    most: Loadings | None = None
+    Its repr shows none of them: rows may have those entries themselves (`Recipe.with_entries`).
+    """
+
+    matrix: Matrix = field(repr=False)
+    loadings: Loadings = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.int64), repr=False
+    )  # none yet
+    most: Loadings | None = field(default=None, repr=False)
 
     @property
     def records(self) -> int:  # type: ignore[override]  # derived, where others have a field
