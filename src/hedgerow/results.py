@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from hedgerow.evidence.utility.stack import (
     read_weights,
     stack_tables,
 )
-from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
+from hedgerow.evidence.without import KEYS, claimed_epsilon, is_claimed, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
 from hedgerow.inference.intervals import check as check_intervals
@@ -338,7 +339,7 @@ class Results:
                 with phase(REFITTING):
                     keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
                     without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
-            return attack(
+            found = attack(
                 settings,
                 done.start,
                 powers=powers,
@@ -349,6 +350,7 @@ class Results:
                 trials=trials,
                 confidence=confidence,
             )
+            return replace(found, of_claim=is_claimed(settings))
 
     def outlook(self) -> Outlook:
         """How the Lipschitz price would move with more draws (`evidence.more_draws`)."""

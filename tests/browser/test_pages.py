@@ -28,8 +28,9 @@ SECTIONS = {
     },
 }  # fmt: skip
 AT = pytest.mark.parametrize("which", SECTIONS)
-AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.2, "largest_recomputed": 2.25, "breaches": [3]}
-ATTACK = {"claimed": 2.0, "lower": 0.4, "confidence": 0.95, "breach": False}
+AUDIT = {"kind": "exact", "epsilon": 2.0, "of_claim": True, "largest_fixed": 1.2, "largest_recomputed": 2.25}
+AUDIT |= {"largest_reverse": 2.5, "records": 60, "recomputed": 30, "breaches": [3], "reverse_breaches": [4]}
+ATTACK = {"claimed": 2.0, "of_claim": True, "lower": 0.4, "confidence": 0.95, "breach": False}
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,16 @@ from hedgerow.release.pages import board, printing
 from hedgerow.release.pages.board import Findings, write_board, write_board_of
 from hedgerow.release.plan import About
 
-AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.25, "largest_recomputed": 2.5, "breaches": [3]}
+AUDIT = {"kind": "exact", "epsilon": 2.0, "of_claim": True, "largest_fixed": 1.25, "largest_recomputed": 2.5}
+AUDIT |= {
+    "largest_reverse": 2.75,
+    "records": 60,
+    "recomputed": 30,
+    "breaches": [3],
+    "reverse_breaches": [4, 5],
+}
 FALSE = shutil.which("false")  # a program that does nothing but fail
-ATTACK = {"claimed": 2.0, "lower": 2.125, "confidence": 0.95, "breach": True}
+ATTACK = {"claimed": 2.0, "of_claim": True, "lower": 2.125, "confidence": 0.95, "breach": True}
 
 
 def show(page: str) -> str:
@@ -57,8 +64,14 @@ def test_what_a_board_asks_is_answered(release):
         (inside / f"{name}.json").write_text(json.dumps(found))
         (inside / f"{name}.json").chmod(0o600)
     shown = show(write_board_of(release))
-    assert "largest loss 1.25, with weights recomputed 2.5; above 2, the price, for 1 record (exact)" in shown
-    assert "ε is at least 2.125 with 95% confidence; this refutes 2" in shown
+    assert (
+        "60 records: largest loss 1.25, with weights recomputed for 30 records 2.5; above 2, the stated"
+        in shown
+    )
+    assert "for 1 record, and at draws without them for 2 more, which no bound over draws claims" in shown
+    assert (
+        "ε is at least 2.125 with 95% confidence, beside 2, the stated ε of one copy: this refutes" in shown
+    )
     (inside / "audit.json").write_text("{}")
     with pytest.raises(ReleaseError, match="not what hedgerow writes"):
         write_board_of(release)

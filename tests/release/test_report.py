@@ -7,6 +7,7 @@ from pathlib import Path
 import hedgerow as hr
 
 AUDIT = {"kind": "exact", "epsilon": 40.0, "largest_fixed": 1.234, "largest_recomputed": None}
+AUDIT |= {"of_claim": True, "largest_reverse": None, "records": 150, "recomputed": 0}
 AUDIT |= {"breaches": [], "reverse_breaches": []}
 
 

@@ -13,7 +13,12 @@ import hedgerow as hr
 from hedgerow.errors import FileError, SettingError
 from hedgerow.report.figures import collect
 from hedgerow.report.owner import _SECTIONS, write_page
-from hedgerow.report.summaries import compare_amounts, compare_classes, relate, summarize
+from hedgerow.report.summaries import (
+    compare_amounts,
+    compare_classes,
+    relate,
+    summarize,
+)
 
 PMSE = {"by": "main", "copy": "pooled", "pMSE": 0.01, "expected": 0.005, "S_pMSE": 2.0, "AUC": 0.52}
 TERM = {"analysis": "log(x) ~ z", "term": "z", "original": 1.0, "original_low": 0.5, "original_high": 1.5}
@@ -89,8 +94,10 @@ def test_the_page_says_what_the_fit_says(synth, document):
 
 def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     audit = {"kind": "exact", "epsilon": 6.0, "largest_fixed": 1.234, "largest_recomputed": 1.5}
-    audit |= {"breaches": [3, 4], "reverse_breaches": []}
+    audit |= {"of_claim": False, "largest_reverse": float("inf"), "records": 120, "recomputed": 30}
+    audit |= {"breaches": [3, 4], "reverse_breaches": [7]}
     attack = {
+        "of_claim": False,
         "lower": 0.7,
         "estimate": 0.9,
         "confidence": 0.95,
@@ -100,10 +107,17 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     }
 
     text = shown(write_page(document, audit=audit, attack=attack, utility=LOST))
+    of_claim = shown(
+        write_page(document, audit=audit | {"of_claim": True}, attack=attack | {"of_claim": True})
+    )
 
-    for words in ("1.234", "The audit found 2 records above", "0.700", "does not refute"):
+    # Under a range nothing is claimed of an outcome withheld, and no page may call that price a claim.
+    price = "6, the price of one copy with the outcome withheld, which is not claimed"
+    for words in ("1.234", f"The audit found 3 records above {price}", "∞", "0.700", "shows no more than"):
         assert words in text
     assert "Not run." not in text
+    assert "The audit found 3 records above 6, the stated ε of one copy" in of_claim
+    assert "does not refute the claim" in of_claim
 
 
 def test_what_was_lost_of_whole_tables_is_drawn(document):

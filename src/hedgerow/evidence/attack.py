@@ -59,6 +59,7 @@ class Attack:
     confidence: float
     trials: int
     made: str = ""  # how the copies were made, beyond plain ones
+    of_claim: bool = True  # else `claimed` is the price with the outcome withheld, and no claim
 
     @property
     def breach(self) -> bool:
@@ -67,11 +68,15 @@ class Attack:
 
     def __str__(self) -> str:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
+        against = f"{self.claimed:.3f} claimed"
+        if not self.of_claim:
+            against = f"a price of {self.claimed:.3f} with the outcome withheld, which is not claimed"
+            verdict = "exceeds it" if self.breach else "does not exceed it"
         copies = format_count(self.trials, "copy")
         return (
             f"Membership attack (confidential): {copies} from each table{self.made}; empirical ε "
             f"{self.estimate:z.3f}, at least {self.lower:z.3f} with {self.confidence:.0%} confidence (this "
-            f"test's own ratio at most {self.upper:z.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
+            f"test's own ratio at most {self.upper:z.3f}), against {against}: {verdict}. An "
             "attack bounds ε from below."
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from hedgerow import __version__
 from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
+from hedgerow.privacy.claims import SENTENCES
 from hedgerow.report import pictures
 from hedgerow.report.charts import Rule
 from hedgerow.report.html import (
@@ -158,12 +159,11 @@ def _list_doubts(document: Document, audit: Document | None, attack: Document | 
     if records and records["flagged"]:
         count = format_count(records["flagged"], "record")
         found.append(f"{count} flagged: draws cannot bound the loss about them (Which records decide?).")
-    if audit and audit["breaches"]:
-        found.append(
-            f"The audit found {format_count(len(audit['breaches']), 'record')} above the stated price."
-        )
+    if audit and (above := len(audit["breaches"]) + len(audit["reverse_breaches"])):
+        bound = document["claim"]["bound"]
+        found.append(f"The audit found {format_count(above, 'record')} above {name_price(audit, bound)}.")
     if attack and attack["breach"]:
-        found.append("The attack refutes the claim.")
+        found.append(f"The attack {judge_attack(attack)}.")
     if document["claim"]["seeded"]:
         found.append("The randomness comes from a seed: whoever knows it can undo the protection.")
     return list(dict.fromkeys(found))
@@ -341,22 +341,26 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
     if audit is None:
         body.append(_not_run("audit", document))
     else:
-        again = audit["largest_recomputed"]
+        reverse = audit["reverse_breaches"]
         body += [
             facts(
                 [
                     ("losses are", audit["kind"]),
+                    ("outcomes withheld", f"{audit['records']:,}"),
+                    ("and everything run again for", f"{audit['recomputed'] or 'none'} of them"),
                     ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
-                    ("largest loss, weights recomputed", None if again is None else format_figure(again)),
-                    ("held against", format_figure(audit["epsilon"])),
+                    ("largest loss, weights recomputed", format_figure(audit["largest_recomputed"])),
+                    ("the same at draws without the record", format_figure(audit["largest_reverse"])),
+                    ("held against", name_price(audit, document["claim"]["bound"])),
                     ("records above it", f"{len(audit['breaches']):,}"),
-                    ("further ones, in the other direction", f"{len(audit['reverse_breaches']):,}"),
+                    ("further ones, at draws without them", f"{len(reverse):,}"),
                 ]
             ),
             reading(
-                "A loss is how far the log densities with and without one outcome lie apart. None above "
-                "the price is what one wants; an audit bounds the loss from below, and finds no breach "
-                "rather than proving that there is none."
+                "A loss is how far the log densities with and without one outcome lie apart; ∞ where the "
+                "target is not met without it, so that there would be no release. None above the price is "
+                "what one wants; an audit bounds the loss from below, and finds no breach rather than "
+                "proving that there is none. At draws without the record a bound over draws claims nothing."
             ),
         ]
     body.append(element("h3", "Attack: copies with one outcome, and without"))
@@ -369,9 +373,9 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
                     ("ε that the attack shows, at least", f"{attack['lower']:.3f}"),
                     ("with confidence", f"{attack['confidence']:.0%}"),
                     ("its estimate", f"{attack['estimate']:.3f}"),
-                    ("claimed", format_figure(attack["claimed"])),
+                    ("held against", name_price(attack, document["claim"]["bound"])),
                     ("copies from each table", f"{attack['trials']:,}"),
-                    ("verdict", "refutes the claim" if attack["breach"] else "does not refute the claim"),
+                    ("verdict", judge_attack(attack)),
                 ]
             ),
             reading("An attack bounds ε from below: another one may do better."),
@@ -411,6 +415,23 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
             ),
         ]
     return body
+
+
+def name_price(found: Document, bound: str) -> str:
+    """What an audit or an attack is held against: the claim, or a price of which nothing is claimed."""
+    price = format_figure(found["epsilon"] if "epsilon" in found else found["claimed"])
+    of = "all copies" if SENTENCES[bound].together else "one copy"
+    if found["of_claim"]:
+        return f"{price}, the stated ε of {of}"
+    return f"{price}, the price of {of} with the outcome withheld, which is not claimed"
+
+
+def judge_attack(attack: Document) -> str:
+    """What an attack says of what it was held against."""
+    if attack["of_claim"]:
+        return "refutes the claim" if attack["breach"] else "does not refute the claim"
+    price = "the price with the outcome withheld"
+    return f"shows more than {price}" if attack["breach"] else f"shows no more than {price}"
 
 
 def _not_run(what: str, document: Document) -> Html:

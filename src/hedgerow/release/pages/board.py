@@ -41,6 +41,7 @@ from hedgerow.report.html import (
     table,
     text,
 )
+from hedgerow.report.owner import judge_attack, name_price
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
@@ -211,8 +212,8 @@ def _list_tests(certificate: Certificate, found: Findings) -> Html:
     """Tests that were run on the confidential data, and what they found."""
     told = {
         **dict(_describe_fit(certificate, found.summary)),
-        "audit: outcomes withheld one by one": _describe_audit(found.audit),
-        "attack: copies with one outcome and without": _describe_attack(found.attack),
+        "audit: outcomes withheld one by one": _describe_audit(found.audit, certificate.bound),
+        "attack: copies with one outcome and without": _describe_attack(found.attack, certificate.bound),
     }
     rows = [{"test": text(test), "found": text(words)} for test, words in told.items()]
     note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
@@ -246,23 +247,28 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield "records whose loss draws cannot bound", f"{count} flagged"
 
 
-def _describe_audit(audit: Mapping[str, Any] | None) -> str:
+def _describe_audit(audit: Mapping[str, Any] | None, bound: str) -> str:
     if audit is None:
         return "not run: hedgerow audit DATA --plan confidential/plan.yaml --json > confidential/audit.json"
-    again, price = audit["largest_recomputed"], format_figure(audit["epsilon"])
-    told = "" if again is None else f", with weights recomputed {format_figure(again)}"
+    again, told = audit["largest_recomputed"], ""
+    if again is not None:
+        count = format_count(audit["recomputed"], "record")
+        told = f", with weights recomputed for {count} {format_figure(again)}"
+    more = len(audit["reverse_breaches"])
+    also = f", and at draws without them for {more} more, which no bound over draws claims" if more else ""
+    above = format_count(len(audit["breaches"]), "record")
     return (
-        f"largest loss {format_figure(audit['largest_fixed'])}{told}; above {price}, the price, "
-        f"for {format_count(len(audit['breaches']), 'record')} ({audit['kind']})"
+        f"{audit['records']:,} records: largest loss {format_figure(audit['largest_fixed'])}{told}; above "
+        f"{name_price(audit, bound)}, for {above}{also} ({audit['kind']})"
     )
 
 
-def _describe_attack(attack: Mapping[str, Any] | None) -> str:
+def _describe_attack(attack: Mapping[str, Any] | None, bound: str) -> str:
     if attack is None:
         return "not run: hedgerow attack DATA --plan confidential/plan.yaml --json > confidential/attack.json"
     return (
-        f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence; this "
-        f"{'refutes' if attack['breach'] else 'does not refute'} {format_figure(attack['claimed'])}"
+        f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence, beside "
+        f"{name_price(attack, bound)}: this {judge_attack(attack)}"
     )
 
 
