@@ -54,7 +54,7 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_LINES = 72  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
+_LINES = 69  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
 _LONGEST = 160  # signs of somebody's words
@@ -289,6 +289,7 @@ def _list_risks(certificate: Certificate, lines: int) -> tuple[Html, int]:
         lines -= sum(heights[: len(shown)])
         if said:
             body += [element("h3", title), bullets(shown), _count_rest(len(said) - len(shown))]
+    body.append(reading("What stands behind an id: ", element("code", "hedgerow verify --why C4"), "."))
     return section("What stays open", *body, id="open"), lines
 
 
@@ -298,7 +299,8 @@ def _leave_lines() -> Html:
     ]
     asked = "Released as it is ☐ / released on these conditions ☐ / not released ☐"
     lines = element("div", table(rows, label="Lines to sign"), class_="sign")
-    return section("Decision", paragraph(asked), lines, id="decision")
+    conditions = paragraph("Conditions:", class_="fill")
+    return section("Decision", paragraph(asked), conditions, lines, id="decision")
 
 
 def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:

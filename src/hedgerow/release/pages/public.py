@@ -126,7 +126,8 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
     there = "is one synthetic copy" if copies == 1 else f"are {copies} synthetic copies"
     body: list[object] = [
         paragraph(
-            f"Here {there} of a confidential table with {format_count(certificate.records, 'row')}. The "
+            f"Here {there} of a confidential table with {certificate.records:,} "
+            f"row{'s' * (certificate.records != 1)}. The "
             f"values of {'these columns' if len(drawn) > 1 else 'one column'} were drawn anew from a "
             "statistical model: ", list_names(drawn), ". A row with such a value is nobody's record.",
             class_="lead",
@@ -309,6 +310,7 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
     read_python, read_r = _write_reading(format, layout)
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
+    in_r += ["mean(estimates)"] * (copies > 1)
     if copies > 1 and rule is not None:
         given = "import receive  # receive.py of this folder, which needs NumPy alone"
         in_python = [
