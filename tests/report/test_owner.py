@@ -17,6 +17,7 @@ from hedgerow.report.summaries import (
     compare_amounts,
     compare_classes,
     relate,
+    relate_pair,
     summarize,
 )
 
@@ -24,6 +25,8 @@ PMSE = {"by": "main", "copy": "pooled", "pMSE": 0.01, "expected": 0.005, "S_pMSE
 TERM = {"analysis": "log(x) ~ z", "term": "z", "original": 1.0, "original_low": 0.5, "original_high": 1.5}
 TERM |= {"copy": "pooled", "synthetic": 1.5, "synthetic_low": 1.0, "synthetic_high": 2.0, "overlap": 0.5}
 LOST = {"rows": 120, "left_out": ["Too few rows for pairs."], "propensity": [PMSE], "analyses": [TERM]}
+GROUP = {"column": "x", "by": "sector", "group": "<i>", "copy": "pooled", "records": 40, "original": 0.0}
+LOST |= {"groups": [GROUP | {"statistic": "ecdf_max", "synthetic": 0.25, "error": 0.25}]}
 LOST |= {
     "two_way": [
         {"first": "x", "second": "z", "copy": copy, "TVD": 0.1} for copy in ("pooled", "lowest", "highest")
@@ -120,6 +123,24 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     assert "does not refute the claim" in of_claim
 
 
+def test_a_pair_is_drawn_one_column_along_the_other(synth, document):
+    (pair,) = [pair for pair in document["pairs"] if pair["second"] == "z"]
+    table, (copy, other) = firms(), synth.sample().tables
+    groups = np.searchsorted(np.unique(np.quantile(table["z"], np.arange(1, 10) / 10)), table["z"])
+
+    assert len(pair["along"]) == 10
+    medians = table["x"].groupby(groups).median()
+    assert [row["original_middle"] for row in pair["along"]] == pytest.approx(medians, rel=1e-5)
+    together = pd.concat([copy["x"], other["x"]]).groupby(np.tile(groups, 2)).quantile(0.9)
+    assert [row["copies_high"] for row in pair["along"]] == pytest.approx(together, rel=1e-5)
+    page = write_page(document)
+    assert "<title>x along z</title>" in page
+    assert (
+        relate_pair(np.arange(90.0), np.repeat([0.0, 1.0, 2.0], 30), [(np.arange(90.0), np.arange(90.0))])
+        is None
+    )
+
+
 def test_what_was_lost_of_whole_tables_is_drawn(document):
     page = write_page(document, utility=LOST)
     text = shown(page)
@@ -129,6 +150,7 @@ def test_what_was_lost_of_whole_tables_is_drawn(document):
     numbers = re.search(r'aria-label="Numbers of: Analysis.*?</table>', page, re.S)[0]
     assert '<td class="n">1.96</td>' in numbers  # an estimate one interval's half above the original's
     assert "Too few rows for pairs." in text
+    assert "sector &lt;i&gt; 40 distance of distributions 0.25" in text  # of the data to itself there is none
 
 
 def test_by_public_group_medians_are_those_of_the_table(document, synth):
@@ -227,14 +249,16 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
     price = generator.gamma(2.0, 0.3, n)
     price[123_456] = 99.0  # one record decides
     risk, alpha = price * 2, np.clip(1 - price / 5, 0.001, 1)
-    riskiest = np.argsort(-price)[:20]
+    risk[654_321] = 777.0  # another is the riskiest, and cheap
+    price[654_321] = 0.01
+    dearest = np.argsort(-price)[:20]
     large = json.loads(json.dumps(document))
     large["records"] |= {
         "price": summarize(price),
         "withheld": summarize(2 * price),
         "alpha": summarize(alpha),
     }
-    large["records"]["alpha_by_risk"] = relate(risk, alpha, riskiest)
+    large["records"]["alpha_by_risk"] = relate(risk, alpha, dearest)
     column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 
@@ -245,7 +269,12 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
     assert large["records"]["price"]["highest"][0] == 99.0
     violin = re.search(r"<title>Price by record</title>.*?</svg>", page, re.S)[0]
     assert violin.count('class="dot t2"') == 24
-    assert max(large["records"]["alpha_by_risk"]["risk"]) == pytest.approx(198.0)
+    related = large["records"]["alpha_by_risk"]
+    assert related["risk"][:2] == [777.0, 198.0]
+    assert related["dearest"]["risk"][0] == 198.0
+    assert 777.0 not in related["dearest"]["risk"]
+    dots = re.search(r"<title>α against risk</title>.*?</svg>", page, re.S)[0]
+    assert (dots.count('class="dot t3"'), dots.count('class="dot t2"')) == (21, 21)  # one each in the legend
 
 
 def test_summaries_of_odd_columns():
@@ -281,4 +310,4 @@ def test_the_odds_say_no_more_than_the_bound_does(document):
 
     assert "No limit on what can be guessed about an outcome" in local
     assert "for the table at hand and under the conditions below" in local
-    assert "for some statement about one outcome" in strict
+    assert "to some statement about one outcome" in strict

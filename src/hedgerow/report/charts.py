@@ -21,7 +21,7 @@ from hedgerow.report.html import Html, element, join, text
 
 Point = tuple[float, float]
 WIDTH = 440
-_LEFT, _RIGHT, _BOTTOM = 50, 14, 40
+_LEFT, _RIGHT, _BOTTOM = 56, 14, 40
 _SIGN = 6.3  # the width of a sign of 12 pixels, about
 _APART = 0.09, 0.13  # of the axis up and across: between ticks that are not equally far from each other
 _LABEL = 56  # signs that fit above a row
@@ -256,8 +256,10 @@ def violins(
     x = Axis(low=-0.5, high=len(groups) - 0.5, ticks={k: _cut(g, 18) for k, g in enumerate(groups)})
     frame = _Frame(x, y, (-0.5, len(groups) - 0.5), _ends(y, values), 20, height - 24)
     _draw_axes(frame)
-    for rule in rules:
-        _draw(frame, rule)
+    for rule in rules:  # its words stand above the picture: below, shapes would hide them
+        spot = frame.up(rule.value)
+        frame.add("path", d=_path([(frame.left, spot), (frame.right, spot)]), class_=f"rule t{rule.tone}")
+        frame.say(rule.label, frame.right, frame.top - 10, f"said t{rule.tone} end")
     half = min(0.42, 0.42 * 3 / max(3, len(groups)) + 0.2)
     for place, group in enumerate(groups.values()):
         middle, tone = frame.across(place), f"t{group.tone}"

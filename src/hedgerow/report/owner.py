@@ -53,14 +53,17 @@ _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
 # What the odds are about, by bound: no more than its sentence says.
 _ODDS = {
-    "lipschitz": "What {before} for this very table, and not its neighbour, may become: for the table at "
-    "hand and under the conditions below. No limit on what can be guessed about an outcome.",
-    "renyi": "A test that wrongly takes it for this very table in {before} of the cases is right in at most "
-    "{after}: for the table at hand, under the conditions below.",
+    "lipschitz": "Whoever gave {before} to this very table, and not its neighbour, may come to at most this: "
+    "for the table at hand and under the conditions below. No limit on what can be guessed about an outcome.",
+    "renyi": "A test that says wrongly in {before} of the cases that it was this very table says so rightly "
+    "in at most {after}: for the table at hand, under the conditions below.",
     "gaussian": "A test of one outcome that is wrong in {before} of the cases is right in at most {after}.",
-    "strict": "What {before} for some statement about one outcome may become by seeing the copies.",
-    "statistics": "What {before} for some statement about one outcome may become by seeing the copies.",
-    "censored": "What {before} for some statement about one outcome may become, if draws were exact.",
+    "strict": "Whoever gave {before} to some statement about one outcome may come to at most this by seeing "
+    "the copies.",
+    "statistics": "Whoever gave {before} to some statement about one outcome may come to at most this by "
+    "seeing the copies.",
+    "censored": "Whoever gave {before} to some statement about one outcome may come to at most this by "
+    "seeing the copies, if draws were exact.",
 }
 _SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
@@ -213,7 +216,8 @@ def _learn(document: Document) -> list[Html | None]:
     ]
     if claim["odds"]:
         body += [
-            *_tabulate_odds(claim["odds"]),
+            element("h3", "Odds"),
+            table(claim["odds"], label="Odds"),
             reading("Under the conditions of the paragraph above; the formal sentence is what holds."),
         ]
     if price is not None:
@@ -255,13 +259,6 @@ def _learn(document: Document) -> list[Html | None]:
     return body
 
 
-def _tabulate_odds(odds: Sequence[Mapping[str, str]]) -> list[Html]:
-    before, after = odds[0]
-    rows = [{"before": row[before], "afterwards, at most": row[after]} for row in odds]
-    said = f"{_begin(before)} (before) {after} (afterwards):"
-    return [element("h3", "Odds"), paragraph(said), table(rows, label="Odds")]
-
-
 def _risk(document: Document) -> list[Html | None]:
     records, claim = document.get("records"), document["claim"]
     if records is None:
@@ -282,7 +279,7 @@ def _risk(document: Document) -> list[Html | None]:
         }
         for row in records["riskiest"]
     ]
-    made = [pictures.show_weights(records["alpha_by_risk"], len(shown))]
+    made = [pictures.show_weights(records["alpha_by_risk"])]
     made.append(
         pictures.show_violins(
             records,
@@ -337,6 +334,8 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
     body: list[Html | None] = []
     if document.get("draws"):
         body.append(figures(pictures.show_draws(document["draws"], document["claim"]["bound"])))
+    else:
+        body.append(paragraph("This bound rests on no draws: ε stays the same however many are made."))
     body.append(element("h3", "Audit: outcomes withheld one by one"))
     if audit is None:
         body.append(_not_run("audit", document))
@@ -395,7 +394,11 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
         element("h3", "Sampler"),
         facts(rows),
         reading(
-            "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, divergences 0."
+            "What is claimed does not rest on this sampler, which draws from what the noisy sums leave open: "
+            "few effective draws make copies poorer, not less private."
+            if "strict" in document
+            else "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, "
+            "divergences 0."
         ),
     ]
     if "box" in document:
@@ -481,7 +484,8 @@ def _structure(document: Document) -> list[Html | None]:
     if len(columns) > _SHAPES:
         body.append(reading(f"Of {len(columns)} columns the {_SHAPES} that differ most are drawn."))
     if document["pairs"]:
-        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]))]
+        along = [pictures.show_relation(pair) for pair in document["pairs"] if pair.get("along")]
+        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]), *along)]
     return body or [paragraph("Copies have no values of the protected columns to compare.")]
 
 
