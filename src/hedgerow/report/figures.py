@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hedgerow.arrays import columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.fitted import Fitted, Noised
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.strict import Boxed, BoxedChain
@@ -158,7 +159,8 @@ def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
     found = []
     for row in rows.tolist():
         ends = [
-            f"{names[place] + ': ' if len(lower) > 1 else ''}{a[row]:.6g} to {b[row]:.6g}"
+            f"{names[place] + ': ' if len(lower) > 1 else ''}{format_figure(float(a[row]), 6)} to "
+            f"{format_figure(float(b[row]), 6)}"
             for place, (a, b) in enumerate(zip(lower, upper, strict=True))
             if np.isfinite(a[row]) or np.isfinite(b[row])
         ]

@@ -37,7 +37,7 @@ from hedgerow.report.html import (
 )
 from hedgerow.report.lost import show_lost
 
-VERSION = 1  # of the document
+VERSION = 2  # of the document
 MARK = "CONFIDENTIAL: not for publication"
 _SECTIONS = {
     "labelled": "Is it labelled?",
