@@ -250,14 +250,6 @@ class Results:
     def _like_rows(self, rows: Rows, measures: Sequence[str]) -> Any:
         return self.like(columns_of_rows(pool_copies(rows, measures)))
 
-    def _require_rows(self, what: str) -> None:
-        """Refuse what leaves out one row where whole units are priced."""
-        if self.settings.unit is not None:
-            raise SettingError(
-                f"{what} leaves out one row, and the price is that of all rows of one "
-                f"'{self.settings.unit}'. Leave out unit (--unit) to look at rows."
-            )
-
     def shape_columns(self) -> dict[str, Any]:
         """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`).
 
@@ -308,7 +300,8 @@ class Results:
         of them stand for. For others an estimate by importance weights, which cannot certify; weights are
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
-        self._require_rows("audit()")
+        if reason := self._done().why_no_audit():
+            raise SettingError(reason)
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -323,7 +316,8 @@ class Results:
         procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
-        self._require_rows("attack()")
+        if reason := self._done().why_no_attack():
+            raise SettingError(reason)
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()

@@ -187,6 +187,16 @@ def test_a_chain_has_each_column_its_price_and_its_pairs():
     assert "x with y" in shown(write_page(found))
 
 
+def test_a_test_that_would_be_refused_is_not_asked_for():
+    table = firms(60).assign(firm=np.repeat(np.arange(20), 3))
+    found = collect(fit("x ~ z", table[["x", "z", "firm"]], epsilon=60.0, unit="firm"))
+
+    text = shown(write_page(found))
+
+    assert text.count("leaves out one row, and the price is that of all rows of one &#x27;firm&#x27;") == 2
+    assert "synth.audit()" not in text
+
+
 def test_one_column_beside_text_alone_has_no_pairs():
     only = fit("x ~ sector", firms()[["x", "sector"]].replace("<b>farm</b>", "farm"), epsilon=60.0)
 

@@ -28,7 +28,7 @@ from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
 from hedgerow.mechanism.steps import Start
-from hedgerow.models.base import Parameters
+from hedgerow.models.base import Model, Parameters
 from hedgerow.models.chain import Chain, part_of
 from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
@@ -103,9 +103,9 @@ def attack(
     """
     _check_trials(trials)
     model, design = settings.model, start.design
-    base = model.base if isinstance(model, Boxed) else model
-    if not is_closed(base):
-        raise SettingError(f"The attack needs a model with a closed form, not {model.name}.")
+    if reason := why_not_closed(model):
+        raise SettingError(reason)
+    base = _base(model)
     exact = model._centred(design) if isinstance(model, Boxed) else base
     rivals = [Mixture.of(exact, design, exponents) for exponents in (powers, without)]
     sampled = [
@@ -155,6 +155,17 @@ def attack(
     made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
     found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
     return replace(found, made=f" ({made})" if made else "")
+
+
+def why_not_closed(model: Model) -> str:
+    """Why copies of this model cannot be attacked; nothing where they can."""
+    return (
+        "" if is_closed(_base(model)) else f"The attack needs a model with a closed form, not {model.name}."
+    )
+
+
+def _base(model: Model) -> Model:
+    return model.base if isinstance(model, Boxed) else model
 
 
 def _read_links(settings: Settings, start: Start, copy: Sequence[PerRecord]) -> Iterator[Array]:

@@ -57,6 +57,7 @@ def collect(synth: Synthesizer) -> dict[str, Any]:
         "health": {name: value for name, value in asdict(synth.health_).items() if value not in (None, ())},
         "warnings": done.doubts(),
         "moved": done.moved,
+        "refused": {"audit": done.why_no_audit(), "attack": done.why_no_attack()},
     }
     if isinstance(done, Noised):
         found["strict"] = {"clipped": synth.clipped_, "withheld": done.withheld_epsilon()}
@@ -189,7 +190,8 @@ def _move_with_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
 
 def _gauge(done: Fitted) -> dict[str, Any]:
     gauge = done.gauge
-    return {"records": gauge.records, "of": gauge.of, "facts": gauge.facts(), "discards": gauge.discards}
+    told = {"records": gauge.records, "of": gauge.of, "column": gauge.column}
+    return told | {"facts": gauge.facts(), "discards": gauge.discards}
 
 
 def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:

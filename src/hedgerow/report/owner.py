@@ -123,8 +123,9 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         if price is not None and price["total"] is not None:
             said += f"; the fit at hand costs {format_figure(price['total'])}"
         if document.get("gauge"):
-            worth, of = document["gauge"]["records"], document["gauge"]["of"]
-            said += f" and carries {worth:,.3g} of {of:,} records' worth of information"
+            gauge = document["gauge"]
+            said += f" and carries {gauge['records']:,.3g} of {gauge['of']:,} records' worth of information"
+            said += f" about '{shorten(gauge['column'])}'" * bool(gauge["column"])
         said += "."
         delta = "" if claim["delta"] is None else f", at δ = {format_rounded_up(claim['delta'][1], 2)}"
         epsilon = (
@@ -439,6 +440,8 @@ def judge_attack(attack: Document) -> str:
 
 def _not_run(what: str, document: Document) -> Html:
     """That nothing was run, and how it would be."""
+    if reason := document["refused"][what]:
+        return paragraph("Not possible for this release. ", reason)
     if "release" not in document:
         return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
     run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
@@ -472,7 +475,10 @@ def _structure(document: Document) -> list[Html | None]:
         shown = table(rows, caption="Distance of copies from the original", digits=2)
         body += [
             shown,
-            reading("The largest difference of the two distributions, 0 is best; of classes half of all."),
+            reading(
+                "The largest difference of the two distribution functions, 0 is best; of classes half the "
+                "sum of all differences. The kind of a cell is whether it holds an amount, a gap or a code."
+            ),
         ]
     for place, column in enumerate(columns[:_SHAPES]):
         made = [pictures.show_classes(column) if "levels" in column else pictures.show_shape(column)]

@@ -51,6 +51,9 @@ def show_bounds(price: Figures, bound: str) -> Html:
         "altogether and no range is counted as known; bounds say different things, and only the chosen "
         "one is claimed.",
         " Where a bar is missing, that bound has no closed form." if missing else None,
+        f" Under renyi copies are priced together: {price['copies']} cost {format_figure(price['total'])}."
+        if bound == "renyi" and price["copies"] > 1
+        else None,
     )
 
 

@@ -471,7 +471,7 @@ def tabulate_odds(bound: str, figures: Figures) -> list[dict[str, str]]:
     if bound in ("renyi", "gaussian"):
         delta = _total_delta(bound, figures)
         factor = math.exp(min(figures.epsilon, 100.0))
-        before, after = "a test that says wrongly it was the first table, in", "rightly in at most"
+        before, after = "a test says wrongly that it was the first table in", "and rightly in at most"
         pairs = [(share, min(1.0, factor * share + delta)) for share in (0.01, FALSE_ALARMS, 0.1)]
     else:
         about = "this very table, not the one it is compared with"
