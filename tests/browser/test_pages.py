@@ -113,5 +113,7 @@ def test_the_board_has_two_sheets_whatever_there_is_to_say(browser, release, pag
         not_covered=tuple(reason.text for reason in CAVEATS.values()),
     )
     found = Findings.read(release / "confidential")
-    for page in (pages["board"].read_text(), write_board(long, Findings(found.summary, AUDIT, ATTACK))):
+    many = replace(given, assumed_public=tuple(Assumption("a", f"because {n}") for n in range(60)))
+    run = replace(found, audit=AUDIT, attack=ATTACK)
+    for page in (pages["board"].read_text(), write_board(long, run), write_board(many, run)):
         assert len(re.findall(rb"/Type\s*/Page\b", print_page(page))) == 2

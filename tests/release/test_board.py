@@ -77,6 +77,16 @@ def test_what_a_board_asks_is_answered(release):
         write_board_of(release)
 
 
+def test_tests_that_a_release_does_not_allow_are_not_asked_for(original):
+    certificate, refused = hr.verify_release(original).certificate, "audit() leaves out one row."
+    found = replace(Findings.read(original / "confidential"), refused={"audit": refused})
+    shown = show(write_board(certificate, found))
+    assert f"not possible for this release: {refused}" in shown
+    assert "hedgerow audit" not in shown
+    assert "hedgerow attack DATA" in shown
+    assert re.search(r"S_pMSE [\d.]+ by each column \(AUC 0\.\d\d\)", shown)
+
+
 def test_a_release_that_does_not_match_goes_to_no_board(release):
     (release / "public" / "plan.yaml").write_text("formula: x ~ z\n")
     with pytest.raises(ReleaseError, match="does not match its certificate"):

@@ -23,7 +23,7 @@ from hedgerow.report.html import (
 from hedgerow.report.pictures import name_statistic
 
 Rows = Sequence[Mapping[str, Any]]
-_MODELS = {"main": "each column", "pairs": "columns and pairs", "cart": "a tree"}
+MODELS = {"main": "each column", "pairs": "columns and pairs", "cart": "a tree"}
 _TABLES = 12  # of two columns that are drawn
 _NORMAL = 1.96  # a 95 % interval reaches so many standard errors to each side
 
@@ -71,7 +71,7 @@ def show_lost(utility: Mapping[str, Any]) -> list[Html | None]:
 
 def _show_propensity(rows: Rows) -> Html:
     made = [
-        Row(_MODELS.get(model, model), {"copies": _spread(own, "S_pMSE")}, _note(own, "AUC"))
+        Row(MODELS.get(model, model), {"copies": _spread(own, "S_pMSE")}, _note(own, "AUC"))
         for model, own in _split(rows, "by").items()
     ]
     chart = dots(

@@ -127,6 +127,7 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  .board table{font-size:1em;width:100%}.board th,.board td{padding:.12rem .6rem .12rem 0;max-width:none}
  .board .rests table{table-layout:fixed}.rests th:nth-child(2){width:30%}.rests th:nth-child(3){width:13%}
  .board .sign td,.board .sign th{height:1.9rem}.board .fill{min-height:2.6rem}
+ .board .reading{font-size:1em}
  html{font-size:10pt}
  body{line-height:1.4}
  .wrap{max-width:none;padding:0}

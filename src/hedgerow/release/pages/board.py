@@ -41,6 +41,7 @@ from hedgerow.report.html import (
     table,
     text,
 )
+from hedgerow.report.lost import MODELS
 from hedgerow.report.owner import judge_attack, name_price
 
 Item = TypeVar("Item")
@@ -54,9 +55,11 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_LINES = 69  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
+_LINES = 88  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
+_TEST, _FOUND = 26, 80  # of a column of the tests
+_BETWEEN = 0.35  # of a line, between rows of a table
 _LONGEST = 160  # signs of somebody's words
 
 
@@ -67,18 +70,23 @@ class Findings:
     summary: Mapping[str, Any] = field(repr=False)
     audit: Mapping[str, Any] | None = field(default=None, repr=False)
     attack: Mapping[str, Any] | None = field(default=None, repr=False)
+    utility: Mapping[str, Any] | None = field(default=None, repr=False)
+    refused: Mapping[str, str] = field(
+        default_factory=dict
+    )  # tests that this release does not allow, and why
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Those in the confidential part of a release; a test that was not run has none."""
-        summary, audit, attack = (
-            _read_json(folder / f"{name}.json") for name in ("summary", "audit", "attack")
+        summary, audit, attack, utility, report = (
+            _read_json(folder / f"{name}.json")
+            for name in ("summary", "audit", "attack", "utility", "report")
         )
         if summary is None:
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        return cls(summary, audit, attack)
+        return cls(summary, audit, attack, utility, (report or {}).get("refused", {}))
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -122,10 +130,14 @@ def write_board_of(folder: Path) -> Html:
 
 def write_board(certificate: Certificate, found: Findings) -> Html:
     """The sheets, as one page."""
-    asked, promised = _ask(certificate), _promise(certificate)
-    risks, left = _list_risks(certificate, _LINES - _FEWEST - _count_lines(asked + promised))
+    asked, promised, (tested, taken) = (
+        _ask(certificate),
+        _promise(certificate),
+        _list_tests(certificate, found),
+    )
+    risks, left = _list_risks(certificate, _LINES - _FEWEST - taken - _count_lines(asked + promised))
     rests = _name_answers(certificate, left + _FEWEST)
-    sections = (asked, promised, rests, _list_tests(certificate, found), risks, _leave_lines())
+    sections = (asked, promised, rests, tested, risks, _leave_lines())
     title = f"For the disclosure review board: release {certificate.release}"
     return page(title, element("div", *sections, class_="board"), mark=MARK)
 
@@ -177,7 +189,7 @@ def _promise(certificate: Certificate) -> Html:
     )
 
 
-def _name_answers(certificate: Certificate, lines: int) -> Html:
+def _name_answers(certificate: Certificate, lines: float) -> Html:
     """What the claim rests on, with who answers for it: a row for all that have the same reason."""
     together: dict[str, list[str]] = {}
     for item in certificate.assumed_public:
@@ -196,7 +208,7 @@ def _name_answers(certificate: Certificate, lines: int) -> Html:
         if _ANSWERS.get(id) in (_PLANNER, _RUNNER)
     ]
     rows.sort(key=lambda row: row["answers"] == _BOARD)  # last, should there be no room: it is the method's
-    heights = [max(-(-len(row["assumed"]) // _WHAT), -(-len(row["why"]) // _WHY)) for row in rows]
+    heights = [_measure(row["assumed"], _WHAT, row["why"], _WHY) for row in rows]
     shown = _take(rows, heights, lines)
     whole = [{key: text(words) for key, words in row.items()} for row in shown]
     made = element("div", table(whole, label="Assumptions"), class_="rests")
@@ -208,17 +220,19 @@ def _find_answer(because: str) -> str:
     return next((who for start, who in _REASONS.items() if because.startswith(start)), _OWNER)
 
 
-def _list_tests(certificate: Certificate, found: Findings) -> Html:
-    """Tests that were run on the confidential data, and what they found."""
+def _list_tests(certificate: Certificate, found: Findings) -> tuple[Html, float]:
+    """Tests that were run on the confidential data and what they found, and how many lines they take."""
     told = {
         **dict(_describe_fit(certificate, found.summary)),
-        "audit: outcomes withheld one by one": _describe_audit(found.audit, certificate.bound),
-        "attack: copies with one outcome and without": _describe_attack(found.attack, certificate.bound),
+        **dict(_describe_utility(found.utility)),
+        "audit: outcomes withheld one by one": _describe_audit(found, certificate.bound),
+        "attack: copies with one outcome and without": _describe_attack(found, certificate.bound),
     }
     rows = [{"test": text(test), "found": text(words)} for test, words in told.items()]
     note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
     made = table(rows, label="Tests and what they found")
-    return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested")
+    lines = sum(_measure(test, _TEST, words, _FOUND) for test, words in told.items())
+    return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested"), lines
 
 
 def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -247,8 +261,22 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield "records whose loss draws cannot bound", f"{count} flagged"
 
 
-def _describe_audit(audit: Mapping[str, Any] | None, bound: str) -> str:
+def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    rows = [] if utility is None else [row for row in utility["propensity"] if row["copy"] == "pooled"]
+    told = [
+        f"{format_figure(row['S_pMSE'], 3)} by {MODELS.get(row['by'], row['by'])} (AUC {row['AUC']:.2f})"
+        for row in rows
+        if row["S_pMSE"] is not None and row["AUC"] is not None
+    ]
+    if told:
+        yield "pMSE: can copies be told from the data", f"S_pMSE {', '.join(told)}; about 2 is right"
+
+
+def _describe_audit(found: Findings, bound: str) -> str:
+    audit = found.audit
     if audit is None:
+        if reason := found.refused.get("audit"):
+            return f"not possible for this release: {reason}"
         return "not run: hedgerow audit DATA --plan confidential/plan.yaml --json > confidential/audit.json"
     again, told = audit["largest_recomputed"], ""
     if again is not None:
@@ -263,8 +291,11 @@ def _describe_audit(audit: Mapping[str, Any] | None, bound: str) -> str:
     )
 
 
-def _describe_attack(attack: Mapping[str, Any] | None, bound: str) -> str:
+def _describe_attack(found: Findings, bound: str) -> str:
+    attack = found.attack
     if attack is None:
+        if reason := found.refused.get("attack"):
+            return f"not possible for this release: {reason}"
         return "not run: hedgerow attack DATA --plan confidential/plan.yaml --json > confidential/attack.json"
     return (
         f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence, beside "
@@ -272,7 +303,7 @@ def _describe_attack(attack: Mapping[str, Any] | None, bound: str) -> str:
     )
 
 
-def _list_risks(certificate: Certificate, lines: int) -> tuple[Html, int]:
+def _list_risks(certificate: Certificate, lines: float) -> tuple[Html, float]:
     """What is not covered, and how many lines it leaves: a board must see all of it, if there is room."""
     body: list[object] = []
     for who, title in (
@@ -313,7 +344,12 @@ def _count_lines(made: str) -> int:
     return sum(-(-len(unescape(each)) // _ACROSS) for each in texts)
 
 
-def _take(items: Sequence[Item], lengths: Sequence[int], room: int) -> list[Item]:
+def _measure(first: str, across: int, second: str, over: int) -> float:
+    """How many lines a row of a table takes, with what is between rows."""
+    return max(-(-len(first) // across), -(-len(second) // over)) + _BETWEEN
+
+
+def _take(items: Sequence[Item], lengths: Sequence[float], room: float) -> list[Item]:
     """As many as there is room for, at least one."""
     ends = accumulate(lengths)
     return [item for item, end in zip(items, ends, strict=True) if end <= room] or [*items[:1]]

@@ -19,6 +19,7 @@ from hedgerow.errors import CONTROLS
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import CORRECTED
 from hedgerow.privacy.columns import Column, Rules
+from hedgerow.privacy.weights import PlannedWeights, ScalarWeights
 from hedgerow.release.certificate import ABOUT, Certificate
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE
 from hedgerow.release.plan import Plan
@@ -215,7 +216,7 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
         element("h3", "Kept"),
         bullets(_list_kept(certificate, plan)),
         element("h3", "Not kept"),
-        bullets(_list_lost(certificate)),
+        bullets(_list_lost(certificate, plan)),
     ]
 
 
@@ -268,7 +269,7 @@ def _list_kept(certificate: Certificate, plan: Plan) -> list[object]:
     return said
 
 
-def _list_lost(certificate: Certificate) -> list[object]:
+def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
     said: list[object] = [
         "Single records: a synthetic value is one that the model has for such a row, not what stood there.",
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
@@ -286,7 +287,14 @@ def _list_lost(certificate: Certificate) -> list[object]:
             "Noise was added to the sums that the copies are made from, and values beyond the limits were "
             "moved to them: copies scatter more than the original would."
         )
-    elif certificate.standard != "Unweighted":
+    elif certificate.standard == "Unweighted":
+        pass
+    elif isinstance(plan.settings.weights, ScalarWeights | PlannedWeights):
+        said.append(
+            "All records had the same weight in the fit, which may be below 1: copies then scatter more than "
+            "the original would, and the prior counts for more."
+        )
+    else:
         said.append(
             "Records at risk counted less in the fit, those in the tails first: tails are shorter in the "
             "copies than in the original, and relations may be weaker."
