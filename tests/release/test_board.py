@@ -77,6 +77,13 @@ def test_what_a_board_asks_is_answered(release):
         write_board_of(release)
 
 
+def test_what_was_noted_of_the_fit_reaches_the_board(original):
+    certificate, given = hr.verify_release(original).certificate, Findings.read(original / "confidential")
+    notes = [f"Note {number}." for number in range(5)]
+    shown = show(write_board(certificate, replace(given, summary={**given.summary, "warnings": notes})))
+    assert "Note 0. Note 1. Note 2. And 2 more in summary.json." in shown
+
+
 def test_tests_that_a_release_does_not_allow_are_not_asked_for(original):
     certificate, refused = hr.verify_release(original).certificate, "audit() leaves out one row."
     found = replace(Findings.read(original / "confidential"), refused={"audit": refused})

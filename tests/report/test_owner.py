@@ -123,6 +123,16 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     assert "does not refute the claim" in of_claim
 
 
+def test_what_stands_at_the_top_is_not_noted_again(document):
+    release = dict.fromkeys(("id", "date", "certificate", "unit"), "") | {
+        "software": {},
+        "notes": ["Twice.", "Once."],
+    }
+    release |= {key: [] for key in ("files", "about", "looks", "checks", "reading", "assumed", "caveats")}
+    text = shown(write_page(document | {"warnings": ["Twice."], "release": release}))
+    assert (text.count("Twice."), text.count("Once.")) == (1, 1)
+
+
 def test_a_pair_is_drawn_one_column_along_the_other(synth, document):
     (pair,) = [pair for pair in document["pairs"] if pair["second"] == "z"]
     table, (copy, other) = firms(), synth.sample().tables

@@ -49,6 +49,7 @@ _SECTIONS = {
     "documented": "Is it documented?",
 }
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
+_LONG_LABEL = 100  # signs of what stands beside a fact
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
 # What the odds are about, by bound: no more than its sentence says.
@@ -318,7 +319,7 @@ def _risk(document: Document) -> list[Html | None]:
         figures(*made),
         *(
             [
-                facts(gauge["facts"]),
+                facts((shorten(label, _LONG_LABEL), value) for label, value in gauge["facts"]),
                 reading(
                     "Σα* counts how many records' worth of likelihood the copies carry; a distance far "
                     "above that of the model without weights means that the weights, not the model, spoil "
@@ -553,7 +554,8 @@ def _document(document: Document) -> list[Html | None]:
                 table(release["checks"], caption="Checks of the plan: rows of each copy that break them"),
                 reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
             ]
-        notes = [*release["reading"], *release["notes"]]
+        told = {*document["warnings"]}  # stand at the top
+        notes = [note for note in [*release["reading"], *release["notes"]] if note not in told]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
         assumed = [{"assumed to be public": a["what"], "because": a["because"]} for a in release["assumed"]]
         body += [details(f"Assumed to be public ({len(assumed)})", table(assumed, label="Assumptions"))]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.report.charts import Area, Axis, Band, Dots, Line, Row, Rule, Violin, dots, plot, violins
-from hedgerow.report.html import Html, figure, name
+from hedgerow.report.html import Html, figure, name, write_out
 
 Figures = Mapping[str, Any]
 TONES = {"original": 0, "copies": 1}
@@ -141,6 +141,7 @@ def show_draws(moved: Figures, bound: str) -> Html:
         chart,
         "How ε moves with draws",
         "A bound over draws is a maximum, and grows with them. Flat at the right end is what one wants. ",
+        "Of the Lipschitz price: " if "advice" in moved and bound != "lipschitz" else None,
         moved.get(
             "advice", "What more draws would do was not looked at: too few draws, or too large a table."
         ),
@@ -387,4 +388,5 @@ def _ratio(row: Figures) -> tuple[float, float, float]:
 
 
 def _cut(words: str, most: int = 24) -> str:
+    words = write_out(words)
     return words if len(words) <= most else f"{words[: most - 1]}…"

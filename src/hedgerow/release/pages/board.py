@@ -22,7 +22,7 @@ from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
 from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, write_private
-from hedgerow.release.pages.printing import print_page
+from hedgerow.release.pages.printing import count_sheets, print_page
 from hedgerow.release.pages.public import list_names
 from hedgerow.release.report import put_inside
 from hedgerow.release.verify import verify_release
@@ -55,10 +55,14 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_LINES = 88  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
+_LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
+_FEWER = (77, 67, 57)  # if that was too much, once it is printed
+_SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
-_ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
+_ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
+_WHAT, _WHY = 56, 28  # of a column of the assumptions
 _TEST, _FOUND = 26, 80  # of a column of the tests
+_NOTES = 3  # that are told
 _BETWEEN = 0.35  # of a line, between rows of a table
 _LONGEST = 160  # signs of somebody's words
 
@@ -106,6 +110,11 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     page = write_board_of(folder)
     wanted = out is None or out.suffix != ".html"
     pdf = print_page(page) if wanted else None
+    for lines in _FEWER:  # names of wide signs take more of them than was counted
+        if pdf is None or count_sheets(pdf) <= _SHEETS:
+            break
+        page = write_board_of(folder, lines)
+        pdf = print_page(page)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -114,13 +123,13 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     return place
 
 
-def write_board_of(folder: Path) -> Html:
+def write_board_of(folder: Path, lines: int = _LINES) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. {' '.join(verified.problems)}")
     try:
-        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL))
+        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
             f"{CONFIDENTIAL}: summary.json, audit.json or attack.json is not what hedgerow writes. Restore "
@@ -128,14 +137,14 @@ def write_board_of(folder: Path) -> Html:
         ) from None
 
 
-def write_board(certificate: Certificate, found: Findings) -> Html:
-    """The sheets, as one page."""
+def write_board(certificate: Certificate, found: Findings, lines: int = _LINES) -> Html:
+    """The sheets, as one page, with about so many lines."""
     asked, promised, (tested, taken) = (
         _ask(certificate),
         _promise(certificate),
         _list_tests(certificate, found),
     )
-    risks, left = _list_risks(certificate, _LINES - _FEWEST - taken - _count_lines(asked + promised))
+    risks, left = _list_risks(certificate, lines - _FEWEST - taken - _count_lines(asked + promised))
     rests = _name_answers(certificate, left + _FEWEST)
     sections = (asked, promised, rests, tested, risks, _leave_lines())
     title = f"For the disclosure review board: release {certificate.release}"
@@ -259,6 +268,9 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
     if "flagged_records" in summary:
         count = format_count(summary["flagged_records"], "record")
         yield "records whose loss draws cannot bound", f"{count} flagged"
+    if notes := summary.get("warnings"):
+        more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
+        yield "what was noted meanwhile", " ".join(_cut(note) for note in notes[:_NOTES]) + more
 
 
 def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
@@ -340,8 +352,9 @@ def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:
 
 def _count_lines(made: str) -> int:
     """About how many lines the facts and paragraphs of a section take."""
-    texts = (re.sub("<[^>]*>", "", each) for each in re.findall("<(?:dd|p)[ >].*?</(?:dd|p)>", made))
-    return sum(-(-len(unescape(each)) // _ACROSS) for each in texts)
+    found = re.findall("<(dd|p)[ >](.*?)</(?:dd|p)>", made)
+    texts = ((tag, unescape(re.sub("<[^>]*>", "", each))) for tag, each in found)
+    return sum(-(-len(each) // (_ACROSS if tag == "dd" else _WHOLE)) for tag, each in texts)
 
 
 def _measure(first: str, across: int, second: str, over: int) -> float:
