@@ -228,6 +228,15 @@ def test_hostile_names_and_values_are_text():
     assert len(page) < 200_000
 
 
+def test_a_protected_column_with_an_endless_name_is_cut_wherever_it_stands():
+    table = pd.DataFrame({"y" * 9_999: firms(60)["x"], "z": firms(60)["z"], "g": ["a", "b"] * 30})
+
+    page = write_page(collect(fit(f"`{'y' * 9_999}` ~ z", table, epsilon=60.0)))
+
+    assert page.count("y" * 400) == 9_999 // 400  # in full once, among the long names
+    assert len(page) < 120_000
+
+
 @pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>", "\"'><script>", "\u202e\u200f\x1b\x00"])
 def test_whatever_text_a_document_holds_is_text_on_its_page(document, hostile):
     def spoil(value):

@@ -48,6 +48,7 @@ from hedgerow.tables.table import Table
 MARK = "SYNTHETIC DATA, NOT REAL RECORDS"
 _MOST_ROWS = 500  # of the table of columns; the certificate names all
 _LONGEST_FORMULA = 300
+_LONGEST_SENTENCE = 2000  # of what is assumed; the certificate has all of it
 _LONGEST_LITERAL = 60  # of a column's name in code
 
 # By format: how a file is begun to be read in Python, and what reads it in R.
@@ -165,7 +166,7 @@ def _claim(certificate: Certificate) -> list[object]:
         paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
         element("h3", "What it takes as public"),
         bullets(
-            join((item.what, ". ", element("em", "Why: "), _prose(item.because)))
+            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), _prose(item.because)))
             for item in certificate.assumed_public
         ),
     ]
