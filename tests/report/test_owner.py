@@ -133,6 +133,16 @@ def test_what_stands_at_the_top_is_not_noted_again(document):
     assert (text.count("Twice."), text.count("Once.")) == (1, 1)
 
 
+def test_the_chosen_price_is_seen_to_move_however_small(document):
+    seen = {"draws": [100, 1000], "lipschitz": [10.0, 10.1], "oscillation": [0.01, 0.015]}
+    page = write_page(document | {"draws": {"seen": seen}})
+    chart = re.search(r"<title>Price by draws</title>.*?</svg>", page, re.S)[0]
+    heights = [
+        re.findall(r"[ML][\d.]+,([\d.]+)", each) for each in re.findall(r'd="(M[^"]*)" class="line', chart)
+    ]
+    assert any(abs(float(each[0]) - float(each[-1])) > 5 for each in heights)
+
+
 def test_a_pair_is_drawn_one_column_along_the_other(synth, document):
     (pair,) = [pair for pair in document["pairs"] if pair["second"] == "z"]
     table, (copy, other) = firms(), synth.sample().tables

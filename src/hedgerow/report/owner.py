@@ -125,7 +125,8 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
             said += f"; the fit at hand costs {format_figure(price['total'])}"
         if document.get("gauge"):
             gauge = document["gauge"]
-            said += f" and carries {gauge['records']:,.3g} of {gauge['of']:,} records' worth of information"
+            worth = format_figure(gauge["records"], 3)
+            said += f" and carries {worth} of {gauge['of']:,} records' worth of information"
             said += f" about '{shorten(gauge['column'])}'" * bool(gauge["column"])
         said += "."
         delta = "" if claim["delta"] is None else f", at δ = {format_rounded_up(claim['delta'][1], 2)}"

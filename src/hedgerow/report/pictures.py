@@ -136,7 +136,10 @@ def show_draws(moved: Figures, bound: str) -> Html:
     if "expected" in moved:
         points = zip(moved["expected"]["draws"], moved["expected"]["price"], strict=True)
         marks.append(Line([p for p in points if None not in p], "Lipschitz, expected", 0, dashed=True))
-    chart = plot("Price by draws", marks, x=Axis("draws", "log"), y=Axis("ε of one copy", zero=True))
+    prices = [price for mark in marks for _, price in mark.points]
+    apart = min(prices, default=1.0) > 0 and max(prices, default=1.0) > _DECADES * min(prices, default=1.0)
+    y = Axis("ε of one copy", "log") if apart else Axis("ε of one copy", zero=True)
+    chart = plot("Price by draws", marks, x=Axis("draws", "log"), y=y)
     return figure(
         chart,
         "How ε moves with draws",
