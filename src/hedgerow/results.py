@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from hedgerow.evidence.utility.stack import (
     read_weights,
     stack_tables,
 )
-from hedgerow.evidence.without import KEYS, claimed_epsilon, keys_and_powers, powers_without
+from hedgerow.evidence.without import KEYS, claimed_epsilon, is_claimed, keys_and_powers, powers_without
 from hedgerow.fitted import Finished, Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
 from hedgerow.inference.intervals import check as check_intervals
@@ -249,14 +250,6 @@ class Results:
     def _like_rows(self, rows: Rows, measures: Sequence[str]) -> Any:
         return self.like(columns_of_rows(pool_copies(rows, measures)))
 
-    def _require_rows(self, what: str) -> None:
-        """Refuse what leaves out one row where whole units are priced."""
-        if self.settings.unit is not None:
-            raise SettingError(
-                f"{what} leaves out one row, and the price is that of all rows of one "
-                f"'{self.settings.unit}'. Leave out unit (--unit) to look at rows."
-            )
-
     def shape_columns(self) -> dict[str, Any]:
         """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`).
 
@@ -307,7 +300,8 @@ class Results:
         of them stand for. For others an estimate by importance weights, which cannot certify; weights are
         then recomputed only for as many records as asked for, since each takes Markov chains.
         """
-        self._require_rows("audit()")
+        if reason := self._done().why_no_audit():
+            raise SettingError(reason)
         if isinstance(noised := self._fitted, Noised):
             return noised.audit()
         done = self._need()
@@ -322,7 +316,8 @@ class Results:
         procedure, calibration included. ε is held against the target of one copy (under the Rényi bound that
         of all) or, without a target and for range standards, against the price with the outcome withheld.
         """
-        self._require_rows("attack()")
+        if reason := self._done().why_no_attack():
+            raise SettingError(reason)
         if isinstance(noised := self._fitted, Noised):
             return noised.attack(record, trials=trials, confidence=confidence)
         done = self._need()
@@ -338,7 +333,7 @@ class Results:
                 with phase(REFITTING):
                     keys, powers = keys_and_powers(settings, done.start, power, key=done.key, keys=KEYS)
                     without = [powers_without(settings, done.start, chosen, key=key) for key in keys]
-            return attack(
+            found = attack(
                 settings,
                 done.start,
                 powers=powers,
@@ -349,6 +344,7 @@ class Results:
                 trials=trials,
                 confidence=confidence,
             )
+            return replace(found, of_claim=is_claimed(settings))
 
     def outlook(self) -> Outlook:
         """How the Lipschitz price would move with more draws (`evidence.more_draws`)."""

@@ -8,8 +8,9 @@ import pytest
 
 from hedgerow.privacy.claims.caveats import CAVEATS
 from hedgerow.release.certificate import Assumption
+from hedgerow.release.pages import board
 from hedgerow.release.pages.board import Findings, write_board
-from hedgerow.release.pages.printing import print_page
+from hedgerow.release.pages.printing import count_sheets, print_page
 from hedgerow.release.verify import verify_release
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -28,8 +29,9 @@ SECTIONS = {
     },
 }  # fmt: skip
 AT = pytest.mark.parametrize("which", SECTIONS)
-AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.2, "largest_recomputed": 2.25, "breaches": [3]}
-ATTACK = {"claimed": 2.0, "lower": 0.4, "confidence": 0.95, "breach": False}
+AUDIT = {"kind": "exact", "epsilon": 2.0, "of_claim": True, "largest_fixed": 1.2, "largest_recomputed": 2.25}
+AUDIT |= {"largest_reverse": 2.5, "records": 60, "recomputed": 30, "breaches": [3], "reverse_breaches": [4]}
+ATTACK = {"claimed": 2.0, "of_claim": True, "lower": 0.4, "confidence": 0.95, "breach": False}
 
 
 @pytest.fixture(scope="session")
@@ -112,5 +114,26 @@ def test_the_board_has_two_sheets_whatever_there_is_to_say(browser, release, pag
         not_covered=tuple(reason.text for reason in CAVEATS.values()),
     )
     found = Findings.read(release / "confidential")
-    for page in (pages["board"].read_text(), write_board(long, Findings(found.summary, AUDIT, ATTACK))):
-        assert len(re.findall(rb"/Type\s*/Page\b", print_page(page))) == 2
+    many = replace(given, assumed_public=tuple(Assumption("a", f"because {n}") for n in range(60)))
+    run = replace(found, audit=AUDIT, attack=ATTACK)
+    for page in (pages["board"].read_text(), write_board(long, run), write_board(many, run)):
+        assert count_sheets(print_page(page)) == 2
+
+
+def test_names_of_wide_signs_leave_the_board_two_sheets(release, tmp_path, monkeypatch):
+    whole, sheets = board.write_board, []
+
+    def write_wide(certificate, found, lines):
+        assumed = tuple(Assumption("W" * 300, f"{'W' * 150}{n}") for n in range(9))
+        return whole(replace(certificate, assumed_public=assumed), found, lines)
+
+    def print_counted(page):
+        pdf = print_page(page)
+        sheets.append(count_sheets(pdf))
+        return pdf
+
+    monkeypatch.setattr(board, "write_board", write_wide)
+    monkeypatch.setattr(board, "print_page", print_counted)
+    board.save_board(release, tmp_path / "board.pdf")
+    assert sheets[0] > 2
+    assert sheets[-1] == 2

@@ -315,3 +315,22 @@ def test_losses_with_x_withheld_are_held_against_a_price_of_that(small):
     assert synth.audit(riskiest=1, sample=0, keys=1).epsilon == synth.withheld_epsilon_["lipschitz"]
     plain = hr.Synthesizer("x ~ z", epsilon=6.0, copies=2, seed=1, draws=200).fit(small[["x", "z"]])
     assert plain.audit(riskiest=1, sample=0, keys=1).epsilon == 3.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_claim"),
+    [
+        ({"epsilon": 40.0}, True),
+        ({}, False),
+        ({"epsilon": 40.0, "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8))}, False),
+    ],
+)
+def test_what_losses_are_held_against_is_called_a_claim_where_it_is_one(small, settings, of_claim):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        synth = hr.Synthesizer("x ~ z", seed=1, draws=100, **settings).fit(small[["x", "z"]])
+    found = synth.audit(riskiest=0, sample=0)
+    assert (found.of_claim, found.largest_reverse) == (of_claim, None)
+    if not of_claim:
+        assert found.epsilon == pytest.approx(synth.withheld_epsilon_["lipschitz"])
+    assert synth.attack(0, trials=200).of_claim == of_claim

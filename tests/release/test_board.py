@@ -18,9 +18,16 @@ from hedgerow.release.pages import board, printing
 from hedgerow.release.pages.board import Findings, write_board, write_board_of
 from hedgerow.release.plan import About
 
-AUDIT = {"kind": "exact", "epsilon": 2.0, "largest_fixed": 1.25, "largest_recomputed": 2.5, "breaches": [3]}
+AUDIT = {"kind": "exact", "epsilon": 2.0, "of_claim": True, "largest_fixed": 1.25, "largest_recomputed": 2.5}
+AUDIT |= {
+    "largest_reverse": 2.75,
+    "records": 60,
+    "recomputed": 30,
+    "breaches": [3],
+    "reverse_breaches": [4, 5],
+}
 FALSE = shutil.which("false")  # a program that does nothing but fail
-ATTACK = {"claimed": 2.0, "lower": 2.125, "confidence": 0.95, "breach": True}
+ATTACK = {"claimed": 2.0, "of_claim": True, "lower": 2.125, "confidence": 0.95, "breach": True}
 
 
 def show(page: str) -> str:
@@ -57,11 +64,34 @@ def test_what_a_board_asks_is_answered(release):
         (inside / f"{name}.json").write_text(json.dumps(found))
         (inside / f"{name}.json").chmod(0o600)
     shown = show(write_board_of(release))
-    assert "largest loss 1.25, with weights recomputed 2.5; above 2, the price, for 1 record (exact)" in shown
-    assert "ε is at least 2.125 with 95% confidence; this refutes 2" in shown
+    assert (
+        "60 records: largest loss 1.25, with weights recomputed for 30 records 2.5; above 2, the stated"
+        in shown
+    )
+    assert "for 1 record, and at draws without them for 2 more, which no bound over draws claims" in shown
+    assert (
+        "ε is at least 2.125 with 95% confidence, beside 2, the stated ε of one copy: this refutes" in shown
+    )
     (inside / "audit.json").write_text("{}")
     with pytest.raises(ReleaseError, match="not what hedgerow writes"):
         write_board_of(release)
+
+
+def test_what_was_noted_of_the_fit_reaches_the_board(original):
+    certificate, given = hr.verify_release(original).certificate, Findings.read(original / "confidential")
+    notes = [f"Note {number}." for number in range(5)]
+    shown = show(write_board(certificate, replace(given, summary={**given.summary, "warnings": notes})))
+    assert "Note 0. Note 1. Note 2. And 2 more in summary.json." in shown
+
+
+def test_tests_that_a_release_does_not_allow_are_not_asked_for(original):
+    certificate, refused = hr.verify_release(original).certificate, "audit() leaves out one row."
+    found = replace(Findings.read(original / "confidential"), refused={"audit": refused})
+    shown = show(write_board(certificate, found))
+    assert f"not possible for this release: {refused}" in shown
+    assert "hedgerow audit" not in shown
+    assert "hedgerow attack DATA" in shown
+    assert re.search(r"S_pMSE [\d.]+ by each column \(AUC 0\.\d\d\)", shown)
 
 
 def test_a_release_that_does_not_match_goes_to_no_board(release):

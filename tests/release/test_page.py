@@ -155,6 +155,18 @@ def test_relations_are_those_that_the_formulas_name():
     }
 
 
+def test_what_is_not_kept_follows_the_weights(chain):
+    verified = verify_release(chain)
+    layout = Layout(dict.fromkeys(verified.certificate.outcomes, "number"))
+    for weights, said in (
+        (hr.LinearWeights(), "those in the tails first"),
+        (hr.ScalarWeights(1), "same weight"),
+    ):
+        plan = replace(verified.plan, settings=replace(verified.plan.settings, weights=weights))
+        page = show(write_page(verified.certificate, plan, layout))
+        assert (said in page, ("tails are shorter" in page)) == (True, weights == hr.LinearWeights())
+
+
 def code_of(page: str, language: str) -> str:
     return html.unescape(
         re.search(f'<pre aria-label="Code in {language}"[^>]*><code>([^<]*)</code>', page)[1]

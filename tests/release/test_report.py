@@ -7,6 +7,7 @@ from pathlib import Path
 import hedgerow as hr
 
 AUDIT = {"kind": "exact", "epsilon": 40.0, "largest_fixed": 1.234, "largest_recomputed": None}
+AUDIT |= {"of_claim": True, "largest_reverse": None, "records": 150, "recomputed": 0}
 AUDIT |= {"breaches": [], "reverse_breaches": []}
 
 
@@ -38,6 +39,8 @@ def test_a_release_has_its_report_inside_and_only_there(hedgerow, make):
     assert hr.verify_release(made.folder).problems == ()  # for the owner alone again
 
     figures.write_text('{"report": 1}')
+    assert "has another version than 2. Use the hedgerow" in hedgerow("report", made.folder).text
+    figures.write_text('{"report": 2}')
     assert "is not what hedgerow writes" in hedgerow("report", made.folder).text
     figures.unlink()
     done = hedgerow("report", made.folder)

@@ -105,6 +105,18 @@ def test_an_audits_first_line_is_no_pass_where_the_reverse_direction_exceeds():
     assert any("Finding: the loss about 1 record exceeds" in line for line in audit(0.9, 1.5))
 
 
+def test_where_an_outcome_withheld_is_not_claimed_an_audit_and_an_attack_say_so():
+    again = {"recomputed": np.array([2.0]), "recomputed_delta": np.zeros(1), "reverse": np.array([0.5])}
+    found = Audit(epsilon=1.0, fixed=np.array([0.5]), delta=np.zeros(1), chosen=np.array([0]), **again,
+                  of_claim=False)  # fmt: skip
+    assert "a loss above the price with the outcome withheld was found" in str(found)
+    assert "nothing is claimed" in str(found)
+    assert "stated" not in str(found)
+    tried = Attack(claimed=1.0, estimate=2.0, lower=1.5, upper=3.0, confidence=0.95, trials=9, of_claim=False)
+    assert "1.000 with the outcome withheld, which is not claimed: exceeds it" in str(tried)
+    assert "refute" not in str(tried)
+
+
 def test_draws_name_their_coefficients(make_small):
     names = pq.read_table(make_small / "confidential" / "draws.parquet").column_names
     assert names == ["beta[Intercept]", "beta[log(z)]", "beta[C(group)[T.b]]", "beta[C(group)[T.c]]", "sigma"]

@@ -13,12 +13,20 @@ import hedgerow as hr
 from hedgerow.errors import FileError, SettingError
 from hedgerow.report.figures import collect
 from hedgerow.report.owner import _SECTIONS, write_page
-from hedgerow.report.summaries import compare_amounts, compare_classes, relate, summarize
+from hedgerow.report.summaries import (
+    compare_amounts,
+    compare_classes,
+    relate,
+    relate_pair,
+    summarize,
+)
 
 PMSE = {"by": "main", "copy": "pooled", "pMSE": 0.01, "expected": 0.005, "S_pMSE": 2.0, "AUC": 0.52}
 TERM = {"analysis": "log(x) ~ z", "term": "z", "original": 1.0, "original_low": 0.5, "original_high": 1.5}
 TERM |= {"copy": "pooled", "synthetic": 1.5, "synthetic_low": 1.0, "synthetic_high": 2.0, "overlap": 0.5}
 LOST = {"rows": 120, "left_out": ["Too few rows for pairs."], "propensity": [PMSE], "analyses": [TERM]}
+GROUP = {"column": "x", "by": "sector", "group": "<i>", "copy": "pooled", "records": 40, "original": 0.0}
+LOST |= {"groups": [GROUP | {"statistic": "ecdf_max", "synthetic": 0.25, "error": 0.25}]}
 LOST |= {
     "two_way": [
         {"first": "x", "second": "z", "copy": copy, "TVD": 0.1} for copy in ("pooled", "lowest", "highest")
@@ -89,8 +97,10 @@ def test_the_page_says_what_the_fit_says(synth, document):
 
 def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     audit = {"kind": "exact", "epsilon": 6.0, "largest_fixed": 1.234, "largest_recomputed": 1.5}
-    audit |= {"breaches": [3, 4], "reverse_breaches": []}
+    audit |= {"of_claim": False, "largest_reverse": float("inf"), "records": 120, "recomputed": 30}
+    audit |= {"breaches": [3, 4], "reverse_breaches": [7]}
     attack = {
+        "of_claim": False,
         "lower": 0.7,
         "estimate": 0.9,
         "confidence": 0.95,
@@ -100,10 +110,55 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
     }
 
     text = shown(write_page(document, audit=audit, attack=attack, utility=LOST))
+    of_claim = shown(
+        write_page(document, audit=audit | {"of_claim": True}, attack=attack | {"of_claim": True})
+    )
 
-    for words in ("1.234", "The audit found 2 records above", "0.700", "does not refute"):
+    # Under a range nothing is claimed of an outcome withheld, and no page may call that price a claim.
+    price = "6, the price of one copy with the outcome withheld, which is not claimed"
+    for words in ("1.234", f"The audit found 3 records above {price}", "∞", "0.700", "shows no more than"):
         assert words in text
     assert "Not run." not in text
+    assert "The audit found 3 records above 6, the stated ε of one copy" in of_claim
+    assert "does not refute the claim" in of_claim
+
+
+def test_what_stands_at_the_top_is_not_noted_again(document):
+    release = dict.fromkeys(("id", "date", "certificate", "unit"), "") | {
+        "software": {},
+        "notes": ["Twice.", "Once."],
+    }
+    release |= {key: [] for key in ("files", "about", "looks", "checks", "reading", "assumed", "caveats")}
+    text = shown(write_page(document | {"warnings": ["Twice."], "release": release}))
+    assert (text.count("Twice."), text.count("Once.")) == (1, 1)
+
+
+def test_the_chosen_price_is_seen_to_move_however_small(document):
+    seen = {"draws": [100, 1000], "lipschitz": [10.0, 10.1], "oscillation": [0.01, 0.015]}
+    page = write_page(document | {"draws": {"seen": seen}})
+    chart = re.search(r"<title>Price by draws</title>.*?</svg>", page, re.S)[0]
+    heights = [
+        re.findall(r"[ML][\d.]+,([\d.]+)", each) for each in re.findall(r'd="(M[^"]*)" class="line', chart)
+    ]
+    assert any(abs(float(each[0]) - float(each[-1])) > 5 for each in heights)
+
+
+def test_a_pair_is_drawn_one_column_along_the_other(synth, document):
+    (pair,) = [pair for pair in document["pairs"] if pair["second"] == "z"]
+    table, (copy, other) = firms(), synth.sample().tables
+    groups = np.searchsorted(np.unique(np.quantile(table["z"], np.arange(1, 10) / 10)), table["z"])
+
+    assert len(pair["along"]) == 10
+    medians = table["x"].groupby(groups).median()
+    assert [row["original_middle"] for row in pair["along"]] == pytest.approx(medians, rel=1e-5)
+    together = pd.concat([copy["x"], other["x"]]).groupby(np.tile(groups, 2)).quantile(0.9)
+    assert [row["copies_high"] for row in pair["along"]] == pytest.approx(together, rel=1e-5)
+    page = write_page(document)
+    assert "<title>x along z</title>" in page
+    assert (
+        relate_pair(np.arange(90.0), np.repeat([0.0, 1.0, 2.0], 30), [(np.arange(90.0), np.arange(90.0))])
+        is None
+    )
 
 
 def test_what_was_lost_of_whole_tables_is_drawn(document):
@@ -115,6 +170,7 @@ def test_what_was_lost_of_whole_tables_is_drawn(document):
     numbers = re.search(r'aria-label="Numbers of: Analysis.*?</table>', page, re.S)[0]
     assert '<td class="n">1.96</td>' in numbers  # an estimate one interval's half above the original's
     assert "Too few rows for pairs." in text
+    assert "sector &lt;i&gt; 40 distance of distributions 0.25" in text  # of the data to itself there is none
 
 
 def test_by_public_group_medians_are_those_of_the_table(document, synth):
@@ -151,6 +207,16 @@ def test_a_chain_has_each_column_its_price_and_its_pairs():
     assert "x with y" in shown(write_page(found))
 
 
+def test_a_test_that_would_be_refused_is_not_asked_for():
+    table = firms(60).assign(firm=np.repeat(np.arange(20), 3))
+    found = collect(fit("x ~ z", table[["x", "z", "firm"]], epsilon=60.0, unit="firm"))
+
+    text = shown(write_page(found))
+
+    assert text.count("leaves out one row, and the price is that of all rows of one &#x27;firm&#x27;") == 2
+    assert "synth.audit()" not in text
+
+
 def test_one_column_beside_text_alone_has_no_pairs():
     only = fit("x ~ sector", firms()[["x", "sector"]].replace("<b>farm</b>", "farm"), epsilon=60.0)
 
@@ -170,6 +236,15 @@ def test_hostile_names_and_values_are_text():
     assert "\\u202e" in page or "characters)" in page
     assert "&lt;/td&gt;&lt;script&gt;" in page
     assert len(page) < 200_000
+
+
+def test_a_protected_column_with_an_endless_name_is_cut_wherever_it_stands():
+    table = pd.DataFrame({"y" * 9_999: firms(60)["x"], "z": firms(60)["z"], "g": ["a", "b"] * 30})
+
+    page = write_page(collect(fit(f"`{'y' * 9_999}` ~ z", table, epsilon=60.0)))
+
+    assert page.count("y" * 400) == 9_999 // 400  # in full once, among the long names
+    assert len(page) < 120_000
 
 
 @pytest.mark.parametrize("hostile", ["<img src=x onerror=alert(1)>", "\"'><script>", "\u202e\u200f\x1b\x00"])
@@ -213,14 +288,16 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
     price = generator.gamma(2.0, 0.3, n)
     price[123_456] = 99.0  # one record decides
     risk, alpha = price * 2, np.clip(1 - price / 5, 0.001, 1)
-    riskiest = np.argsort(-price)[:20]
+    risk[654_321] = 777.0  # another is the riskiest, and cheap
+    price[654_321] = 0.01
+    dearest = np.argsort(-price)[:20]
     large = json.loads(json.dumps(document))
     large["records"] |= {
         "price": summarize(price),
         "withheld": summarize(2 * price),
         "alpha": summarize(alpha),
     }
-    large["records"]["alpha_by_risk"] = relate(risk, alpha, riskiest)
+    large["records"]["alpha_by_risk"] = relate(risk, alpha, dearest)
     column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 
@@ -231,7 +308,12 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
     assert large["records"]["price"]["highest"][0] == 99.0
     violin = re.search(r"<title>Price by record</title>.*?</svg>", page, re.S)[0]
     assert violin.count('class="dot t2"') == 24
-    assert max(large["records"]["alpha_by_risk"]["risk"]) == pytest.approx(198.0)
+    related = large["records"]["alpha_by_risk"]
+    assert related["risk"][:2] == [777.0, 198.0]
+    assert related["dearest"]["risk"][0] == 198.0
+    assert 777.0 not in related["dearest"]["risk"]
+    dots = re.search(r"<title>α against risk</title>.*?</svg>", page, re.S)[0]
+    assert (dots.count('class="dot t3"'), dots.count('class="dot t2"')) == (21, 21)  # one each in the legend
 
 
 def test_summaries_of_odd_columns():
@@ -267,4 +349,4 @@ def test_the_odds_say_no_more_than_the_bound_does(document):
 
     assert "No limit on what can be guessed about an outcome" in local
     assert "for the table at hand and under the conditions below" in local
-    assert "for some statement about one outcome" in strict
+    assert "to some statement about one outcome" in strict

@@ -112,7 +112,9 @@ def audit(
         losses.plot().savefig(drawn, format="png", dpi=110)
         write_new(picture, drawn.getvalue())
         screen.say(f"Drawn in {picture}. {CONFIDENTIAL}")
-    figures = {n: getattr(losses, n) for n in ("kind", "epsilon", "largest_fixed", "largest_recomputed")}
+    names = ("kind", "epsilon", "of_claim", "largest_fixed", "largest_recomputed", "largest_reverse")
+    figures = {n: getattr(losses, n) for n in names}
+    figures |= {"records": len(losses.fixed), "recomputed": len(losses.chosen)}
     breaches = {n: getattr(losses, n).tolist() for n in ("breaches", "reverse_breaches")}
     screen.result({"confidential": True, **figures, **breaches})
 

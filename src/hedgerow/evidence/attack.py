@@ -28,7 +28,7 @@ from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
 from hedgerow.mechanism.steps import Start
-from hedgerow.models.base import Parameters
+from hedgerow.models.base import Model, Parameters
 from hedgerow.models.chain import Chain, part_of
 from hedgerow.models.correctable import require_correctable
 from hedgerow.models.exact import Posterior, Regression
@@ -59,6 +59,7 @@ class Attack:
     confidence: float
     trials: int
     made: str = ""  # how the copies were made, beyond plain ones
+    of_claim: bool = True  # else `claimed` is the price with the outcome withheld, and no claim
 
     @property
     def breach(self) -> bool:
@@ -67,11 +68,15 @@ class Attack:
 
     def __str__(self) -> str:
         verdict = "refutes the claim" if self.breach else "does not refute the claim"
+        against = f"{self.claimed:.3f} claimed"
+        if not self.of_claim:
+            against = f"a price of {self.claimed:.3f} with the outcome withheld, which is not claimed"
+            verdict = "exceeds it" if self.breach else "does not exceed it"
         copies = format_count(self.trials, "copy")
         return (
             f"Membership attack (confidential): {copies} from each table{self.made}; empirical ε "
             f"{self.estimate:z.3f}, at least {self.lower:z.3f} with {self.confidence:.0%} confidence (this "
-            f"test's own ratio at most {self.upper:z.3f}), against {self.claimed:.3f} claimed: {verdict}. An "
+            f"test's own ratio at most {self.upper:z.3f}), against {against}: {verdict}. An "
             "attack bounds ε from below."
         )
 
@@ -98,9 +103,9 @@ def attack(
     """
     _check_trials(trials)
     model, design = settings.model, start.design
-    base = model.base if isinstance(model, Boxed) else model
-    if not is_closed(base):
-        raise SettingError(f"The attack needs a model with a closed form, not {model.name}.")
+    if reason := why_not_closed(model):
+        raise SettingError(reason)
+    base = _base(model)
     exact = model._centred(design) if isinstance(model, Boxed) else base
     rivals = [Mixture.of(exact, design, exponents) for exponents in (powers, without)]
     sampled = [
@@ -150,6 +155,17 @@ def attack(
     made = ", ".join(["corrected"] * settings.debias + ["stratified"] * (settings.sampling == "stratified"))
     found = _decide(tests[:, 0], tests[:, 1], claimed, delta, trials, confidence)
     return replace(found, made=f" ({made})" if made else "")
+
+
+def why_not_closed(model: Model) -> str:
+    """Why copies of this model cannot be attacked; nothing where they can."""
+    return (
+        "" if is_closed(_base(model)) else f"The attack needs a model with a closed form, not {model.name}."
+    )
+
+
+def _base(model: Model) -> Model:
+    return model.base if isinstance(model, Boxed) else model
 
 
 def _read_links(settings: Settings, start: Start, copy: Sequence[PerRecord]) -> Iterator[Array]:

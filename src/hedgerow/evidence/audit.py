@@ -29,6 +29,7 @@ from hedgerow.evidence.without import (
     Mixture,
     claimed_epsilon,
     closed_draws,
+    is_claimed,
     is_closed,
     keys_and_powers,
     powers_without,
@@ -79,6 +80,7 @@ class Audit:
     own_weights: bool = False  # each weight depends on its own record alone: recomputing changes nothing
     keys: int = 1  # sets of random numbers that stand for those of the calibration; 1: it has none, or one
     renyi_delta: float | None = None
+    of_claim: bool = True  # whether ε is the stated one; else the price with x_i withheld, which is no claim
 
     @property
     def kind(self) -> str:
@@ -94,6 +96,12 @@ class Audit:
     def largest_recomputed(self) -> float | None:
         """The largest loss found with weights recomputed; None where that was done for no record."""
         return float(self.recomputed.max()) if len(self.recomputed) else None
+
+    @property
+    def largest_reverse(self) -> float | None:
+        """The same at draws of the posterior without the record; None where that was not looked at."""
+        seen = self.reverse[~np.isnan(self.reverse)]
+        return float(seen.max()) if len(seen) else None
 
     @property
     def breaches(self) -> NDArray[np.int64]:
@@ -134,21 +142,21 @@ class Audit:
     def _lines(self) -> Iterator[str]:
         records, found, more = len(self.fixed), len(self.breaches), len(self.reverse_breaches)
         # The first line has the verdict: whoever reads no further must not take a finding for a pass.
-        verdict = (
-            "a loss above the stated ε was found" if found or more else "no loss above the stated ε found"
-        )
+        price = "the stated ε" if self.of_claim else "the price with the outcome withheld"
+        verdict = f"a loss above {price} was found" if found or more else f"no loss above {price} found"
         yield f"hedgerow audit (confidential), {self.kind}: {verdict}\n"
         whose, beside = "of one copy:", ""
         if self.renyi_delta is not None:
             whose, beside = "of all copies:", f"  (and losses, at δ = {self.renyi_delta:g})"
-        yield f"  stated ε {whose:27}{self.epsilon:.3f}{beside}"
+        what = "stated ε" if self.of_claim else "price withheld,"
+        yield f"  {f'{what} {whose}':36}{self.epsilon:.3f}{beside}"
         count = format_count(records, "record")
         yield f"  largest loss, weights fixed:        {self.largest_fixed:.3f}  ({count})"
         if self.largest_recomputed is not None:
             count = format_count(len(self.chosen), "record")
             yield f"  largest loss, weights recomputed:   {self.largest_recomputed:.3f}  ({count})"
-            if self.renyi_delta is None and not np.isnan(self.reverse).all():
-                yield f"  the same, at draws without them:    {np.nanmax(self.reverse):.3f}"
+            if self.renyi_delta is None and self.largest_reverse is not None:
+                yield f"  the same, at draws without them:    {self.largest_reverse:.3f}"
             if self.keys > 1:
                 yield f"  randomness of the calibration:      mixed, estimated from {self.keys} sets of it"
             yield ""
@@ -160,13 +168,15 @@ class Audit:
                 why += ": each takes a fit by Markov chain; ask for some with riskiest= or sample="
             yield f"  weights recomputed:                 {why}\n"
         if found:
-            yield f"Finding: the loss about {format_count(found, 'record')} exceeds the stated ε."
+            yield f"Finding: the loss about {format_count(found, 'record')} exceeds {price}."
         if more:
             yield (
                 f"Finding: at draws of the posterior without the record, the loss about "
-                f"{format_count(more, 'record')} {'more ' * bool(found)}exceeds the stated ε. No draw-based "
+                f"{format_count(more, 'record')} {'more ' * bool(found)}exceeds {price}. No draw-based "
                 "statement covers that direction."
             )
+        if not self.of_claim:
+            yield "Of an outcome withheld nothing is claimed: that price is what this fit costs."
         yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
         if self.importance is None or self.recomputed_k is None:
             return
@@ -263,6 +273,7 @@ def audit(
         own_weights=own_weights,
         keys=len(powers),
         renyi_delta=settings.delta if settings.bound == RENYI else None,
+        of_claim=is_claimed(settings),
     )
 
 

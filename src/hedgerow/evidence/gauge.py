@@ -32,6 +32,7 @@ from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.privacy.bounds import RENYI
 from hedgerow.privacy.settings import Settings
@@ -95,7 +96,7 @@ class Gauge(Confidential):
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and values for the owner."""
-        worth = ("records' worth of information", f"{self.records:.3g} of {self.of}")
+        worth = ("records' worth of information", f"{format_figure(self.records, 3)} of {self.of:,}")
         if self.columns:
             each = [(f"ECDF maximum of copies, {name}", one._words) for name, one in self.columns.items()]
             return [worth, *each]

@@ -166,6 +166,11 @@ def _powers(settings: Settings, start: Start, present: RecordMask | None, key: K
     return power_of(settings, settle(settings, again, key=key).weighted)
 
 
+def is_claimed(settings: Settings) -> bool:
+    """Whether something is claimed of x_i withheld: there is a target, and it speaks of that."""
+    return settings.epsilon is not None and settings.standard.neighbour == WITHHELD
+
+
 def claimed_epsilon(settings: Settings, outcome: Outcome) -> float:
     """The ε that losses with x_i withheld are held against: the target where it speaks of that.
 
@@ -173,7 +178,7 @@ def claimed_epsilon(settings: Settings, outcome: Outcome) -> float:
     one copy; under the Rényi bound of all copies together.
     """
     bound = settings.bound if settings.bound.local else LIPSCHITZ
-    if settings.epsilon is not None and settings.standard.neighbour == WITHHELD:
+    if settings.epsilon is not None and is_claimed(settings):
         return settings.bound.target(settings.epsilon, settings.copies)
     withheld = outcome.pricing.withheld
     return bound.epsilon(withheld) if bound.over_draws else bound.total(withheld, settings.copies)

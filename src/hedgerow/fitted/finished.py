@@ -29,6 +29,10 @@ _OVERRODE = "the sampler failed its health checks ({}) and the owner overrode th
 DELTA_TOO_LARGE = (
     "delta is not below 1/n, which would allow one record in n to be published. Choose one well below."
 )
+_WHOLE_UNITS = (
+    "{} leaves out one row, and the price is that of all rows of one '{}'. Leave out unit (--unit) to look "
+    "at rows."
+)
 _NOT_IN_COPIES = (
     "intervals: a formula or rule reads {}, which the copies do not have. Release it, or ask for none."
 )
@@ -142,6 +146,18 @@ class Finished(Confidential):
     @abstractmethod
     def replay(self, tables: list[Any]) -> Replay | str:
         """How intervals are had from these copies: public things alone; or in words why there are none."""
+
+    def why_no_audit(self) -> str:
+        """Why outcomes cannot be withheld one by one; nothing where they can."""
+        return self._why_no_rows("audit()")
+
+    def why_no_attack(self) -> str:
+        """Why copies cannot be attacked; nothing where they can."""
+        return self._why_no_rows("attack()")
+
+    def _why_no_rows(self, what: str) -> str:
+        unit = self.settings.unit
+        return "" if unit is None else _WHOLE_UNITS.format(what, unit)
 
     def why_no_replay(self) -> str:
         """What a replay would read and the copies do not have, in words: what is left out may not leave."""

@@ -118,11 +118,17 @@ class NoisedChain(Noised):
     def statistics(self) -> dict[str, Any]:
         return describe_columns(self.released, self.epsilon)
 
+    def why_no_audit(self) -> str:
+        return _NOT_YET.format("audit()")
+
+    def why_no_attack(self) -> str:
+        return _NOT_YET.format("attack()")
+
     def audit(self) -> StatisticsAudit:
-        raise SettingError(_NOT_YET.format("audit()"))
+        raise SettingError(self.why_no_audit())
 
     def attack(self, record: int | None, *, trials: int, confidence: float) -> Attack:
-        raise SettingError(_NOT_YET.format("attack()"))
+        raise SettingError(self.why_no_attack())
 
     def withheld_epsilon(self) -> float:
         return halve_replaced(self.settings)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask, PerLink, PerRecord, RecordMask
 from hedgerow.errors import list_some
+from hedgerow.evidence.attack import why_not_closed
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enough, remedies
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.inference.bootstrap import Replay
@@ -94,6 +95,9 @@ class Fitted(Finished):
     def gauge(self) -> Gauge:
         """What the copies carry of the data."""
         return measure(self.settings, self.start, self.outcome, key=self.key.child("gauge"))
+
+    def why_no_attack(self) -> str:
+        return super().why_no_attack() or why_not_closed(self.settings.model)
 
     def describe_stop(self) -> str:
         """Why the copies are not worth releasing, and what would help; with figures."""

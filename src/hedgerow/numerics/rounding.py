@@ -25,5 +25,7 @@ def format_figure(value: object, digits: int = 4) -> str:
         return ""
     if not isinstance(value, float):
         return str(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:,.0f}" if 10**digits <= abs(rounded) < 1e9 else f"{rounded:z.{digits}g}"

@@ -94,7 +94,10 @@ def rewrite(folder: Path, out: Path | None = None) -> Path:
             "made before reports were written has none."
         )
     if document.get("report") != VERSION:
-        raise ReleaseError(f"{CONFIDENTIAL}/{FIGURES} has another version than {VERSION}. Update hedgerow.")
+        raise ReleaseError(
+            f"{CONFIDENTIAL}/{FIGURES} has another version than {VERSION}. Use the hedgerow that made the "
+            "release."
+        )
     try:
         page = write_page(document, **_read_later(inside)).encode()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.report.html import Html, element, join, text
+from hedgerow.report.html import Html, element, join, shorten, text, write_out
 
 Point = tuple[float, float]
 WIDTH = 440
-_LEFT, _RIGHT, _BOTTOM = 50, 14, 40
+_LEFT, _RIGHT, _BOTTOM = 56, 14, 40
 _SIGN = 6.3  # the width of a sign of 12 pixels, about
 _APART = 0.09, 0.13  # of the axis up and across: between ticks that are not equally far from each other
 _LABEL = 56  # signs that fit above a row
+_TITLE = 200  # of a title, which only some hear
 
 
 @dataclass(frozen=True)
@@ -256,8 +257,10 @@ def violins(
     x = Axis(low=-0.5, high=len(groups) - 0.5, ticks={k: _cut(g, 18) for k, g in enumerate(groups)})
     frame = _Frame(x, y, (-0.5, len(groups) - 0.5), _ends(y, values), 20, height - 24)
     _draw_axes(frame)
-    for rule in rules:
-        _draw(frame, rule)
+    for rule in rules:  # its words stand above the picture: below, shapes would hide them
+        spot = frame.up(rule.value)
+        frame.add("path", d=_path([(frame.left, spot), (frame.right, spot)]), class_=f"rule t{rule.tone}")
+        frame.say(rule.label, frame.right, frame.top - 10, f"said t{rule.tone} end")
     half = min(0.42, 0.42 * 3 / max(3, len(groups)) + 0.2)
     for place, group in enumerate(groups.values()):
         middle, tone = frame.across(place), f"t{group.tone}"
@@ -485,7 +488,7 @@ def _split(series: str, value: float | tuple[float, float, float] | None) -> dic
 
 
 def _svg(title: str, describe: str, height: float, parts: Sequence[Html]) -> Html:
-    told = [element("title", title), element("desc", describe) if describe else None]
+    told = [element("title", shorten(title, _TITLE)), element("desc", describe) if describe else None]
     return element("svg", *told, *parts, viewBox=f"0 0 {WIDTH} {_px(height)}", role="img")
 
 
@@ -496,6 +499,7 @@ def _shape(tag: str, **attributes: object) -> Html:
 
 def _cut(words: str, most: int) -> str:
     """As much of a name as fits; the numbers below the picture have more of it."""
+    words = write_out(words)
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 

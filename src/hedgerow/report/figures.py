@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hedgerow.arrays import columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.fitted import Fitted, Noised
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.strict import Boxed, BoxedChain
@@ -28,6 +29,7 @@ from hedgerow.report.summaries import (
     compare_classes,
     compare_groups,
     relate,
+    relate_pair,
     shorten,
     summarize,
 )
@@ -38,7 +40,7 @@ RISKIEST = 20
 _GROUPS, _LEVELS = 2, 12  # public columns by which copies are compared, and how many values one may have
 _DAYS = "days since 1970-01-01"
 _COLUMNS = 40  # protected columns told in full
-_PAIRED, _PAIRS = 20_000, 24  # records whose ranks are compared, pairs that are told
+_PAIRED, _PAIRS, _DRAWN = 20_000, 24, 4  # records whose ranks are compared, pairs that are told, and drawn
 _SCORED = 50_000_000  # draws × records up to which prices are looked at more closely
 _FEWEST = 500  # draws from which the tail of the price is looked at
 
@@ -55,6 +57,7 @@ def collect(synth: Synthesizer) -> dict[str, Any]:
         "health": {name: value for name, value in asdict(synth.health_).items() if value not in (None, ())},
         "warnings": done.doubts(),
         "moved": done.moved,
+        "refused": {"audit": done.why_no_audit(), "attack": done.why_no_attack()},
     }
     if isinstance(done, Noised):
         found["strict"] = {"clipped": synth.clipped_, "withheld": done.withheld_epsilon()}
@@ -107,7 +110,7 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
         if own is not None or withheld is not None
     }
     price = bound.by_record(pricing)
-    riskiest = np.argsort(-price, kind="stable")[:RISKIEST]
+    dearest = np.argsort(-price, kind="stable")[:RISKIEST]
     by_record = {"price": summarize(price)}
     if shown.has(pricing.withheld):
         by_record["withheld"] = summarize(shown.by_record(pricing.withheld))
@@ -127,7 +130,7 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
             "power": summarize(done.outcome.fit.power),
             "risk": summarize(done.risk),
             "known": summarize(weighted.known) if settings.standard.uses_known else None,
-            "alpha_by_risk": relate(done.risk, weighted.alpha, riskiest),
+            "alpha_by_risk": relate(done.risk, weighted.alpha, dearest),
             "riskiest": _list_riskiest(done.extreme),
             "flagged": done.flagged,
         },
@@ -157,7 +160,8 @@ def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
     found = []
     for row in rows.tolist():
         ends = [
-            f"{names[place] + ': ' if len(lower) > 1 else ''}{a[row]:.6g} to {b[row]:.6g}"
+            f"{names[place] + ': ' if len(lower) > 1 else ''}{format_figure(float(a[row]), 6)} to "
+            f"{format_figure(float(b[row]), 6)}"
             for place, (a, b) in enumerate(zip(lower, upper, strict=True))
             if np.isfinite(a[row]) or np.isfinite(b[row])
         ]
@@ -186,7 +190,8 @@ def _move_with_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
 
 def _gauge(done: Fitted) -> dict[str, Any]:
     gauge = done.gauge
-    return {"records": gauge.records, "of": gauge.of, "facts": gauge.facts(), "discards": gauge.discards}
+    told = {"records": gauge.records, "of": gauge.of, "column": gauge.column}
+    return told | {"facts": gauge.facts(), "discards": gauge.discards}
 
 
 def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
@@ -239,7 +244,10 @@ def _find_groups(synth: Synthesizer) -> Iterator[tuple[str, NDArray[np.int64], l
 
 
 def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
-    """Rank correlations of protected columns with each other and with public numbers, worst kept first."""
+    """Rank correlations of protected columns with each other and with public numbers, worst kept first.
+
+    Of a few pairs also how one column runs along the other (`along`).
+    """
     done = synth._done()
     links = [
         (k, link) for k, link in enumerate(done.design.links) if link.levels is None or len(link.levels) == 2
@@ -285,7 +293,17 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
         if np.isfinite([one["original"], *one["copies"]]).all()
     ]
     pairs.sort(key=lambda pair: -abs(pair["original"] - pair["copies"][1]))
-    return pairs[:_PAIRS]
+    shown, tables = pairs[:_PAIRS], [protected | public, *(copy | public for copy in copies)]
+    amounts = {link.outcome for _, link in links if link.levels is None}
+    strongest = sorted(shown, key=lambda pair: -abs(pair["original"]))
+    drawn = 0
+    for pair in [*shown[: _DRAWN // 2], *strongest]:  # those that differ most, then those that matter most
+        if drawn == _DRAWN or "along" in pair or pair["first"] not in amounts:
+            continue
+        own, *made = [(table[pair["first"]], table[pair["second"]]) for table in tables]
+        pair["along"] = relate_pair(*own, made)
+        drawn += pair["along"] is not None
+    return shown
 
 
 def _finite(value: float) -> float | None:

@@ -48,8 +48,12 @@ def text(value: object) -> Html:
     plain = str(value)
     if _HARMLESS.fullmatch(plain):  # most are figures
         return Html(plain)
-    plain = show_controls(plain)
-    return Html(escape(_INVISIBLE.sub(lambda each: each[0].encode("unicode_escape").decode(), plain)))
+    return Html(escape(write_out(plain)))
+
+
+def write_out(plain: str) -> str:
+    """A text in one line, with what cannot be seen written out: as long as it will be on a page."""
+    return _INVISIBLE.sub(lambda each: each[0].encode("unicode_escape").decode(), show_controls(plain))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Html:
@@ -215,7 +219,7 @@ def _cell(value: object, heads: bool, figure: bool, digits: int) -> Html:
 
 def figure(chart: "Chart", title: object, *how: object) -> Html:
     """A picture under its title, how to read it, and its numbers as a table."""
-    numbers = table(chart.rows, label=f"Numbers of: {chart.title}")
+    numbers = table(chart.rows, label=f"Numbers of: {shorten(chart.title, _LONG_CELL)}")
     return element(
         "figure",
         element("figcaption", title),

@@ -8,10 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hedgerow.report.charts import Axis, Row, Rule, dots
-from hedgerow.report.html import Html, bullets, details, element, figure, figures, name, paragraph, table
+from hedgerow.report.html import (
+    Html,
+    bullets,
+    details,
+    element,
+    figure,
+    figures,
+    name,
+    paragraph,
+    reading,
+    table,
+)
+from hedgerow.report.pictures import name_statistic
 
 Rows = Sequence[Mapping[str, Any]]
-_MODELS = {"main": "each column", "pairs": "columns and pairs", "cart": "a tree"}
+MODELS = {"main": "each column", "pairs": "columns and pairs", "cart": "a tree"}
 _TABLES = 12  # of two columns that are drawn
 _NORMAL = 1.96  # a 95 % interval reaches so many standard errors to each side
 
@@ -33,9 +45,25 @@ def show_lost(utility: Mapping[str, Any]) -> list[Html | None]:
         body.append(paragraph("No analysis is named in the plan (analyses)."))
     if utility.get("groups"):
         pooled = [row for row in utility["groups"] if row["copy"] == "pooled"]
-        rows = [{key: cell for key, cell in row.items() if key != "copy"} for row in pooled]
+        rows = [
+            {
+                "column": name(row["column"]),
+                "by": name(row["by"]),
+                "group": name(row["group"]),
+                "records": row["records"],
+                "statistic": name_statistic(row["statistic"]),
+                "original": None if row["statistic"] == "ecdf_max" else row["original"],
+                "copies": row["synthetic"],
+                "copies less original": None if row["statistic"] == "ecdf_max" else row["error"],
+            }
+            for row in pooled
+        ]
         shown = table(rows, label="Statistics by group, means over copies")
-        body.append(details(f"Statistics by public group ({len(rows)} rows, means over copies)", shown))
+        how = reading(
+            "Within each group. The distance of distributions is the largest difference of the two "
+            "distribution functions, 0 at best; the other figures are in the column's own units."
+        )
+        body.append(details(f"Statistics by public group ({len(rows)} rows, means over copies)", shown, how))
     if left_out:
         body += [element("h3", "Not compared"), bullets(left_out)]
     return body
@@ -43,7 +71,7 @@ def show_lost(utility: Mapping[str, Any]) -> list[Html | None]:
 
 def _show_propensity(rows: Rows) -> Html:
     made = [
-        Row(_MODELS.get(model, model), {"copies": _spread(own, "S_pMSE")}, _note(own, "AUC"))
+        Row(MODELS.get(model, model), {"copies": _spread(own, "S_pMSE")}, _note(own, "AUC"))
         for model, own in _split(rows, "by").items()
     ]
     chart = dots(

@@ -12,6 +12,7 @@ from typing import Any
 
 from hedgerow import __version__
 from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
+from hedgerow.privacy.claims import SENTENCES
 from hedgerow.report import pictures
 from hedgerow.report.charts import Rule
 from hedgerow.report.html import (
@@ -36,7 +37,7 @@ from hedgerow.report.html import (
 )
 from hedgerow.report.lost import show_lost
 
-VERSION = 1  # of the document
+VERSION = 2  # of the document
 MARK = "CONFIDENTIAL: not for publication"
 _SECTIONS = {
     "labelled": "Is it labelled?",
@@ -48,18 +49,22 @@ _SECTIONS = {
     "documented": "Is it documented?",
 }
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
+_LONG_LABEL = 100  # signs of what stands beside a fact
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
 # What the odds are about, by bound: no more than its sentence says.
 _ODDS = {
-    "lipschitz": "What {before} for this very table, and not its neighbour, may become: for the table at "
-    "hand and under the conditions below. No limit on what can be guessed about an outcome.",
-    "renyi": "A test that wrongly takes it for this very table in {before} of the cases is right in at most "
-    "{after}: for the table at hand, under the conditions below.",
+    "lipschitz": "Whoever gave {before} to this very table, and not its neighbour, may come to at most this: "
+    "for the table at hand and under the conditions below. No limit on what can be guessed about an outcome.",
+    "renyi": "A test that says wrongly in {before} of the cases that it was this very table says so rightly "
+    "in at most {after}: for the table at hand, under the conditions below.",
     "gaussian": "A test of one outcome that is wrong in {before} of the cases is right in at most {after}.",
-    "strict": "What {before} for some statement about one outcome may become by seeing the copies.",
-    "statistics": "What {before} for some statement about one outcome may become by seeing the copies.",
-    "censored": "What {before} for some statement about one outcome may become, if draws were exact.",
+    "strict": "Whoever gave {before} to some statement about one outcome may come to at most this by seeing "
+    "the copies.",
+    "statistics": "Whoever gave {before} to some statement about one outcome may come to at most this by "
+    "seeing the copies.",
+    "censored": "Whoever gave {before} to some statement about one outcome may come to at most this by "
+    "seeing the copies, if draws were exact.",
 }
 _SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
@@ -119,8 +124,10 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         if price is not None and price["total"] is not None:
             said += f"; the fit at hand costs {format_figure(price['total'])}"
         if document.get("gauge"):
-            worth, of = document["gauge"]["records"], document["gauge"]["of"]
-            said += f" and carries {worth:,.3g} of {of:,} records' worth of information"
+            gauge = document["gauge"]
+            worth = format_figure(gauge["records"], 3)
+            said += f" and carries {worth} of {gauge['of']:,} records' worth of information"
+            said += f" about '{shorten(gauge['column'])}'" * bool(gauge["column"])
         said += "."
         delta = "" if claim["delta"] is None else f", at δ = {format_rounded_up(claim['delta'][1], 2)}"
         epsilon = (
@@ -158,12 +165,11 @@ def _list_doubts(document: Document, audit: Document | None, attack: Document | 
     if records and records["flagged"]:
         count = format_count(records["flagged"], "record")
         found.append(f"{count} flagged: draws cannot bound the loss about them (Which records decide?).")
-    if audit and audit["breaches"]:
-        found.append(
-            f"The audit found {format_count(len(audit['breaches']), 'record')} above the stated price."
-        )
+    if audit and (above := len(audit["breaches"]) + len(audit["reverse_breaches"])):
+        bound = document["claim"]["bound"]
+        found.append(f"The audit found {format_count(above, 'record')} above {name_price(audit, bound)}.")
     if attack and attack["breach"]:
-        found.append("The attack refutes the claim.")
+        found.append(f"The attack {judge_attack(attack)}.")
     if document["claim"]["seeded"]:
         found.append("The randomness comes from a seed: whoever knows it can undo the protection.")
     return list(dict.fromkeys(found))
@@ -213,7 +219,8 @@ def _learn(document: Document) -> list[Html | None]:
     ]
     if claim["odds"]:
         body += [
-            *_tabulate_odds(claim["odds"]),
+            element("h3", "Odds"),
+            table(claim["odds"], label="Odds"),
             reading("Under the conditions of the paragraph above; the formal sentence is what holds."),
         ]
     if price is not None:
@@ -255,13 +262,6 @@ def _learn(document: Document) -> list[Html | None]:
     return body
 
 
-def _tabulate_odds(odds: Sequence[Mapping[str, str]]) -> list[Html]:
-    before, after = odds[0]
-    rows = [{"before": row[before], "afterwards, at most": row[after]} for row in odds]
-    said = f"{_begin(before)} (before) {after} (afterwards):"
-    return [element("h3", "Odds"), paragraph(said), table(rows, label="Odds")]
-
-
 def _risk(document: Document) -> list[Html | None]:
     records, claim = document.get("records"), document["claim"]
     if records is None:
@@ -282,7 +282,7 @@ def _risk(document: Document) -> list[Html | None]:
         }
         for row in records["riskiest"]
     ]
-    made = [pictures.show_weights(records["alpha_by_risk"], len(shown))]
+    made = [pictures.show_weights(records["alpha_by_risk"])]
     made.append(
         pictures.show_violins(
             records,
@@ -320,7 +320,7 @@ def _risk(document: Document) -> list[Html | None]:
         figures(*made),
         *(
             [
-                facts(gauge["facts"]),
+                facts((shorten(label, _LONG_LABEL), value) for label, value in gauge["facts"]),
                 reading(
                     "Σα* counts how many records' worth of likelihood the copies carry; a distance far "
                     "above that of the model without weights means that the weights, not the model, spoil "
@@ -337,26 +337,32 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
     body: list[Html | None] = []
     if document.get("draws"):
         body.append(figures(pictures.show_draws(document["draws"], document["claim"]["bound"])))
+    else:
+        body.append(paragraph("This bound rests on no draws: ε stays the same however many are made."))
     body.append(element("h3", "Audit: outcomes withheld one by one"))
     if audit is None:
         body.append(_not_run("audit", document))
     else:
-        again = audit["largest_recomputed"]
+        reverse = audit["reverse_breaches"]
         body += [
             facts(
                 [
                     ("losses are", audit["kind"]),
+                    ("outcomes withheld", f"{audit['records']:,}"),
+                    ("and everything run again for", f"{audit['recomputed'] or 'none'} of them"),
                     ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
-                    ("largest loss, weights recomputed", None if again is None else format_figure(again)),
-                    ("held against", format_figure(audit["epsilon"])),
+                    ("largest loss, weights recomputed", format_figure(audit["largest_recomputed"])),
+                    ("the same at draws without the record", format_figure(audit["largest_reverse"])),
+                    ("held against", name_price(audit, document["claim"]["bound"])),
                     ("records above it", f"{len(audit['breaches']):,}"),
-                    ("further ones, in the other direction", f"{len(audit['reverse_breaches']):,}"),
+                    ("further ones, at draws without them", f"{len(reverse):,}"),
                 ]
             ),
             reading(
-                "A loss is how far the log densities with and without one outcome lie apart. None above "
-                "the price is what one wants; an audit bounds the loss from below, and finds no breach "
-                "rather than proving that there is none."
+                "A loss is how far the log densities with and without one outcome lie apart; ∞ where the "
+                "target is not met without it, so that there would be no release. None above the price is "
+                "what one wants; an audit bounds the loss from below, and finds no breach rather than "
+                "proving that there is none. At draws without the record a bound over draws claims nothing."
             ),
         ]
     body.append(element("h3", "Attack: copies with one outcome, and without"))
@@ -369,9 +375,9 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
                     ("ε that the attack shows, at least", f"{attack['lower']:.3f}"),
                     ("with confidence", f"{attack['confidence']:.0%}"),
                     ("its estimate", f"{attack['estimate']:.3f}"),
-                    ("claimed", format_figure(attack["claimed"])),
+                    ("held against", name_price(attack, document["claim"]["bound"])),
                     ("copies from each table", f"{attack['trials']:,}"),
-                    ("verdict", "refutes the claim" if attack["breach"] else "does not refute the claim"),
+                    ("verdict", judge_attack(attack)),
                 ]
             ),
             reading("An attack bounds ε from below: another one may do better."),
@@ -391,7 +397,11 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
         element("h3", "Sampler"),
         facts(rows),
         reading(
-            "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, divergences 0."
+            "What is claimed does not rest on this sampler, which draws from what the noisy sums leave open: "
+            "few effective draws make copies poorer, not less private."
+            if "strict" in document
+            else "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, "
+            "divergences 0."
         ),
     ]
     if "box" in document:
@@ -413,8 +423,27 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
     return body
 
 
+def name_price(found: Document, bound: str) -> str:
+    """What an audit or an attack is held against: the claim, or a price of which nothing is claimed."""
+    price = format_figure(found["epsilon"] if "epsilon" in found else found["claimed"])
+    of = "all copies" if SENTENCES[bound].together else "one copy"
+    if found["of_claim"]:
+        return f"{price}, the stated ε of {of}"
+    return f"{price}, the price of {of} with the outcome withheld, which is not claimed"
+
+
+def judge_attack(attack: Document) -> str:
+    """What an attack says of what it was held against."""
+    if attack["of_claim"]:
+        return "refutes the claim" if attack["breach"] else "does not refute the claim"
+    price = "the price with the outcome withheld"
+    return f"shows more than {price}" if attack["breach"] else f"shows no more than {price}"
+
+
 def _not_run(what: str, document: Document) -> Html:
     """That nothing was run, and how it would be."""
+    if reason := document["refused"][what]:
+        return paragraph("Not possible for this release. ", reason)
     if "release" not in document:
         return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
     run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
@@ -448,7 +477,10 @@ def _structure(document: Document) -> list[Html | None]:
         shown = table(rows, caption="Distance of copies from the original", digits=2)
         body += [
             shown,
-            reading("The largest difference of the two distributions, 0 is best; of classes half of all."),
+            reading(
+                "The largest difference of the two distribution functions, 0 is best; of classes half the "
+                "sum of all differences. The kind of a cell is whether it holds an amount, a gap or a code."
+            ),
         ]
     for place, column in enumerate(columns[:_SHAPES]):
         made = [pictures.show_classes(column) if "levels" in column else pictures.show_shape(column)]
@@ -460,7 +492,8 @@ def _structure(document: Document) -> list[Html | None]:
     if len(columns) > _SHAPES:
         body.append(reading(f"Of {len(columns)} columns the {_SHAPES} that differ most are drawn."))
     if document["pairs"]:
-        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]))]
+        along = [pictures.show_relation(pair) for pair in document["pairs"] if pair.get("along")]
+        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]), *along)]
     return body or [paragraph("Copies have no values of the protected columns to compare.")]
 
 
@@ -522,7 +555,8 @@ def _document(document: Document) -> list[Html | None]:
                 table(release["checks"], caption="Checks of the plan: rows of each copy that break them"),
                 reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
             ]
-        notes = [*release["reading"], *release["notes"]]
+        told = {*document["warnings"]}  # stand at the top
+        notes = [note for note in [*release["reading"], *release["notes"]] if note not in told]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
         assumed = [{"assumed to be public": a["what"], "because": a["because"]} for a in release["assumed"]]
         body += [details(f"Assumed to be public ({len(assumed)})", table(assumed, label="Assumptions"))]

@@ -9,14 +9,15 @@ from typing import Any, Literal
 
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.report.charts import Area, Axis, Band, Dots, Line, Row, Rule, Violin, dots, plot, violins
-from hedgerow.report.html import Html, figure, name
+from hedgerow.report.html import Html, figure, name, write_out
 
 Figures = Mapping[str, Any]
 TONES = {"original": 0, "copies": 1}
 _MEAN = ("copies, mean", "copy")
+_DECADES = 10.0  # the largest over the smallest, from which an axis is logarithmic
 _WORDS = {
     "price": "own price",
-    "withheld": "x withheld",
+    "withheld": "outcome withheld",
     "alpha": "α",
     "power": "α*",
     "known": "λ",
@@ -29,17 +30,18 @@ def show_bounds(price: Figures, bound: str) -> Html:
     rows = [
         Row(
             f"{each}{' (chosen)' * (each == bound)}",
-            {"own neighbour": values["own"], "x withheld": values["withheld"]},
+            {"own neighbour": values["own"], "outcome withheld": values["withheld"]},
         )
         for each, values in price["by_bound"].items()
     ]
+    missing = any(None in values.values() for values in price["by_bound"].values())
     target = price["target"]
     rules = (
         [Rule(target, f"target of one copy {target:.4g}")] if target is not None and bound != "renyi" else []
     )
     chart = dots(
         "Price of one copy by bound", rows, x=Axis("ε of one copy", zero=True), bars=True, rules=rules,
-        tones={"own neighbour": 1, "x withheld": 3},
+        tones={"own neighbour": 1, "outcome withheld": 3},
         describe="Bars: the price under the standard's own neighbour, and with the outcome withheld.",
     )  # fmt: skip
     return figure(
@@ -48,6 +50,10 @@ def show_bounds(price: Figures, bound: str) -> Html:
         "Shorter is more private. The second bar is what is paid when a record's value is withheld "
         "altogether and no range is counted as known; bounds say different things, and only the chosen "
         "one is claimed.",
+        " Where a bar is missing, that bound has no closed form." if missing else None,
+        f" Under renyi copies are priced together: {price['copies']} cost {format_figure(price['total'])}."
+        if bound == "renyi" and price["copies"] > 1
+        else None,
     )
 
 
@@ -91,22 +97,27 @@ def show_violins(
     return figure(chart, title, *how, more)
 
 
-def show_weights(related: Figures, riskiest: int) -> Html:
+def show_weights(related: Figures) -> Html:
     """Weights against risks."""
-    points = [point for point in zip(related["risk"], related["alpha"], strict=True) if None not in point]
+    points, dearest = (
+        [point for point in zip(each["risk"], each["alpha"], strict=True) if None not in point]
+        for each in (related, related["dearest"])
+    )
     bins = [row for row in related["bins"] if None not in row]
-    log = all(x > 0 for x, _ in points) and all(row[0] > 0 for row in bins)
+    log = all(x > 0 for x, _ in [*points, *dearest]) and all(row[0] > 0 for row in bins)
     marks: list[Any] = []
     if bins:
         marks += [Band([(x, low, high) for x, low, _, high in bins], "lowest to highest", 1)]
         marks += [Line([(x, middle) for x, _, middle, _ in bins], "median", 1)]
-    marks += [Dots(points, f"the {riskiest} riskiest" if bins else "records", 2)]
+    marks += [Dots(points, f"the {len(points)} riskiest" if bins else "records", 3)]
+    marks += [Dots(dearest, f"the {len(dearest)} dearest", 2)]
     chart = plot("α against risk", marks, x=Axis("risk", "log" if log else "linear"), y=Axis("α", low=0))
     return figure(
         chart,
         "Weight against risk",
         "Risk is how loudly a record speaks in the fit without weights; α is the share of its likelihood "
-        "that it keeps. Weights that fall to the right quiet the riskiest records.",
+        "that it keeps. Weights that fall to the right quiet the riskiest records; the dearest are then "
+        "often others, which kept more weight.",
     )
 
 
@@ -125,11 +136,15 @@ def show_draws(moved: Figures, bound: str) -> Html:
     if "expected" in moved:
         points = zip(moved["expected"]["draws"], moved["expected"]["price"], strict=True)
         marks.append(Line([p for p in points if None not in p], "Lipschitz, expected", 0, dashed=True))
-    chart = plot("Price by draws", marks, x=Axis("draws", "log"), y=Axis("ε of one copy", zero=True))
+    prices = [price for mark in marks for _, price in mark.points]
+    apart = min(prices, default=1.0) > 0 and max(prices, default=1.0) > _DECADES * min(prices, default=1.0)
+    y = Axis("ε of one copy", "log") if apart else Axis("ε of one copy", zero=True)
+    chart = plot("Price by draws", marks, x=Axis("draws", "log"), y=y)
     return figure(
         chart,
         "How ε moves with draws",
         "A bound over draws is a maximum, and grows with them. Flat at the right end is what one wants. ",
+        "Of the Lipschitz price: " if "advice" in moved and bound != "lipschitz" else None,
         moved.get(
             "advice", "What more draws would do was not looked at: too few draws, or too large a table."
         ),
@@ -306,8 +321,51 @@ def show_pairs(pairs: Sequence[Figures]) -> Html:
     )
 
 
+def show_relation(pair: Figures) -> Html:
+    """How one column runs along another, in the original and in copies."""
+    first, second, rows = _cut(pair["first"]), _cut(pair["second"]), pair["along"]
+    marks: list[Any] = [
+        Band([(row["at"], row["copies_low"], row["copies_high"]) for row in rows], "copies, 10 % to 90 %", 1),
+        Line([(row["at"], row["copies_middle"]) for row in rows], "median", 1),
+        *(
+            Line(
+                [(row["at"], row[f"original_{end}"]) for row in rows],
+                "the same of the original" * (end == "middle"),
+                0,
+                dashed=True,
+            )
+            for end in ("low", "middle", "high")
+        ),
+    ]
+    numbers = [
+        {second: row["at"]}
+        | {
+            f"{what}, {words}": row[f"{what}_{end}"]
+            for what in TONES
+            for end, words in (("low", "10 %"), ("middle", "median"), ("high", "90 %"))
+        }
+        for row in rows
+    ]
+    values = [row[key] for row in rows for key in row if key != "at"]
+    x, y = _pick_axis(second, [row["at"] for row in rows]), _pick_axis(first, values)
+    chart = plot(f"{pair['first']} along {pair['second']}", marks, x=x, y=y, rows=numbers)
+    return figure(
+        chart,
+        Html(f"{name(pair['first'])} along {name(pair['second'])}"),
+        "Records in ten groups of about equal size along the lower axis. Where the dashed lines leave the "
+        "band and its middle, copies lose the relation, its curve or its spread.",
+    )
+
+
+def _pick_axis(label: str, values: Sequence[float]) -> Axis:
+    low, high = min(values), max(values)
+    return Axis(label, "log" if low > 0 and high > _DECADES * low else "linear")
+
+
 def name_statistic(statistic: str) -> str:
     """q90 is the 90 % quantile."""
+    if statistic == "ecdf_max":
+        return "distance of distributions"
     return f"{statistic[1:]} % quantile" if statistic[:1] == "q" and statistic[1:].isdigit() else statistic
 
 
@@ -333,4 +391,5 @@ def _ratio(row: Figures) -> tuple[float, float, float]:
 
 
 def _cut(words: str, most: int = 24) -> str:
+    words = write_out(words)
     return words if len(words) <= most else f"{words[: most - 1]}…"

@@ -48,7 +48,7 @@ a{color:var(--brand)}
 a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{
  outline:3px solid var(--brand);outline-offset:2px}
 code,pre{font-family:"SFMono-Regular",Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.85em}
-code,bdi.name{background:var(--raised);border-radius:.2rem;padding:.05em .3em}
+code,bdi.name{background:var(--raised);border-radius:.2rem;padding:.05em .15em}
 pre{background:var(--raised);border-radius:.35rem;padding:.8rem 1rem;overflow-x:auto;max-width:100%}
 pre code{padding:0;background:none}
 .lead{font-size:1.12rem}
@@ -107,6 +107,7 @@ th,td{overflow-wrap:break-word}td code{overflow-wrap:anywhere}
 td:has(>code:only-child){max-width:none}
 .sign td,.sign th{height:2.2rem;vertical-align:bottom}
 .sign table{width:100%;table-layout:fixed}
+.fill{min-height:3.4rem;border-bottom:1px solid var(--line);max-width:none}
 footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:var(--quiet);font-size:.85rem}
 @media (max-width:30rem){
  h1{font-size:1.55rem}h2{font-size:1.25rem}.wrap{padding:0 1rem 3rem}
@@ -125,7 +126,8 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  .board dl.facts{max-width:none;gap:.1rem 1rem}
  .board table{font-size:1em;width:100%}.board th,.board td{padding:.12rem .6rem .12rem 0;max-width:none}
  .board .rests table{table-layout:fixed}.rests th:nth-child(2){width:30%}.rests th:nth-child(3){width:13%}
- .board .sign td,.board .sign th{height:1.9rem}
+ .board .sign td,.board .sign th{height:1.9rem}.board .fill{min-height:2.6rem}
+ .board .reading{font-size:1em}
  html{font-size:10pt}
  body{line-height:1.4}
  .wrap{max-width:none;padding:0}

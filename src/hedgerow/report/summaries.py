@@ -25,6 +25,8 @@ _COMPARED = 100_000  # values
 _WIDE = 30.0  # largest over smallest from which a density is told by logarithms
 # Of quantiles: closer together where the tails are.
 SHARES = (0.001, 0.005, 0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99, 0.995, 0.999)
+ALONG = (0.1, 0.5, 0.9)  # of one column in tenths of another
+_FEWEST_ALONG, _SHORTEST = 5, 4  # records that have quantiles, and points that make a curve
 QUANTILES = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 
 
@@ -62,14 +64,18 @@ def summarize(values: PerRecord) -> dict[str, Any]:
     }
 
 
-def relate(risk: PerRecord, alpha: PerRecord, riskiest: NDArray[np.intp]) -> dict[str, Any]:
-    """Weights against risks: every record of a few; of many bins of risk, and the riskiest one by one."""
+def relate(risk: PerRecord, alpha: PerRecord, dearest: NDArray[np.intp]) -> dict[str, Any]:
+    """Weights against risks: every record of a few; of many bins of risk, and the riskiest one by one.
+
+    The dearest, which need not be the riskiest, one by one in either case.
+    """
     usable = np.flatnonzero(np.isfinite(risk) & np.isfinite(alpha))
-    shown = usable if len(usable) <= FEW else riskiest[np.isfinite(risk[riskiest])]
+    order = usable[np.argsort(risk[usable], kind="stable")]
+    shown = order if len(usable) <= FEW else order[::-1][: len(dearest)]
     found: dict[str, Any] = {"risk": shorten(risk[shown]), "alpha": shorten(alpha[shown]), "bins": []}
+    found["dearest"] = {"risk": shorten(risk[dearest]), "alpha": shorten(alpha[dearest])}
     if len(usable) <= FEW:
         return found
-    order = usable[np.argsort(risk[usable], kind="stable")]
     for part in np.array_split(order, _BINS):
         own = alpha[part]
         row = np.median(risk[part]), own.min(), np.median(own), own.max()
@@ -141,6 +147,35 @@ def compare_classes(
         ],
         "left_out": len(levels) - len(order),
     }
+
+
+def relate_pair(
+    first: PerRecord, second: PerRecord, copies: Sequence[tuple[PerRecord, PerRecord]]
+) -> list[dict[str, float | None]] | None:
+    """One column along another: quantiles of the first in tenths of the second, original and copies together.
+
+    None where the second has too few values to show a curve.
+    """
+    made = tuple(np.concatenate([copy[place] for copy in copies]) for place in (0, 1))
+    pairs = []
+    for one, other in ((first, second), made):
+        there = np.isfinite(one) & np.isfinite(other)
+        pairs.append((one[there], other[there]))
+    edges = np.unique(np.quantile(pairs[0][1], np.arange(1, 10) / 10)) if len(pairs[0][1]) else np.empty(0)
+    places = [np.searchsorted(edges, other, side="left") for _, other in pairs]
+    rows = []
+    for group in range(len(edges) + 1):
+        inside = [place == group for place in places]
+        if min(int(part.sum()) for part in inside) < _FEWEST_ALONG:
+            continue
+        found = [np.quantile(one[part], ALONG) for (one, _), part in zip(pairs, inside, strict=True)]
+        told = shorten([np.median(pairs[0][1][inside[0]]), *found[0], *found[1]])
+        rows.append(dict(zip(("at", *_keys("original"), *_keys("copies")), told, strict=True)))
+    return rows if len(rows) >= _SHORTEST else None
+
+
+def _keys(what: str) -> tuple[str, str, str]:
+    return f"{what}_low", f"{what}_middle", f"{what}_high"
 
 
 def compare_groups(

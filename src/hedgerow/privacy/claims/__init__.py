@@ -471,13 +471,13 @@ def tabulate_odds(bound: str, figures: Figures) -> list[dict[str, str]]:
     if bound in ("renyi", "gaussian"):
         delta = _total_delta(bound, figures)
         factor = math.exp(min(figures.epsilon, 100.0))
-        before, after = "a test that says wrongly it was the first table in", "says it rightly in at most"
+        before, after = "a test says wrongly that it was the first table in", "and rightly in at most"
         pairs = [(share, min(1.0, factor * share + delta)) for share in (0.01, FALSE_ALARMS, 0.1)]
     else:
         about = "this very table, not the one it is compared with"
         if bound not in ("lipschitz", "oscillation", "exact"):
             about = f"a statement about {figures.outcome.removesuffix(',')}"
         power = 2 if "e^(2ε)" in write_plain(bound, figures) else 1  # one source for what odds grow by
-        before, after = f"who gave {about}", "may come to at most"
+        before, after = f"chance given beforehand to {about}", "and afterwards, at most"
         pairs = [(prior, _raise_odds(power * figures.epsilon, prior)) for prior in (0.01, PRIOR, 0.5)]
     return [{before: f"{100 * one:g} %", after: _percent(other)} for one, other in pairs]

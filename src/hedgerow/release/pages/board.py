@@ -22,7 +22,7 @@ from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
 from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, write_private
-from hedgerow.release.pages.printing import print_page
+from hedgerow.release.pages.printing import count_sheets, print_page
 from hedgerow.release.pages.public import list_names
 from hedgerow.release.report import put_inside
 from hedgerow.release.verify import verify_release
@@ -41,6 +41,8 @@ from hedgerow.report.html import (
     table,
     text,
 )
+from hedgerow.report.lost import MODELS
+from hedgerow.report.owner import judge_attack, name_price
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
@@ -53,9 +55,15 @@ _ANSWERS: Mapping[str, str] = {
 }
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
-_LINES = 72  # of facts, paragraphs and lists: what two sheets hold beside headings, tests and lines to sign
+_LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
+_FEWER = (77, 67, 57)  # if that was too much, once it is printed
+_SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
-_ACROSS, _WHAT, _WHY = 95, 56, 28  # signs of a line, and of a column of the assumptions
+_ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
+_WHAT, _WHY = 56, 28  # of a column of the assumptions
+_TEST, _FOUND = 26, 80  # of a column of the tests
+_NOTES = 3  # that are told
+_BETWEEN = 0.35  # of a line, between rows of a table
 _LONGEST = 160  # signs of somebody's words
 
 
@@ -66,18 +74,23 @@ class Findings:
     summary: Mapping[str, Any] = field(repr=False)
     audit: Mapping[str, Any] | None = field(default=None, repr=False)
     attack: Mapping[str, Any] | None = field(default=None, repr=False)
+    utility: Mapping[str, Any] | None = field(default=None, repr=False)
+    refused: Mapping[str, str] = field(
+        default_factory=dict
+    )  # tests that this release does not allow, and why
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Those in the confidential part of a release; a test that was not run has none."""
-        summary, audit, attack = (
-            _read_json(folder / f"{name}.json") for name in ("summary", "audit", "attack")
+        summary, audit, attack, utility, report = (
+            _read_json(folder / f"{name}.json")
+            for name in ("summary", "audit", "attack", "utility", "report")
         )
         if summary is None:
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        return cls(summary, audit, attack)
+        return cls(summary, audit, attack, utility, (report or {}).get("refused", {}))
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -97,6 +110,11 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     page = write_board_of(folder)
     wanted = out is None or out.suffix != ".html"
     pdf = print_page(page) if wanted else None
+    for lines in _FEWER:  # names of wide signs take more of them than was counted
+        if pdf is None or count_sheets(pdf) <= _SHEETS:
+            break
+        page = write_board_of(folder, lines)
+        pdf = print_page(page)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -105,13 +123,13 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     return place
 
 
-def write_board_of(folder: Path) -> Html:
+def write_board_of(folder: Path, lines: int = _LINES) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
         raise ReleaseError(f"{folder.name} does not match its certificate. {' '.join(verified.problems)}")
     try:
-        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL))
+        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
             f"{CONFIDENTIAL}: summary.json, audit.json or attack.json is not what hedgerow writes. Restore "
@@ -119,12 +137,16 @@ def write_board_of(folder: Path) -> Html:
         ) from None
 
 
-def write_board(certificate: Certificate, found: Findings) -> Html:
-    """The sheets, as one page."""
-    asked, promised = _ask(certificate), _promise(certificate)
-    risks, left = _list_risks(certificate, _LINES - _FEWEST - _count_lines(asked + promised))
+def write_board(certificate: Certificate, found: Findings, lines: int = _LINES) -> Html:
+    """The sheets, as one page, with about so many lines."""
+    asked, promised, (tested, taken) = (
+        _ask(certificate),
+        _promise(certificate),
+        _list_tests(certificate, found),
+    )
+    risks, left = _list_risks(certificate, lines - _FEWEST - taken - _count_lines(asked + promised))
     rests = _name_answers(certificate, left + _FEWEST)
-    sections = (asked, promised, rests, _list_tests(certificate, found), risks, _leave_lines())
+    sections = (asked, promised, rests, tested, risks, _leave_lines())
     title = f"For the disclosure review board: release {certificate.release}"
     return page(title, element("div", *sections, class_="board"), mark=MARK)
 
@@ -176,7 +198,7 @@ def _promise(certificate: Certificate) -> Html:
     )
 
 
-def _name_answers(certificate: Certificate, lines: int) -> Html:
+def _name_answers(certificate: Certificate, lines: float) -> Html:
     """What the claim rests on, with who answers for it: a row for all that have the same reason."""
     together: dict[str, list[str]] = {}
     for item in certificate.assumed_public:
@@ -195,7 +217,7 @@ def _name_answers(certificate: Certificate, lines: int) -> Html:
         if _ANSWERS.get(id) in (_PLANNER, _RUNNER)
     ]
     rows.sort(key=lambda row: row["answers"] == _BOARD)  # last, should there be no room: it is the method's
-    heights = [max(-(-len(row["assumed"]) // _WHAT), -(-len(row["why"]) // _WHY)) for row in rows]
+    heights = [_measure(row["assumed"], _WHAT, row["why"], _WHY) for row in rows]
     shown = _take(rows, heights, lines)
     whole = [{key: text(words) for key, words in row.items()} for row in shown]
     made = element("div", table(whole, label="Assumptions"), class_="rests")
@@ -207,17 +229,19 @@ def _find_answer(because: str) -> str:
     return next((who for start, who in _REASONS.items() if because.startswith(start)), _OWNER)
 
 
-def _list_tests(certificate: Certificate, found: Findings) -> Html:
-    """Tests that were run on the confidential data, and what they found."""
+def _list_tests(certificate: Certificate, found: Findings) -> tuple[Html, float]:
+    """Tests that were run on the confidential data and what they found, and how many lines they take."""
     told = {
         **dict(_describe_fit(certificate, found.summary)),
-        "audit: outcomes withheld one by one": _describe_audit(found.audit),
-        "attack: copies with one outcome and without": _describe_attack(found.attack),
+        **dict(_describe_utility(found.utility)),
+        "audit: outcomes withheld one by one": _describe_audit(found, certificate.bound),
+        "attack: copies with one outcome and without": _describe_attack(found, certificate.bound),
     }
     rows = [{"test": text(test), "found": text(words)} for test, words in told.items()]
     note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
     made = table(rows, label="Tests and what they found")
-    return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested")
+    lines = sum(_measure(test, _TEST, words, _FOUND) for test, words in told.items())
+    return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested"), lines
 
 
 def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -244,29 +268,54 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
     if "flagged_records" in summary:
         count = format_count(summary["flagged_records"], "record")
         yield "records whose loss draws cannot bound", f"{count} flagged"
+    if notes := summary.get("warnings"):
+        more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
+        yield "what was noted meanwhile", " ".join(_cut(note) for note in notes[:_NOTES]) + more
 
 
-def _describe_audit(audit: Mapping[str, Any] | None) -> str:
+def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    rows = [] if utility is None else [row for row in utility["propensity"] if row["copy"] == "pooled"]
+    told = [
+        f"{format_figure(row['S_pMSE'], 3)} by {MODELS.get(row['by'], row['by'])} (AUC {row['AUC']:.2f})"
+        for row in rows
+        if row["S_pMSE"] is not None and row["AUC"] is not None
+    ]
+    if told:
+        yield "pMSE: can copies be told from the data", f"S_pMSE {', '.join(told)}; about 2 is right"
+
+
+def _describe_audit(found: Findings, bound: str) -> str:
+    audit = found.audit
     if audit is None:
+        if reason := found.refused.get("audit"):
+            return f"not possible for this release: {reason}"
         return "not run: hedgerow audit DATA --plan confidential/plan.yaml --json > confidential/audit.json"
-    again, price = audit["largest_recomputed"], format_figure(audit["epsilon"])
-    told = "" if again is None else f", with weights recomputed {format_figure(again)}"
+    again, told = audit["largest_recomputed"], ""
+    if again is not None:
+        count = format_count(audit["recomputed"], "record")
+        told = f", with weights recomputed for {count} {format_figure(again)}"
+    more = len(audit["reverse_breaches"])
+    also = f", and at draws without them for {more} more, which no bound over draws claims" if more else ""
+    above = format_count(len(audit["breaches"]), "record")
     return (
-        f"largest loss {format_figure(audit['largest_fixed'])}{told}; above {price}, the price, "
-        f"for {format_count(len(audit['breaches']), 'record')} ({audit['kind']})"
+        f"{audit['records']:,} records: largest loss {format_figure(audit['largest_fixed'])}{told}; above "
+        f"{name_price(audit, bound)}, for {above}{also} ({audit['kind']})"
     )
 
 
-def _describe_attack(attack: Mapping[str, Any] | None) -> str:
+def _describe_attack(found: Findings, bound: str) -> str:
+    attack = found.attack
     if attack is None:
+        if reason := found.refused.get("attack"):
+            return f"not possible for this release: {reason}"
         return "not run: hedgerow attack DATA --plan confidential/plan.yaml --json > confidential/attack.json"
     return (
-        f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence; this "
-        f"{'refutes' if attack['breach'] else 'does not refute'} {format_figure(attack['claimed'])}"
+        f"ε is at least {format_figure(attack['lower'])} with {attack['confidence']:.0%} confidence, beside "
+        f"{name_price(attack, bound)}: this {judge_attack(attack)}"
     )
 
 
-def _list_risks(certificate: Certificate, lines: int) -> tuple[Html, int]:
+def _list_risks(certificate: Certificate, lines: float) -> tuple[Html, float]:
     """What is not covered, and how many lines it leaves: a board must see all of it, if there is room."""
     body: list[object] = []
     for who, title in (
@@ -283,6 +332,7 @@ def _list_risks(certificate: Certificate, lines: int) -> tuple[Html, int]:
         lines -= sum(heights[: len(shown)])
         if said:
             body += [element("h3", title), bullets(shown), _count_rest(len(said) - len(shown))]
+    body.append(reading("What stands behind an id: ", element("code", "hedgerow verify --why C4"), "."))
     return section("What stays open", *body, id="open"), lines
 
 
@@ -292,7 +342,8 @@ def _leave_lines() -> Html:
     ]
     asked = "Released as it is ☐ / released on these conditions ☐ / not released ☐"
     lines = element("div", table(rows, label="Lines to sign"), class_="sign")
-    return section("Decision", paragraph(asked), lines, id="decision")
+    conditions = paragraph("Conditions:", class_="fill")
+    return section("Decision", paragraph(asked), conditions, lines, id="decision")
 
 
 def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:
@@ -301,11 +352,17 @@ def _find_ids(certificate: Certificate) -> list[tuple[str, str]]:
 
 def _count_lines(made: str) -> int:
     """About how many lines the facts and paragraphs of a section take."""
-    texts = (re.sub("<[^>]*>", "", each) for each in re.findall("<(?:dd|p)[ >].*?</(?:dd|p)>", made))
-    return sum(-(-len(unescape(each)) // _ACROSS) for each in texts)
+    found = re.findall("<(dd|p)[ >](.*?)</(?:dd|p)>", made)
+    texts = ((tag, unescape(re.sub("<[^>]*>", "", each))) for tag, each in found)
+    return sum(-(-len(each) // (_ACROSS if tag == "dd" else _WHOLE)) for tag, each in texts)
 
 
-def _take(items: Sequence[Item], lengths: Sequence[int], room: int) -> list[Item]:
+def _measure(first: str, across: int, second: str, over: int) -> float:
+    """How many lines a row of a table takes, with what is between rows."""
+    return max(-(-len(first) // across), -(-len(second) // over)) + _BETWEEN
+
+
+def _take(items: Sequence[Item], lengths: Sequence[float], room: float) -> list[Item]:
     """As many as there is room for, at least one."""
     ends = accumulate(lengths)
     return [item for item, end in zip(items, ends, strict=True) if end <= room] or [*items[:1]]

@@ -9,6 +9,7 @@ of a confidential page stays in a history or a cache. The page itself may load n
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +22,11 @@ _FLAGS = (
     "--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-sync",
     "--disable-background-networking", "--disable-breakpad", "--no-pdf-header-footer",
 )  # fmt: skip
+
+
+def count_sheets(pdf: bytes) -> int:
+    """How many sheets a PDF of `print_page` has."""
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
 
 def print_page(page: str) -> bytes | None:

@@ -19,6 +19,7 @@ from hedgerow.errors import CONTROLS
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import CORRECTED
 from hedgerow.privacy.columns import Column, Rules
+from hedgerow.privacy.weights import PlannedWeights, ScalarWeights
 from hedgerow.release.certificate import ABOUT, Certificate
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE
 from hedgerow.release.plan import Plan
@@ -47,6 +48,7 @@ from hedgerow.tables.table import Table
 MARK = "SYNTHETIC DATA, NOT REAL RECORDS"
 _MOST_ROWS = 500  # of the table of columns; the certificate names all
 _LONGEST_FORMULA = 300
+_LONGEST_SENTENCE = 2000  # of what is assumed; the certificate has all of it
 _LONGEST_LITERAL = 60  # of a column's name in code
 
 # By format: how a file is begun to be read in Python, and what reads it in R.
@@ -126,7 +128,8 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
     there = "is one synthetic copy" if copies == 1 else f"are {copies} synthetic copies"
     body: list[object] = [
         paragraph(
-            f"Here {there} of a confidential table with {format_count(certificate.records, 'row')}. The "
+            f"Here {there} of a confidential table with {certificate.records:,} "
+            f"row{'s' * (certificate.records != 1)}. The "
             f"values of {'these columns' if len(drawn) > 1 else 'one column'} were drawn anew from a "
             "statistical model: ", list_names(drawn), ". A row with such a value is nobody's record.",
             class_="lead",
@@ -163,7 +166,7 @@ def _claim(certificate: Certificate) -> list[object]:
         paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
         element("h3", "What it takes as public"),
         bullets(
-            join((item.what, ". ", element("em", "Why: "), _prose(item.because)))
+            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), _prose(item.because)))
             for item in certificate.assumed_public
         ),
     ]
@@ -214,7 +217,7 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
         element("h3", "Kept"),
         bullets(_list_kept(certificate, plan)),
         element("h3", "Not kept"),
-        bullets(_list_lost(certificate)),
+        bullets(_list_lost(certificate, plan)),
     ]
 
 
@@ -267,7 +270,7 @@ def _list_kept(certificate: Certificate, plan: Plan) -> list[object]:
     return said
 
 
-def _list_lost(certificate: Certificate) -> list[object]:
+def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
     said: list[object] = [
         "Single records: a synthetic value is one that the model has for such a row, not what stood there.",
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
@@ -285,7 +288,14 @@ def _list_lost(certificate: Certificate) -> list[object]:
             "Noise was added to the sums that the copies are made from, and values beyond the limits were "
             "moved to them: copies scatter more than the original would."
         )
-    elif certificate.standard != "Unweighted":
+    elif certificate.standard == "Unweighted":
+        pass
+    elif isinstance(plan.settings.weights, ScalarWeights | PlannedWeights):
+        said.append(
+            "All records had the same weight in the fit, which may be below 1: copies then scatter more than "
+            "the original would, and the prior counts for more."
+        )
+    else:
         said.append(
             "Records at risk counted less in the fit, those in the tails first: tails are shorter in the "
             "copies than in the original, and relations may be weaker."
@@ -309,6 +319,7 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
     read_python, read_r = _write_reading(format, layout)
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
+    in_r += ["mean(estimates)"] * (copies > 1)
     if copies > 1 and rule is not None:
         given = "import receive  # receive.py of this folder, which needs NumPy alone"
         in_python = [
