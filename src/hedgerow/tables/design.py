@@ -420,7 +420,8 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
-            "that is not positive. Correct the predictor or choose another transform, log1p for zeros."
+            "that is not positive. Correct the predictor or choose another transform, log1p for zeros; if a "
+            "protected column has codes such as -8, name them (codes: [-8])."
         )
     huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:
