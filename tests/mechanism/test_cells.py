@@ -201,6 +201,7 @@ def test_nothing_of_a_design_follows_protected_cells(settings, links):
         there = build_links(Table.of(other), [settings])[-1]
         assert here.columns == there.columns
         np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+        np.testing.assert_array_equal(Normal().prior.contrasts(here), Normal().prior.contrasts(there))
     np.testing.assert_array_equal(here.matrix[no_amount], there.matrix[no_amount])
 
 
