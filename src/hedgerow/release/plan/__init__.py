@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.evidence.utility.analyses import Analysis
@@ -284,7 +284,7 @@ class Plan:
 def _build_column(name: str, said: parts.ColumnKeys) -> Column:
     """The column that a plan names; what is wrong with it is told with its place."""
     try:
-        return cast(Column, said.build())
+        return said.build()
     except SettingError as error:
         raise SettingError(f"columns.{shorten(name, 60)}: {error}") from None
 
