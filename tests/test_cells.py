@@ -198,13 +198,13 @@ KINDS = {
     "wage": hr.Column(
         "wage ~ age", codes=(-8, -9), missing="synthesized", kinds_by="C(sector)", filler=3000.0
     ),
-    "bonus": hr.Column("bonus ~ log(wage)", only_where="wage > 0", otherwise=0),
+    "bonus": hr.Column("bonus ~ log(wage)", codes=(0,), kinds_by="1", only_where="wage > 0", otherwise=0),
 }
 
 
 def test_kinds_by_public_cells_have_a_price_in_closed_form():
+    """Zeros of amounts as well, if they are a code."""
     data = people(600)[["age", "sector", "wage", "bonus"]]
-    data["bonus"] += 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         synth = hr.Synthesizer(KINDS, epsilon=20.0, bound="renyi", weights=hr.ScalarWeights(1), seed=1).fit(
@@ -218,6 +218,8 @@ def test_kinds_by_public_cells_have_a_price_in_closed_form():
     # Five standard errors of two samples and of a draw that has a weight: a false alarm in 10,000.
     assert (np.abs(kinds_of(copy["wage"], (-8, -9)) - share) < 5 * np.sqrt(4 * share / 600)).all()
     assert (copy["bonus"][~(copy["wage"] > 0)] == 0).all()
+    zeros = [(table["bonus"][table["wage"] > 0] == 0).mean() for table in (data, copy)]
+    assert abs(zeros[0] - zeros[1]) < 5 * np.sqrt(4 * 0.24 / 480)
     protected = {**KINDS, "wage": replace(KINDS["wage"], kinds_by="C(bonus)")}
     with pytest.raises(hr.HedgerowError, match="kinds_by of 'wage' reads 'bonus', which is protected"):
         hr.Synthesizer(protected).fit(data)

@@ -136,6 +136,11 @@ def test_two_columns_and_their_guarantee():
     ("changed", "says"),
     [
         ({"limits": {"wage": (1, 9)}}, "'bonus' needs limits"),
+        (
+            {"limits": LIMITS | {"wage": (9, 1)}},
+            r"limits of 'wage' must be .* got \(9, 1\)\. Give the lower one",
+        ),
+        ({"limits": LIMITS | {"wage": 9}}, "limits of 'wage' must be two numbers"),
         ({"limits": LIMITS | {"grade": (0, 2)}}, "'grade' has classes, and no limits"),
         ({"limits": LIMITS | {"pay": (0, 2)}}, "'pay', which is no protected column"),
         ({"shares": {"wage": 1.0}}, "shares have none for 'grade'"),
@@ -278,11 +283,12 @@ def test_types_of_copies_follow_from_the_plan_and_from_no_cell():
 
 
 def test_classes_that_are_whole_numbers_are_written_as_such():
-    column = hr.Column("grade ~ age", hr.Family("ordinal", levels=[1, 2, 3]), missing="synthesized")
     data = pd.DataFrame({"age": np.arange(60.0), "grade": np.tile([1.0, 2.0, 3.0], 20)})
-    synth = hr.Synthesizer({"grade": column}, epsilon=9.0, standard=hr.Strict(limits={}), draws=100)
-    cells = synth.fit(data).sample().tables[0]["grade"].dropna()
-    assert set(map(str, cells)) <= {"1", "2", "3"}
+    for family in (hr.Family("ordinal", levels=[1, 2, 3]), hr.Family("ordinal", lower=1, upper=3)):
+        column = hr.Column("grade ~ age", family, missing="synthesized")
+        synth = hr.Synthesizer({"grade": column}, epsilon=9.0, standard=hr.Strict(limits={}), draws=100)
+        cells = synth.fit(data).sample().tables[0]["grade"].dropna()
+        assert set(map(str, cells)) <= {"1", "2", "3"}
 
 
 @pytest.mark.parametrize("cell", [30.0, "refused", None, True])

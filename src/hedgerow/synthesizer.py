@@ -22,7 +22,7 @@ from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, NoisedChain, NoisedColumn
 from hedgerow.mechanism.calibrate import expected_fits, finish
 from hedgerow.mechanism.cells import build_links, read_parts
-from hedgerow.mechanism.copies import check_inside
+from hedgerow.mechanism.copies import check_inside, foresee_refusal
 from hedgerow.mechanism.debias import check as check_debias
 from hedgerow.mechanism.noisy.chain.cells import settle_types
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
@@ -259,6 +259,8 @@ class Synthesizer(Results):
             ),
         ):
             warnings.warn(note, HedgerowWarning, stacklevel=3)
+        if self.settings.noisy is None and (doubt := foresee_refusal(self.settings, table, design)):
+            warnings.warn(doubt, HedgerowWarning, stacklevel=3)
         for link, each, own in zip(design.links, self.settings.links, self.settings.models, strict=True):
             # The others' gaps are in their notes, and of a shared column most rows take no part.
             plain = each.column.is_plain and not each.column.shared

@@ -14,7 +14,7 @@ import hedgerow as hr
 from hedgerow.arrays import columns_of
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.mechanism.cells import build_links, read_copy, write_column, write_derived
-from hedgerow.mechanism.copies import predict_copies
+from hedgerow.mechanism.copies import foresee_refusal, predict_copies
 from hedgerow.mechanism.debias import Corrected
 from hedgerow.mechanism.steps import Start
 from hedgerow.models.chain import Chain
@@ -201,6 +201,7 @@ def test_nothing_of_a_design_follows_protected_cells(settings, links):
         there = build_links(Table.of(other), [settings])[-1]
         assert here.columns == there.columns
         np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+        np.testing.assert_array_equal(Normal().prior.contrasts(here), Normal().prior.contrasts(there))
     np.testing.assert_array_equal(here.matrix[no_amount], there.matrix[no_amount])
 
 
@@ -331,6 +332,17 @@ def test_a_rule_reads_nothing_that_is_made_later():
     columns = {"x": hr.Column("x ~ z", only_where="y > 0"), "y": hr.Column("y ~ z")}
     with pytest.raises(SettingError, match="reads 'y', which is made later"):
         Settings.of(columns)
+    with pytest.raises(SettingError, match="reads 'h', which is derived and made last"):
+        Settings.of({"x": hr.Column("x ~ z", only_where="h > 0")}, rules=hr.Rules({"h": "x / z"}))
+
+
+def test_a_code_is_one_kind_however_a_plan_writes_its_number():
+    column = hr.Column("x ~ z", codes=[-8.0, 2.5, "refused"], only_where="z > 0", otherwise=0.0)
+    assert column.kinds == ("amount", "-8", "2.5", "refused")
+    assert column == hr.Column("x ~ z", codes=[-8, 2.5, "refused"], only_where="z > 0", otherwise=0)
+    assert column.assumptions == (
+        "that -8, 2.5, refused in 'x' stand for no amount", "that 'x' is 0 unless z > 0",
+    )  # fmt: skip
 
 
 def test_missing_cells_are_refused_with_the_ways_to_take_them_and_derived_predictors_too():
@@ -369,6 +381,28 @@ def test_rows_without_a_cell_may_hold_what_a_transform_cannot_read():
     used = PAID | {"bonus": hr.Column("bonus ~ log(wage)", "zero_lognormal")}
     with pytest.raises(hr.HedgerowError, match="not finite"):
         build_links(Table.of(data), [Settings.of(used)])
+
+
+@pytest.mark.parametrize(
+    ("family", "bonus", "foreseen"),
+    [
+        ("normal", {"formula": "bonus ~ log(wage)"}, True),
+        ("normal", {"formula": "bonus ~ I(wage**2)"}, False),
+        ("normal", {"formula": "bonus ~ log(wage)", "only_where": "wage > 0", "otherwise": 0}, False),
+        ("lognormal", {"formula": "bonus ~ log(wage)"}, False),
+        ("zero_lognormal", {"formula": "bonus ~ log(wage)"}, True),
+        ("zero_lognormal", {"formula": "bonus ~ log1p(wage)"}, False),
+    ],
+)
+def test_a_copy_that_could_be_refused_is_foreseen_from_public_things(family, bonus, foreseen):
+    """A wage of zero or below would be found in a copy, when all is fitted, or by chance not at all."""
+    data, told = paid() + 1, []
+    settings = Settings.of({"wage": hr.Column("wage ~ age", family), "bonus": hr.Column(**bonus)})
+    for each in (data, data.assign(wage=2 * data["wage"] + 7, bonus=3 * data["bonus"])):
+        table = Table.of(each)
+        told.append(foresee_refusal(settings, table, encode(table, [settings])))
+    assert told[0] == told[1]
+    assert ("log(wage) are not finite" in (told[0] or "")) == (told[0] is not None) == foreseen
 
 
 @pytest.mark.slow

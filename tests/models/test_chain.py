@@ -60,6 +60,25 @@ def test_two_normals_are_the_bivariate_normal(table):
         np.testing.assert_allclose(found[draw], wanted, rtol=1e-9, atol=1e-9)
 
 
+def test_the_posterior_is_that_of_the_bivariate_normal(table):
+    """Density over prior and weighted likelihood is one constant at all draws."""
+    design, power = chained(table), np.linspace(0.2, 1.0, 60)
+    done = fit(PAIR, design, power, draws=50, key=Key.from_seed(2))
+    x, y, z = (table.numbers(name) for name in "xyz")
+    left = np.zeros(50)
+    for place, link in enumerate(design.links):
+        draws = Draws(*(part_of(done.parameters, place)[name] for name in ("beta", "sigma")))
+        left += Normal().posterior(link, power).log_density(draws)
+        left -= Normal().posterior(link, np.zeros(60)).log_density(draws)  # the prior
+    for draw in range(50):
+        (a, slope), (b, on_x, on_z) = (part_of(done.parameters, place)["beta"][draw] for place in (0, 1))
+        s, t = (part_of(done.parameters, place)["sigma"][draw] for place in (0, 1))
+        covariance = [[s**2, on_x * s**2], [on_x * s**2, on_x**2 * s**2 + t**2]]
+        means = np.column_stack([a + slope * z, b + on_x * (a + slope * z) + on_z * z])
+        left[draw] -= power @ multivariate_normal([0, 0], covariance).logpdf(np.column_stack([x, y]) - means)
+    assert np.ptp(left) < 1e-7 * np.abs(left).max()
+
+
 def test_the_exact_loss_is_the_log_ratio_of_both_links_posteriors(table):
     design, power, row = chained(table), np.full(60, 0.7), 17
     done, pricing = price_of(design, power)
@@ -113,7 +132,9 @@ def test_a_link_that_lacks_a_value_is_left_alone_by_that_row(table):
 def test_nothing_of_a_prior_is_read_off_a_protected_predictor(table):
     other = table.native.assign(x=lambda frame: 50 * frame["x"])
     here, there = (chained(each).links[1] for each in (table, Table.of(other)))
-    np.testing.assert_array_equal(Normal().prior.moments(here), Normal().prior.moments(there))
+    prior = Normal().prior
+    np.testing.assert_array_equal(prior.moments(here), prior.moments(there))
+    np.testing.assert_array_equal(prior.contrasts(here), prior.contrasts(there))  # the level at the means
 
 
 def test_what_is_public_of_a_chain_has_no_protected_value(table):

@@ -471,6 +471,11 @@ AGAINST_THE_SCHEMA = {
 }
 BEYOND_A_SCHEMA = {
     NAMED + "{x: {formula: y ~ z}}": "'x': its formula protects 'y'",
+    NAMED
+    + "{x: {formula: x ~ z, family: {kind: gamma, lower: 9, upper: 1}}}": "columns.x: Family 'gamma': lo",
+    NAMED
+    + "{x: {formula: x ~ z, declared: {type: number, range_min: 9, range_max: 1}}}": "columns.x: Declared",
+    NAMED + "{x: {formula: x ~ z, codes: [-8, -8.0]}}": "columns.x: codes must be different numbers or words",
     NAMED + "{7: {formula: x ~ z}}": "must be text, got 7. Put it in quotes",
     TWO.replace("y:", "x:"): "the key 'x' occurs twice",
     f"{TWO}outputs: {{dictionary: {{label: Pay}}}}": "outputs.dictionary goes with one protected column",

@@ -128,7 +128,11 @@ def test_a_family_for_each_type(kind, said, family, declared):
         (("--protect", "wage,status"), "'status' holds labels, whose classes must be public"),
         (("--protect", "wage", "--formula", "wage ~ age"), "--protect and --formula exclude each other"),
         (("--protect", "wage", "--metadata", "{wage: {range_mim: 1}}"), "Did you mean range_min?"),
-        (("--protect", "wage", "--metadata", "{wage: {range_min: low}}"), "must be a number, got 'low'"),
+        (("--protect", "wage", "--metadata", "{wage: {range_min: low}}"), "2015-01-31, got 'low'"),
+        (("--protect", "wage", "--metadata", "{wage: {least: 1}}"), "wage.least is not known. Known"),
+        (("--protect", "wage", "--metadata", "{wage: {decimal_places: 0.5}}"), "a whole number, got 0.5"),
+        (("--protect", "wage", "--metadata", "{wage: {range_is_nullable: 1}}"), "true or false, got 1"),
+        (("--protect", "status", "--metadata", "{status: {range_values: [a, 1]}}"), "words or of numbers"),
         (("--protect", "wage", "--metadata", "{pay: {range_min: 1}}"), "the table has no column 'pay'"),
         (("--protect", "wage", "--metadata", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--protect", "wage", "--predictors", "wage"), "'wage' is protected. Name public columns"),
@@ -153,14 +157,27 @@ def test_predictors_are_those_that_are_named_and_one_column_is_a_plan_of_one(hed
 
 def test_metadata_of_one_table_in_sdvs_form():
     said = {"columns": {"wage": {"sdtype": "numerical", "range_min": 0, "range_is_nullable": False}}}
-    wanted = {"wage": {"sdtype": "numerical", "range_min": 0}}
-    assert (
-        read_metadata(said) == read_metadata({"METADATA_SPEC_VERSION": "V2", "tables": {"t": said}}) == wanted
-    )
+    wanted = {"wage": {"sdtype": "numerical", "range_min": 0, "range_is_nullable": False}}
+    whole = {"METADATA_SPEC_VERSION": "V2", "tables": {"t": said}}
+    assert read_metadata(said) == read_metadata(whole) == wanted
     with pytest.raises(SettingError, match="it describes 2 tables"):
         read_metadata({"tables": {"t": said, "u": said}})
     with pytest.raises(SettingError, match="takes a file"):
         read_metadata({"wage": 7})
+
+
+def test_columns_that_may_be_null_have_gaps_and_dates_are_read_as_their_format_spells_them():
+    table = pa.table({"paid": pa.array([], pa.float64()), "hired": pa.array([], pa.date32())})
+    said = {
+        "paid": {"sdtype": "numerical", "range_min": 1, "range_is_nullable": True},
+        "hired": {"sdtype": "datetime", "datetime_format": "%d %b %Y", "range_min": "27 Dec 2020"},
+    }
+    found = propose(table, ["paid", "hired"], read_metadata(said)).columns
+    assert found["paid"].missing == "synthesized"
+    assert found["hired"] == hr.Column(
+        "hired ~ log(paid)", "normal", declared=hr.Declared("date", range_min="2020-12-27")
+    )
+    hr.Synthesizer(found)
 
 
 def test_sixty_columns_are_proposed_and_read_back():

@@ -182,3 +182,13 @@ def test_an_index_with_missing_labels_is_read():
 def test_text_where_numbers_are_needed_says_how_a_csv_file_may_spell_them():
     with pytest.raises(DataError, match="--decimal , or --missing-word"):
         Table.of(pd.DataFrame({"pay": ["1,5", "2,5"]})).numbers("pay")
+
+
+def test_a_column_without_any_value_says_so_and_no_name_is_told_twice():
+    table = Table.of(pa.table({"x": pa.nulls(3), "z": [1.0, 2.0, 3.0]}))
+    with pytest.raises(
+        DataError, match=r"'x' must hold numbers, and has no value in any of 3 rows\. Leave it"
+    ):
+        table.numbers("x")
+    with pytest.raises(DataError, match=r"No column named 'firm'\. The table"):
+        table.require(["firm", "firm"])

@@ -8,14 +8,14 @@ independent ones, which rules that combine copies and standard errors computed f
 (docs/bias.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
-from hedgerow.errors import SettingError
+from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.cells import (
     codes_of,
     fill_unused,
@@ -27,7 +27,7 @@ from hedgerow.mechanism.cells import (
 )
 from hedgerow.mechanism.debias import Corrected, correct, keep_inside, public_draw, public_view
 from hedgerow.mechanism.steps import Outcome, Start
-from hedgerow.models.base import Confining, Inverting, Model, Parameters
+from hedgerow.models.base import Confining, Domain, Inverting, Model, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import count_draws
@@ -44,6 +44,8 @@ from hedgerow.threads import one_blas_thread
 
 _BELOW_ONE = 1 - 2.0**-53
 CORRECTING = "correcting"
+_TRIED = 1000  # rows by which it is foreseen whether copies can be made
+_FAR = 1e6  # how far down an amount without a lower end may be
 
 
 class Leaf(NamedTuple):
@@ -120,22 +122,65 @@ def predict_copy(
     """The synthetic outcomes of one released draw; of a leaf, its part of the copy of all records."""
     model = settings.model
     if isinstance(model, Chain):
-        return _predict_links(settings, table, model, design, parameters, key, units, leaf)
+
+        def predict_link(place: int, own: Model, here: Design, drawn: Parameters) -> PerRecord:
+            if units is not None and settings.links[place].column.shared:
+                return predict_once(settings.sampling, own, here, drawn, units, key.child(place))
+            numbers = uniforms(settings.sampling, own, here, drawn, key=key.child(place), leaf=leaf)
+            return own.predict(here, drawn, numbers)
+
+        return _make_links(settings, table, model, design, parameters, predict_link)
     numbers = uniforms(settings.sampling, model, design, parameters, key=key, leaf=leaf)
     if interval is not None and isinstance(model, Confining):
         return model.predict_inside(design, parameters, interval, numbers)
     return model.predict(design, parameters, numbers)
 
 
-def _predict_links(
+def foresee_refusal(settings: Settings, table: Table, design: Design) -> str | None:
+    """Why a copy could be refused when all is fitted: a formula has no number for what it may hold.
+
+    From public things alone: all columns at the lowest value that their models know, with the first and with
+    the last of declared classes, in some rows.
+    """
+    model = settings.model
+    if not isinstance(model, Chain):
+        return None
+    few = np.arange(min(design.records, _TRIED), dtype=np.intp)
+    some, blank = table.take(few), design.take(few).blank()
+    for end in (0, -1):
+
+        def take_lowest(
+            place: int, own: Model, here: Design, drawn: Parameters, *, end: int = end
+        ) -> PerRecord:
+            kind = settings.links[place].role == "kind"
+            return np.full(here.records, 0.0 if kind else _lowest(settings.domains[place], here, end))
+
+        try:
+            _make_links(settings, some, model, blank, {}, take_lowest)
+        except DataError as error:
+            return f"A copy may turn out so that it cannot be made, after all has been fitted. {error}"
+    return None
+
+
+def _lowest(domain: Domain, design: Design, end: int) -> float:
+    """The lowest value that may be predicted, or one end of declared classes."""
+    places = getattr(domain, "places", lambda _: ())(design)
+    if places:
+        return float(places[end])
+    support = domain.support
+    lower = support.lower if support.spike is None else min(support.lower, support.spike)
+    if not np.isfinite(lower):
+        return -_FAR
+    return float(np.nextafter(lower, np.inf)) if support.above and lower != support.spike else lower
+
+
+def _make_links(
     settings: Settings,
     table: Table,
     chain: Chain,
     design: Design,
     parameters: Parameters,
-    key: Key,
-    units: Units | None,
-    leaf: Leaf | None,
+    predict: Callable[[int, Model, Design, Parameters], PerRecord],
 ) -> PerLink:
     """One link after the other, each from the synthetic cells of the columns before it."""
     outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
@@ -153,11 +198,7 @@ def _predict_links(
             if column.reads and cells is not None:
                 read_from = fill_unused(settings, column, made, find_fixed(column, cells, codes)[0])
             here = link.encode(read_from)
-        if units is not None and column.shared:
-            own.append(predict_once(settings.sampling, model, here, drawn, units, key.child(place)))
-        else:
-            numbers = uniforms(settings.sampling, model, here, drawn, key=key.child(place), leaf=leaf)
-            own.append(model.predict(here, drawn, numbers))
+        own.append(predict(place, model, here, drawn))
         columns.append(own[-1])
         if settings.links[place].role == "kind":
             continue

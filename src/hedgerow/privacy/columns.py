@@ -93,7 +93,10 @@ class Column:
         given: Any = self.codes
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise SettingError(f"codes must be a list such as [-8, -9], got {given!r}.")
-        object.__setattr__(self, "codes", tuple(self.codes))
+        # A plan has -8.0 for -8, and a kind goes by its code.
+        whole = (is_finite(code) and float(code).is_integer() for code in self.codes)
+        codes = tuple(int(code) if each else code for code, each in zip(self.codes, whole, strict=True))
+        object.__setattr__(self, "codes", codes)
         labels = [*map(str, self.codes), AMOUNT, MISSING]
         if len(set(labels)) < len(labels) or not all(
             isinstance(code, str) or is_finite(code) for code in self.codes
@@ -171,6 +174,7 @@ class Column:
             said.append(f"that '{self.outcome}' is at most {self.share_of}")
         if self.only_where is not None:
             elsewhere = "missing" if self.otherwise is None else str(self.otherwise)
+            elsewhere = f"{self.otherwise:.15g}" if is_finite(self.otherwise) else elsewhere
             said.append(f"that '{self.outcome}' is {elsewhere} unless {self.only_where}")
         if self.shared:
             said.append(f"that '{self.outcome}' is the same in all rows of one unit")
@@ -302,7 +306,13 @@ class Rules:
         """Refuse rules that read what is made later, and derived columns that are modelled."""
         outcomes = [column.outcome for column in columns]
         for place, column in enumerate(columns):
-            late = [name for name in column.reads if name in outcomes[place:] or name in self.derived]
+            made_last = [name for name in column.reads if name in self.derived]
+            if made_last:
+                raise SettingError(
+                    f"'{column.outcome}': its rule reads '{made_last[0]}', which is derived and made last. "
+                    "Use the columns it is derived from."
+                )
+            late = [name for name in column.reads if name in outcomes[place:]]
             if late:
                 raise SettingError(
                     f"'{column.outcome}': its rule reads '{late[0]}', which is made later. Put it before."

@@ -166,7 +166,9 @@ class Design:
         if bad:
             raise DataError(
                 f"Design columns {', '.join(bad)} are not finite for every synthetic value, for instance "
-                "the log of one that is not positive. Give that column a family of positive values."
+                "the log of one that is not positive. Give that column a family of positive values, write "
+                "log1p for zeros, or say where alone the column that reads it has cells of its own, such as "
+                "only_where: wage > 0."
             )
         return replace(self, values=np.full(len(matrix), np.nan), matrix=matrix, present=None, notes=())
 
@@ -420,7 +422,8 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
     if bad:
         raise DataError(
             f"Design columns {', '.join(bad)} are not finite in every row, for instance the log of a value "
-            "that is not positive. Correct the predictor or choose another transform, log1p for zeros."
+            "that is not positive. Correct the predictor or choose another transform, log1p for zeros; if a "
+            "protected column has codes such as -8, name them (codes: [-8])."
         )
     huge = [name for name, top in zip(columns, size, strict=True) if top > LARGEST]
     if huge:

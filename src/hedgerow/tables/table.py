@@ -85,7 +85,7 @@ class Table:
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns."""
         known = set(self.columns)
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in dict.fromkeys(names) if name not in known]
         if unknown:
             raise DataError(
                 f"No column named {list_some(unknown, 12, quoted=True)}. The table has "
@@ -124,6 +124,11 @@ class Table:
         dtype = self.frame[name].dtype
         if _is_date(dtype):
             return
+        if dtype == nw.Unknown and self.frame[name].null_count() == self.rows:
+            raise DataError(
+                f"Column '{name}' must hold numbers{use}, and has no value in any of {self.rows} rows. "
+                f"Leave it out: --drop {name} (left_out= in Python)."
+            )
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
             spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
             raise DataError(

@@ -196,7 +196,8 @@ class Declared:
         ends = self.ends
         if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             raise SettingError(
-                f"Declared: range_min must be below range_max, got {self.range_min!r} and {self.range_max!r}."
+                f"Declared: range_min must be below range_max, got {self.range_min!r} and "
+                f"{self.range_max!r}. Give the lower one first."
             )
         self.nearest(np.zeros(0))  # refuses limits between which there is no value
 

@@ -114,7 +114,7 @@ class Numbers(Domain):
         if not low < high:
             raise SettingError(
                 f"Family '{self.family}': lower must be below upper, got {format_setting(low)} and "
-                f"{format_setting(high)}."
+                f"{format_setting(high)}. Give the lower one first."
             )
 
     def find_support(self) -> Support:

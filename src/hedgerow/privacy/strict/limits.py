@@ -50,8 +50,10 @@ class Margin:
 def check_limits(given: object) -> Limits:
     """Two finite numbers in order, or such by column."""
     if isinstance(given, Mapping):
-        return MappingProxyType({str(name): check_pair(pair) for name, pair in given.items()})
-    return check_pair(given)
+        return MappingProxyType(
+            {str(name): _check_pair(pair, f" of '{name}'") for name, pair in given.items()}
+        )
+    return _check_pair(given)
 
 
 def check_shares(given: object) -> Mapping[str, float] | None:
@@ -65,14 +67,15 @@ def check_shares(given: object) -> Mapping[str, float] | None:
     return MappingProxyType({str(name): float(one) for name, one in given.items()})
 
 
-def check_pair(given: object) -> tuple[float, float]:
+def _check_pair(given: object, whose: str = "") -> tuple[float, float]:
     """Two finite numbers in order."""
     if not isinstance(given, tuple | list) or len(given) != 2 or not all(is_real(end) for end in given):
-        raise SettingError("Strict: limits must be two numbers, for instance limits=(1000, 1e9).")
+        raise SettingError(f"Strict: limits{whose} must be two numbers, for instance (1000, 1e9).")
     low, high = float(given[0]), float(given[1])
     if not -LARGEST <= low < high <= LARGEST:
         raise SettingError(
-            f"Strict: limits must be two numbers in order, between ±{LARGEST:g}, got ({low:g}, {high:g})."
+            f"Strict: limits{whose} must be two numbers in order, between ±{LARGEST:g}, got ({low:g}, "
+            f"{high:g}). Give the lower one first."
         )
     return low, high
 
@@ -130,7 +133,11 @@ def has_words(domain: Domain) -> bool:
 
 def has_whole_numbers(domain: Domain) -> bool:
     """Whether an outcome's declared classes are whole numbers."""
-    levels = domain.setting("levels") if isinstance(domain, Classes) else None
+    if not isinstance(domain, Classes):
+        return False
+    if domain.lower is not None and domain.upper is not None:  # all from one to the other
+        return True
+    levels = domain.setting("levels")
     return levels is not None and not has_words(domain) and all(float(level).is_integer() for level in levels)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.evidence.utility.analyses import Analysis
-from hedgerow.privacy.columns import Rules
+from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.settings import Settings, Terms
 from hedgerow.privacy.standards import ADP
@@ -31,6 +31,7 @@ from hedgerow.release.document import read
 from hedgerow.release.plan import parts
 from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, About, Outputs, Read
 from hedgerow.tables.files import DictionaryEntry
+from hedgerow.tables.formula import shorten
 
 _PLAIN = ("data", "missing", "dataset", "ledger", "seed", "unit", "rows_per_unit")
 __all__ = ["About", "DictionaryEntry", "Outputs", "Plan", "Read"]
@@ -146,9 +147,10 @@ class Plan:
             raise FieldError(
                 f"version {keys.version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
             )
-        values = {name: parts.build(getattr(keys, name)) for name in keys.model_fields_set - {"version"}}
+        plain = keys.model_fields_set - {"version", "columns"}
+        values = {name: parts.build(getattr(keys, name)) for name in plain}
         if keys.columns is not None:
-            values["formula"] = values.pop("columns")
+            values["formula"] = {name: _build_column(name, said) for name, said in keys.columns.items()}
             entries = {name: parts.build(column.dictionary) for name, column in keys.columns.items()}
             values["dictionaries"] = {name: entry for name, entry in entries.items() if entry is not None}
         if values["epsilon"] == NO_TARGET:
@@ -277,6 +279,14 @@ class Plan:
             return f"withheld{together}"
         weight = " public_weight=one" if written.get("public_weight") == "one" else ""
         return f"{written['kind']} {_range_line(written['range'])}{weight}{together}"
+
+
+def _build_column(name: str, said: parts.ColumnKeys) -> Column:
+    """The column that a plan names; what is wrong with it is told with its place."""
+    try:
+        return said.build()
+    except SettingError as error:
+        raise SettingError(f"columns.{shorten(name, 60)}: {error}") from None
 
 
 def _settle_dictionaries(

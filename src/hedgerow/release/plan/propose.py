@@ -7,7 +7,8 @@
     ('bonus ~ age + log(wage)', 'zero_lognormal')
 
 Metadata has the words of SDV 2.0, by column: `sdtype`, `range_min`, `range_max`, `range_values`,
-`decimal_places`. It must be public: ranges that a program detected in the data are not.
+`range_is_nullable`, `decimal_places`, `datetime_format`. It must be public: ranges that a program detected in
+the data are not.
 
 Formal guarantee: of a protected column nothing is read but its name and its type. A text file has no types:
 there a type follows from the cells, so that what is proposed by it is for the owner to confirm. Public
@@ -17,15 +18,16 @@ columns are looked at, since they are released as they are.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.advice.elicit import public_design
-from hedgerow.errors import HedgerowError, SettingError, list_some
+from hedgerow.errors import HedgerowError, SettingError, is_count, is_real, list_some
 from hedgerow.models.families.family import Family
-from hedgerow.privacy.columns import Column
+from hedgerow.privacy.columns import Column, Missing
 from hedgerow.release.document import did_you_mean
 from hedgerow.tables.chain import Units
 from hedgerow.tables.formula import quote
@@ -33,8 +35,16 @@ from hedgerow.tables.predictors import spans_decades
 from hedgerow.tables.table import Table
 from hedgerow.tables.values import Declared, is_day
 
-WORDS = ("sdtype", "range_min", "range_max", "range_values", "decimal_places")
-_OF_SDV = ("range_is_nullable", "datetime_format", "computer_representation")  # without use here
+WORDS = (
+    "sdtype",
+    "range_min",
+    "range_max",
+    "range_values",
+    "range_is_nullable",
+    "decimal_places",
+    "datetime_format",
+)
+_OF_SDV = ("computer_representation", "regex_format", "pii")  # without use here
 _FEWEST = 20  # rows of a level; a record of a rarer one decides its own fitted value
 _LOOKED_AT = 20_000  # rows by which predictors are tried
 _COUNTED = 1000  # whole numbers from 0 up to here are taken as counts, beyond as amounts
@@ -88,7 +98,10 @@ def propose(
     for name, (family, declared) in families.items():
         once = name in shared
         right = " + ".join(own if once else terms) or "1"
-        columns[name] = Column(f"{quote(name)} ~ {right}", family, declared=declared, shared=once)
+        missing: Missing = "synthesized" if metadata.get(name, {}).get("range_is_nullable") else "refused"
+        columns[name] = Column(
+            f"{quote(name)} ~ {right}", family, declared=declared, missing=missing, shared=once
+        )
         terms, own = [*terms, *_own_term(name, family)], [*own, *(_own_term(name, family) if once else ())]
     return Proposal(columns, tuple(_remarks(families, metadata, left_out)))
 
@@ -109,23 +122,49 @@ def read_metadata(given: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, said in given.items():
         for key in said:
-            if key not in (*WORDS, *_OF_SDV) and (hint := did_you_mean(key, WORDS)):
+            if key not in (*WORDS, *_OF_SDV):
+                hint = did_you_mean(key, WORDS) or f" Known here: {', '.join(WORDS)}."
                 raise SettingError(f"--metadata: {name}.{key} is not known.{hint}")
-        found[str(name)] = {key: said[key] for key in WORDS if said.get(key) is not None}
-        _check_said(str(name), found[str(name)])
+        known = {key: said[key] for key in WORDS if said.get(key) is not None}
+        found[str(name)] = _read_said(str(name), known)
     return found
 
 
-def _check_said(name: str, said: Mapping[str, Any]) -> None:
-    for key in ("range_min", "range_max", "decimal_places"):
-        if key in said and (isinstance(said[key], bool) or not isinstance(said[key], int | float)):
-            if key != "decimal_places" and is_day(
-                str(said[key])
-            ):  # of dates; Declared takes them there alone
-                continue
-            raise SettingError(f"--metadata: {name}.{key} must be a number, got {said[key]!r}.")
-    if not isinstance(said.get("range_values", []), list):
-        raise SettingError(f"--metadata: {name}.range_values must be a list, such as [low, high].")
+def _read_said(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """What is said of one column, checked, and dates as copies write them."""
+    for key in ("range_min", "range_max"):
+        if key in said and not is_real(said[key]):
+            said[key] = _read_day(f"{name}.{key}", said[key], said.get("datetime_format"))
+    places, levels = said.get("decimal_places", 0), said.get("range_values", [])
+    if not is_count(places):
+        raise SettingError(f"--metadata: {name}.decimal_places must be a whole number, got {places!r}.")
+    if not isinstance(levels, list) or not (
+        all(map(is_real, levels)) or all(isinstance(level, str) for level in levels)
+    ):
+        raise SettingError(
+            f"--metadata: {name}.range_values must be a list of words or of numbers, such as [low, high], "
+            f"got {levels!r}. Put words that look like numbers in quotes."
+        )
+    if not isinstance(said.get("range_is_nullable", False), bool):
+        raise SettingError(
+            f"--metadata: {name}.range_is_nullable must be true or false, got {said['range_is_nullable']!r}."
+        )
+    return said
+
+
+def _read_day(place: str, given: Any, spelled: Any) -> str:
+    """A date as `Declared` takes it, from one in the column's `datetime_format` where that is said."""
+    if isinstance(given, str) and isinstance(spelled, str):
+        try:
+            return datetime.strptime(given, spelled).date().isoformat()
+        except ValueError:
+            pass
+    if is_day(str(given)):
+        return str(given)
+    also = "" if spelled is None else f", or as datetime_format {spelled} spells it"
+    raise SettingError(
+        f"--metadata: {place} must be a number, or a date such as 2015-01-31{also}, got {given!r}."
+    )
 
 
 def _check_names(
@@ -271,13 +310,17 @@ def _remarks(
         "categorical, levels: [a, b, c]}. A formula reads public columns and protected ones above it. Codes "
         "that are numbers go into C(…); leave out what explains little: every term has its price. Gaps, "
         "codes and rules are said of a column: missing: synthesized, codes: [-8], only_where: …, kinds_by: "
-        "C(sector) (docs/tables.md)."
+        "C(sector), filler: a usual amount where later columns read one with gaps (docs/tables.md)."
     ]
-    vague = [name for name, (family, _) in families.items() if family == "normal" and not metadata.get(name)]
+    vague = [
+        name
+        for name, (family, _) in families.items()
+        if family == "normal" and "range_min" not in metadata.get(name, {})
+    ]
     if vague:
         remarks.append(
-            f"Nothing is declared of {list_some(vague, quoted=True)}: normal takes any number. If values "
-            "below 0 cannot be, say so (--metadata, range_min) or change the family."
+            f"No range_min is declared of {list_some(vague, quoted=True)}: normal takes any number. If "
+            "values below 0 cannot be, say so (--metadata, range_min) or change the family."
         )
     if left_out:
         remarks.append(f"Public columns that no formula reads: {'; '.join(left_out)}.")
