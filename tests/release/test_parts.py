@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -129,3 +130,21 @@ def test_a_full_disk_is_said_without_a_path(frame, tmp_path, monkeypatch):
     with pytest.raises(FileError, match="scratch folder cannot be written to") as told:
         fingerprint(cut(frame, tmp_path), ["pay"], key=KEY)
     assert str(tmp_path) not in str(told.value)
+
+
+def test_rows_are_put_in_order_without_holding_them(tmp_path, monkeypatch):
+    """16 MB of words in blocks of 512 kB, of which 256 kB may be put in order at once."""
+    monkeypatch.setattr(parts, "HELD", 1 << 15)
+    monkeypatch.setattr(parts, "_READ", 1 << 12)
+    rows, width, step = 1 << 17, 16, 1 << 12
+
+    def blocks():
+        for first in range(0, rows, step):
+            yield np.random.default_rng(first).integers(0, 2**63, (step, width), dtype=np.uint64)
+
+    tracemalloc.start()
+    count = sum(len(block) for block in sort_rows(blocks, rows, [0, 1], tmp_path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == rows
+    assert peak < 4e6

@@ -89,7 +89,8 @@ def sort_rows(blocks: Blocks, rows: int, keys: Sequence[int], scratch: Path | No
         yield whole[_order(whole, keys)]
         return
     step = -(-rows // _SAMPLED)
-    words = np.sort(np.concatenate([block[::step, keys[0]] for block in blocks()]))
+    # Copies: a view of a few words would keep its whole block.
+    words = np.sort(np.concatenate([block[::step, keys[0]].copy() for block in blocks()]))
     number = min(_MOST_FILES, -(-2 * rows * width // HELD))
     places = np.arange(1, number) * len(words) // number
     # A word that recurs may fill files by itself: it gets one of its own, in order already by this column.
