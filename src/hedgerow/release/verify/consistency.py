@@ -194,11 +194,15 @@ def _names(plan: dict[str, Any], key: str) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
+# Whether draws are, where no claim is made of their number: in closed form, by rejection, by a Markov chain.
+_INDEPENDENT = {"renyi": True, "strict": True, "statistics": False, "gaussian": False}
+
+
 def _figures(given: Certificate) -> Iterator[str]:
     copies, sentence = len(given.copies), SENTENCES[given.bound]
     stated = sentence.states
     for name, price in (("ε", given.epsilon), ("δ", given.delta)):
-        if price is not None and not _adds_up(price, copies, together=sentence.together):
+        if price is not None and not _adds_up(price, copies, together=sentence.together, exactly=name == "δ"):
             one = f"{format_count(copies, 'copy')} at {name} = {price.per_copy!r}"
             yield f"{one} {'does' if copies == 1 else 'do'} not make {price.total!r} in total."
     for name, value, due in (
@@ -207,6 +211,9 @@ def _figures(given: Certificate) -> Iterator[str]:
     ):
         if (value is not None) != due:
             yield f"a claim of this kind {'needs' if due else 'has no'} {name} under the bound {given.bound}."
+    expected = _INDEPENDENT.get(given.bound)
+    if expected is not None and given.independent_draws != expected:
+        yield f"under the bound {given.bound} draws are {'independent' if expected else 'those of a chain'}."
     if given.confidence is not None and given.confidence >= 1:
         yield f"a confidence must be below 1, got {given.confidence!r}."
     elif given.confidence is not None and given.delta is not None and given.delta.per_copy is not None:
@@ -338,10 +345,14 @@ def _columns(given: Certificate) -> Iterator[str]:
         yield f"the column {min(both)!r} is both released and not released."
 
 
-def _adds_up(price: Price, copies: int, *, together: bool) -> bool:
+def _adds_up(price: Price, copies: int, *, together: bool, exactly: bool) -> bool:
+    """Whether copies make the total: ε per copy is rounded down, and δ in total is the product."""
     if price.per_copy is None:
         return together and copies > 1
-    return not (together and copies > 1) and math.isclose(price.per_copy * copies, price.total, rel_tol=1e-9)
+    rounding = 1e-15 if exactly else 1e-9
+    return not (together and copies > 1) and math.isclose(
+        price.per_copy * copies, price.total, rel_tol=rounding
+    )
 
 
 def _kind(given: Any) -> Any:
