@@ -3,6 +3,7 @@
     python -m bench.large 1e6 1e7 1e8               # x ~ z, range-truncated and strict, one copy
     python -m bench.large 1e6 --cases calibrated    # range-truncated with a target to search for
     python -m bench.large 5e7 --cases table         # 20 columns, of which 12 are protected
+    python -m bench.large 1e6 --cases "strict table"    # 12 columns, 4 of them protected, strict
 
 The file is made block by block, each release in a process of its own. `time.process_time` counts what cores
 worked, the clock what an owner waits; the peak is that of the process (VmHWM). Results are printed as a
@@ -31,7 +32,7 @@ from bench.measure import peak_mb
 
 BLOCK = 1_000_000
 WARM = 1000  # records of the release that loads and compiles
-PROTECTED, PUBLIC = 12, 8
+PROTECTED, PUBLIC = {"table": 12, "strict table": 4}, 8
 
 
 def write_file(path: Path, records: int, case: str) -> None:
@@ -47,13 +48,13 @@ def write_file(path: Path, records: int, case: str) -> None:
 
 
 def _columns(case: str, rows: int, random: np.random.Generator) -> dict[str, Any]:
-    if case != "table":
+    if case not in PROTECTED:
         z = random.normal(size=rows)
         return {"x": np.exp(1 + 0.5 * z + random.normal(size=rows)), "z": z}
     columns: dict[str, Any] = {f"z{place}": random.normal(size=rows) for place in range(PUBLIC - 1)}
     columns["region"] = pa.array(random.integers(0, 8, rows).astype("int8"))
     line = 0.3 * columns["z0"]
-    for place in range(PROTECTED):
+    for place in range(PROTECTED[case]):
         line = 0.5 * line + 0.2 * columns[f"z{place % (PUBLIC - 1)}"] + 0.5 * random.normal(size=rows)
         columns[f"x{place}"] = np.exp(line)
     return columns
@@ -66,10 +67,14 @@ def settings(case: str) -> dict[str, Any]:
     if case in ("range", "calibrated"):
         target = 3.0 if case == "calibrated" else None
         return {"formula": "x ~ z", "standard": hr.RangeTruncated(hr.Radius(0.4, 1.8)), "epsilon": target}
-    formulas = {f"x{place}": f"x{place} ~ z{place % (PUBLIC - 1)} + z0" for place in range(PROTECTED)}
-    for place in range(1, PROTECTED):
+    protected = range(PROTECTED[case])
+    formulas = {f"x{place}": f"x{place} ~ z{place % (PUBLIC - 1)} + z0" for place in protected}
+    for place in protected[1:]:
         formulas[f"x{place}"] += f" + log(x{place - 1})"
     columns = {name: hr.Column(formula) for name, formula in formulas.items()}
+    if case == "strict table":
+        strict = hr.Strict(limits=dict.fromkeys(columns, (1e-4, 1e4)))
+        return {"formula": columns, "standard": strict, "epsilon": 4.0}
     return {"formula": columns, "weights": hr.ScalarWeights(0.5), "epsilon": None}
 
 
@@ -113,9 +118,8 @@ def run(sizes: list[int], cases: list[str], draws: int, place: Path | None) -> I
 def main() -> None:
     parser = argparse.ArgumentParser(description="Releases of large files.")
     parser.add_argument("sizes", nargs="+", type=lambda text: int(float(text)), metavar="RECORDS")
-    parser.add_argument(
-        "--cases", nargs="+", choices=("range", "calibrated", "strict", "table"), default=["range", "strict"]
-    )
+    cases = ("range", "calibrated", "strict", *PROTECTED)
+    parser.add_argument("--cases", nargs="+", choices=cases, default=["range", "strict"])
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--place", type=Path, help="where files go meanwhile (TMPDIR)")
     parser.add_argument("--json", type=Path)

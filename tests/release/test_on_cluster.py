@@ -26,6 +26,11 @@ STANDARDS = {
         **{"weights": hr.ScalarWeights(0.9), "prior": hr.Prior(slope=(0.0, 1000.0))},
     },
     "strict": {"standard": hr.Strict(limits=(0.001, 1000.0)), "epsilon": 2.0},
+    "strict chain": {
+        "standard": hr.Strict(limits={"x": (0.001, 1000.0), "pay": (0.001, 1000.0)}),
+        "epsilon": 8.0,
+        "formula": {"x": hr.Column("x ~ z + place"), "pay": hr.Column("pay ~ z + log(x)", "lognormal")},
+    },
 }
 
 
@@ -34,7 +39,8 @@ def frame():
     """Levels of a category, one of which a single record has: it decides nearly all of its own fit."""
     place = np.random.default_rng(5).choice(["north", "south"], ROWS)
     place[ROWS // 2] = "island"
-    return hr.datasets.lognormal(n=ROWS, seed=3).assign(place=pd.Categorical(place))
+    table = hr.datasets.lognormal(n=ROWS, seed=3).assign(place=pd.Categorical(place))
+    return table.assign(pay=hr.datasets.lognormal(n=ROWS, seed=4)["x"] * table["x"] ** 0.3)
 
 
 @pytest.fixture
@@ -46,7 +52,7 @@ def make(frame, tmp_path, monkeypatch):
     def release(name, workers=None, **changes):
         asked = {"formula": "x ~ z + place", "draws": 100, "seed": 3, "copies": 2, "dataset": "pay"}
         asked |= {"data": tmp_path / "table.parquet", "ledger": tmp_path / "ledger.sqlite"}
-        asked |= {"outputs": Outputs(format="csv")} | changes
+        asked |= {"outputs": Outputs(format="csv", drop=() if "formula" in changes else ("pay",))} | changes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hr.HedgerowWarning)
             return hr.make_release(
@@ -76,7 +82,7 @@ def test_no_record_is_sent_over_connections(standard, make, frame, monkeypatch):
     sent = [message for _, order, answer in client.sent for message in (order.content, answer)]
     assert len(sent) > 20
     assert bool(asked) == (standard == "renyi")
-    outcomes = frame["x"].to_numpy()
+    outcomes = frame[["x", "pay"]].to_numpy().T.ravel()
     forms = [struct.pack("<d", value) for value in (*outcomes, *np.log(outcomes))]
     assert forms[7] in pickle.dumps(outcomes)  # so it would look
     assert [place % ROWS for place, form in enumerate(forms) if any(form in one for one in sent)] == []

@@ -96,6 +96,34 @@ SETTINGS = {
         "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
         "outputs": Outputs(drop=("key", "day")),
     },
+    "strict chain": {
+        "formula": COLUMNS,
+        "standard": hr.Strict(limits={"x": (0.01, 1e4), "pay": (0.1, 1e3)}, margin=hr.Margin()),
+        "epsilon": 60.0,
+        "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
+        "outputs": Outputs(drop=("key", "day"), statistics=True),
+    },
+    "strict cells": {
+        "formula": {
+            "place": hr.Column("place ~ z", hr.Family("categorical", levels=["south", "north"])),
+            "x": hr.Column("x ~ z + place", only_where="place != 'south'", otherwise=-1),
+            "note": hr.Column(
+                "note ~ log(x)", hr.Family("categorical", levels=["a", "b"]), missing="synthesized"
+            ),
+            "pay": hr.Column("pay ~ x", "beta", share_of="x"),
+        },
+        "standard": hr.Strict(limits={"x": (0.01, 1e4), "pay": (0.02, 0.98)}),
+        "epsilon": 60.0,
+        "sampling": "stratified",
+        "outputs": Outputs(drop=("key", "day"), statistics=True),
+    },
+    "strict cells from csv": {
+        "data": "table.csv",
+        "formula": {"note": hr.Column("note ~ z", hr.Family("categorical", levels=["a", "b"]))},
+        "standard": hr.Strict(limits={}),
+        "epsilon": 8.0,
+        "outputs": Outputs(drop=("key", "pay", "x")),
+    },
     "csv": {"outputs": Outputs(format="csv", drop=("key", "pay"))},
     "from csv": {"data": "table.csv", "outputs": Outputs(drop=("key", "pay"))},
 }
@@ -142,6 +170,10 @@ def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
     assert sorted(place.name for place in inside[0].iterdir()) == sorted(
         place.name for place in inside[1].iterdir()
     )
+    statistics = [made.folder / "public" / "statistics.json" for made in (held, streamed)]
+    published = [file.read_bytes() if file.exists() else None for file in statistics]
+    assert published[0] == published[1]
+    assert (published[0] is None) == (name not in ("strict chain", "strict cells"))
     if (inside[0] / "records.parquet").exists():
         assert pq.read_table(inside[0] / "records.parquet") == pq.read_table(inside[1] / "records.parquet")
     assert left_over(tmp_path) == []

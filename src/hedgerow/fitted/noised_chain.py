@@ -1,13 +1,12 @@
 """Noisy statistics of several columns, one after the other, and everything that follows from them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import Array, PerLink, RecordMask, join_columns
+from hedgerow.arrays import Array, PerLink, RecordMask
 from hedgerow.errors import SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import StatisticsAudit
@@ -15,11 +14,19 @@ from hedgerow.fitted.noised import Noised
 from hedgerow.fitted.replay import ChainReplay
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.columns import describe_columns, summarize_columns
-from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
-from hedgerow.mechanism.noisy.chain.cells import Shape, settle_types, shape_columns
-from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
+from hedgerow.mechanism.noisy.chain.cells import settle_types
+from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
-from hedgerow.mechanism.noisy.chain.run import halve_replaced, read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.rows import HeldChain, Piece
+from hedgerow.mechanism.noisy.chain.run import (
+    count_clipped,
+    halve_replaced,
+    hold,
+    largest_share,
+    read_columns,
+    write_piece,
+)
+from hedgerow.mechanism.noisy.chain.streamed import plan_copies
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.models.base import Health, Parameters
@@ -27,6 +34,7 @@ from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+from hedgerow.threads import one_blas_thread
 
 _NOT_YET = "{} is for one protected column under Strict, and limits go by column. ε holds for every table."
 
@@ -41,14 +49,19 @@ class NoisedChain(Noised):
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "NoisedChain":
         """The mechanism: column by column clip, sum and add noise, once."""
         table = settle_types(settings, table)
-        tasks, values = tasks_of(settings, table, design), read_columns(settings, table)
-        released = release_chain(tasks, values, key=key.child("statistics"))
+        chain = hold(settings, table, design, values=True)
+        released = release_chain(chain, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
     @cached_property
     def values(self) -> list[Values]:
-        """What each column holds in the rows of its task; confidential."""
+        """What each column holds in its own rows; confidential."""
         return read_columns(self.settings, self.table)
+
+    @cached_property
+    def chain(self) -> HeldChain:
+        """What is public of all columns' rows."""
+        return hold(self.settings, self.table, self.design, values=False)
 
     @property
     def tasks(self) -> list[Task]:
@@ -57,8 +70,9 @@ class NoisedChain(Noised):
 
     @property
     def present(self) -> RecordMask:
-        pairs = zip(self.tasks, self.values, strict=True)
-        return np.any([task.spread(values.present) for task, values in pairs], axis=0)
+        whole = self.chain.whole
+        present = [whole.spread(place, values.present) for place, values in enumerate(self.values)]
+        return np.any(present, axis=0)
 
     @property
     def epsilon(self) -> float:
@@ -67,11 +81,7 @@ class NoisedChain(Noised):
     @cached_property
     def drawn(self) -> tuple[PosteriorDraws, ...]:
         """The posterior of each column given what was released."""
-        key, draws = self.key.child("posterior"), self.settings.draws
-        return tuple(
-            draw_column(column, draws=draws, key=key.child(place))
-            for place, column in enumerate(self.released)
-        )
+        return draw_columns(self.released, draws=self.settings.draws, key=self.key.child("posterior"))
 
     @property
     def parameters(self) -> Parameters:
@@ -89,23 +99,21 @@ class NoisedChain(Noised):
     @property
     def clipped(self) -> float:
         """The largest share of any column's amounts that were moved to a limit; confidential."""
-        shares = [0.0]
-        for task, values in zip(self.tasks, self.values, strict=True):
-            amounts = values.numbers[values.present & ~np.isnan(values.numbers)]
-            if amounts.size and not task.classes:
-                shares.append(float(((amounts <= task.low) | (amounts >= task.high)).mean()))
-        return max(shares)
+        return largest_share(count_clipped(self.tasks, self.values))
 
+    @one_blas_thread()
     def predict(self) -> list[PerLink]:
-        key, drawn = self.key.child("release").child("predict"), [one.parameters for one in self.drawn]
-        shapes, copies = shape_columns(self.settings, self.table), []
-        for copy, place in enumerate(self.places):
-            made = predict_chain(
-                self.released, drawn, place, sampling=self.settings.sampling, key=key.child(copy),
-                applies=_Written(self.settings, shapes, self.tasks, self.table).applies,
-            )  # fmt: skip
-            copies.append(join_columns(write_links(shapes, self.tasks, made, self.table.rows)))
-        return copies
+        pieces = self.chain.pieces
+        return [
+            np.concatenate([write_piece(self.settings, copying, self._cut(piece), piece) for piece in pieces])
+            for copying in plan_copies(self.settings, self.released, self.drawn, key=self.key)
+        ]
+
+    def _cut(self, piece: Piece) -> Table:
+        """The records of a piece."""
+        if piece.records == self.table.rows:
+            return self.table
+        return self.table.take(np.arange(piece.where.start, piece.where.stop))
 
     def replay(self, tables: list[Any]) -> Replay | str:
         if reason := self.why_no_replay():
@@ -116,7 +124,8 @@ class NoisedChain(Noised):
         return summarize_columns(self.released, [one.parameters for one in self.drawn], level)
 
     def statistics(self) -> dict[str, Any]:
-        return describe_columns(self.released, self.epsilon)
+        omitted = [() if one is None else np.flatnonzero(~one) for one in self.chain.whole.masks]
+        return describe_columns(self.released, self.epsilon, self.records, omitted)
 
     def why_no_audit(self) -> str:
         return _NOT_YET.format("audit()")
@@ -138,23 +147,3 @@ class NoisedChain(Noised):
         times = (self.withheld_epsilon() if withheld else self.epsilon) / self.epsilon
         parts = [times * column.task.epsilon for column in self.released]
         return np.sum([np.minimum(part, part**2 * orders / 2) for part in parts], axis=0)
-
-
-@dataclass
-class _Written:
-    """A copy as far as it is made, written as it will be released: what rules of later columns read."""
-
-    settings: Settings
-    shapes: list[Shape]
-    tasks: list[Task]
-    table: Table
-    done: int = 0
-
-    def applies(self, made: Sequence[Values]) -> RecordMask:
-        """In which rows the next column has a cell of its own."""
-        for shape, task, values in list(zip(self.shapes, self.tasks, made, strict=False))[self.done :]:
-            cells = write_links([shape], [task], [values], self.table.rows)
-            self.table = Table.of(write_column(self.settings, shape.column, self.table, shape.levels, cells))
-        self.done = len(made)
-        column = self.shapes[len(made)].column
-        return find_fixed(column, self.table, codes_of(self.settings.columns))[0]

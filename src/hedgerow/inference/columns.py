@@ -7,41 +7,45 @@ what a cell may be that has no amount, with a sum each in `sums`; `omits` are ro
 cell of their own by public knowledge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from hedgerow.arrays import Mask, Matrix
 from hedgerow.errors import ReleaseError, SettingError, is_real
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
+from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task
 from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
 from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 
-_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("matrix", "reads", "columns", "rows")]
+_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("reads", "columns", "partial")]
 _SPIKE = "at its spike"  # of older statistics
 
 
-def describe_columns(columns: Sequence[ReleasedColumn], epsilon: float) -> dict[str, Any]:
-    """What was released, in plain numbers."""
+def describe_columns(
+    columns: Sequence[ReleasedColumn], epsilon: float, records: int, omitted: Sequence[Iterable[int]]
+) -> dict[str, Any]:
+    """What was released, in plain numbers; `omitted` are rows that have no cell of their own, by column."""
     sections = []
-    for column in columns:
+    for column, rows in zip(columns, omitted, strict=True):
         task, released = column.task, column.released
         section: dict[str, Any] = {name: getattr(task, name) for name in _TOLD} | {"kinds": list(task.kinds)}
         section |= {"columns": list(task.columns), "reads": [columns[j].task.outcome for j in task.reads]}
-        section["omits"] = [] if task.rows is None else np.flatnonzero(~task.rows).tolist()
+        section["omits"] = [int(row) for row in rows]
         by_class = released if isinstance(released, ReleasedClasses) else column.kinds
         section["sums"] = [] if by_class is None else [_plain(one) for one in by_class.sums]
         if isinstance(released, Released):
             section["rounds"] = [_plain(one) for one in released.rounds]
             section["counts"] = None if released.counts is None else _plain(released.counts)
         sections.append(section)
-    return {"epsilon": epsilon, "records": len(columns[0].standins), "sections": sections}
+    return {"epsilon": epsilon, "records": records, "sections": sections}
 
 
 def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]:
@@ -52,21 +56,26 @@ def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]
             f"The statistics are of {document['records']} records, the table has {table.rows}. Pass a copy "
             "of the same release."
         )
-    done: list[ReleasedColumn] = []
-    for section in map(_update, document["sections"]):
+    sections = [_update(section) for section in document["sections"]]
+    names = [section["outcome"] for section in sections]
+    tasks, matrices, masks = list[Task](), list[Matrix](), list[Mask | None]()
+    for section in sections:
         design = build_public(section["formula"], section["outcome"], table)
         if list(design.columns) != section["columns"]:
             raise ReleaseError(
                 f"The statistics of '{section['outcome']}' have the columns {', '.join(section['columns'])}, "
                 f"the table has {', '.join(design.columns)}. Pass a copy of the same release."
             )
-        names = [column.task.outcome for column in done]
-        reads = tuple(names.index(name) for name in section["reads"])
-        told = {name: section[name] for name in _TOLD} | {"kinds": tuple(section["kinds"])}
         rows = ~np.isin(np.arange(table.rows), section["omits"])
-        some = None if rows.all() else rows
-        task = Task(matrix=design.matrix[rows], columns=design.columns, reads=reads, rows=some, **told)
-        done.append(finish_column(task, *_read(task, section, done), done))
+        told = {name: section[name] for name in _TOLD} | {"kinds": tuple(section["kinds"])}
+        told |= {"reads": tuple(names.index(name) for name in section["reads"])}
+        tasks.append(Task(columns=design.columns, partial=not rows.all(), **told))
+        matrices.append(design.matrix if rows.all() else design.matrix[rows])
+        masks.append(None if rows.all() else rows)
+    chain, done = HeldChain.of(tasks, matrices, masks=masks), list[ReleasedColumn]()
+    for section, task in zip(sections, tasks, strict=True):
+        done.append(finish_column(task, *_read(chain, section)))
+        chain = chain.after(done[-1].handed)
     return done
 
 
@@ -81,9 +90,9 @@ def _update(section: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read(
-    task: Task, section: Mapping[str, Any], before: Sequence[ReleasedColumn]
+    chain: HeldChain, section: Mapping[str, Any]
 ) -> tuple[Released | ReleasedClasses, ReleasedClasses | None]:
-    recipe, kinds = recipe_of(task, before), None
+    task, recipe, kinds = chain.task, recipe_of(chain), None
     sums = tuple(Spike(**_arrays(one)) for one in section["sums"])
     if task.classes:
         return ReleasedClasses(recipe, sums, task.classes == 2), None

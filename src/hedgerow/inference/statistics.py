@@ -26,7 +26,7 @@ import numpy as np
 
 from hedgerow.errors import ReleaseError
 from hedgerow.inference.columns import check_level, read_columns, summarize_columns
-from hedgerow.mechanism.noisy.chain.draws import draw_column
+from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Counts, Recipe, Released, Round, Spike
@@ -62,8 +62,8 @@ def conclude(
     if document.get("statistics") != VERSION:
         raise ReleaseError(f"These statistics have another version than {VERSION}. Update hedgerow.")
     if "sections" in document:
-        several, key = read_columns(document, copy), Key.from_seed(seed)
-        each = [draw_column(one, draws=draws, key=key.child(place)) for place, one in enumerate(several)]
+        several = read_columns(document, copy)
+        each = draw_columns(several, draws=draws, key=Key.from_seed(seed))
         return summarize_columns(several, [one.parameters for one in each], level)
     released, columns = read_statistics(document, copy)
     drawn = draw_posterior(released, draws=draws, key=Key.from_seed(seed))

@@ -15,8 +15,9 @@ import numpy as np
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
-from hedgerow.mechanism.noisy.chain.draws import draw_column, predict_chain
-from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
+from hedgerow.mechanism.noisy.chain.draws import draw_column, draw_columns, plan_chain
+from hedgerow.mechanism.noisy.chain.release import release_chain
+from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values, split_epsilon
 from hedgerow.randomness import Key
 
@@ -36,20 +37,20 @@ def simulate(records: int, seed: int) -> tuple[Array, list[PerRecord]]:
     return matrix, columns
 
 
-def release(matrix: Array, columns: list[PerRecord], epsilon: float, key: Key) -> tuple[ReleasedColumn, ...]:
-    """ε in equal parts."""
+def hold(matrix: Array, columns: list[PerRecord], epsilon: float) -> HeldChain:
+    """A chain of these columns, ε in equal parts."""
     parts, there = split_epsilon(epsilon, [1.0] * len(columns)), np.ones(len(matrix), dtype=np.bool_)
     tasks = [
-        Task(f"y{k}", "", matrix, ("Intercept", "z"), tuple(range(k)), part, low=LOW, high=HIGH)
+        Task(f"y{k}", "", ("Intercept", "z"), tuple(range(k)), part, low=LOW, high=HIGH)
         for k, part in enumerate(parts)
     ]
-    return release_chain(tasks, [Values(column, there) for column in columns], key=key)
+    return HeldChain.of(tasks, [matrix] * len(tasks), [Values(column, there) for column in columns])
 
 
 def find_ranks(records: int, epsilon: float, seed: int, draws: int = 400) -> Array:
     """The share of draws below the true value, by parameter (12,)."""
     key = Key.from_seed(10_000 + seed)
-    released, ranks = release(*simulate(records, seed), epsilon, key.child("noise")), []
+    released, ranks = release_chain(hold(*simulate(records, seed), epsilon), key=key.child("noise")), []
     for place, (column, truth) in enumerate(zip(released, TRUTH, strict=True)):
         own = draw_column(column, draws=draws, key=key.child("draws").child(place)).parameters
         lines, _ = convert_lines(released, place, own["beta"])
@@ -61,10 +62,12 @@ def measure(records: int, epsilon: float, seed: int) -> Array:
     """The three errors with privacy, then without."""
     matrix, columns = simulate(records, seed)
     key = Key.from_seed(seed).child(int(1000 * epsilon))
-    released = release(matrix, columns, epsilon, key.child("noise"))
-    drawn = [draw_column(one, draws=100, key=key.child(k)).parameters for k, one in enumerate(released)]
-    made = predict_chain(released, drawn, 0, sampling="stratified", key=key.child("copy"))
-    copy = [one.numbers for one in made]
+    chain = hold(matrix, columns, epsilon)
+    released = release_chain(chain, key=key.child("noise"))
+    drawn = [one.parameters for one in draw_columns(released, draws=100, key=key)]
+    (copying,) = plan_chain(released, drawn, [0], sampling="stratified", keys=[key.child("copy")])
+    (piece,) = chain.pieces
+    copy = [one.numbers for one in copying.values(piece)]
     plain = _predict_plain(matrix, columns, np.random.default_rng(seed + 1))
     return np.r_[_errors(matrix, columns, copy), _errors(matrix, columns, plain)]
 

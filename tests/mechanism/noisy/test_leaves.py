@@ -7,10 +7,12 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.elsewhere import Elsewhere, Rounding
 
 import hedgerow as hr
 from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.noisy import rounds
+from hedgerow.mechanism.noisy.chain.streamed import stream_chain
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.leaves import groups
 from hedgerow.mechanism.noisy.leaves.groups import Cells, group_fitted
@@ -35,14 +37,6 @@ from hedgerow.threads import Here
 pytestmark = pytest.mark.filterwarnings("ignore:Column")  # that are not in a formula
 LIMITS = (0.01, 1e4)
 CLASSES = hr.Brackets([0, 1, 3, 10, 1e9], column="class")
-
-
-class Elsewhere:
-    """Tasks travel as bytes, and the last leaf is done first."""
-
-    def map(self, task, leaves, which):
-        there = {leaf: cloudpickle.loads(cloudpickle.dumps(task))(leaves, leaf) for leaf in [*which][::-1]}
-        yield from (cloudpickle.loads(cloudpickle.dumps(there[leaf])) for leaf in which)
 
 
 def table(n=300, *, zeros=False):
@@ -301,9 +295,14 @@ class Unread(Held):
     [
         ({"standard": hr.ADP()}, "ADP makes no noisy statistics. Use Strict"),
         (
-            {"formula": {"x": hr.Column("x ~ z", "lognormal"), "z": hr.Column("z ~ 1", "normal")},
+            {"formula": {"x": hr.Column("x ~ z", missing="public"), "z": hr.Column("z ~ 1", "normal")},
              "standard": hr.Strict(limits={"x": LIMITS, "z": (-9, 9)})},
-            "several columns.*with all records at hand",
+            "'x' has gaps that are public, .*with all records at hand",
+        ),
+        (
+            {"formula": {"x": hr.Column("x ~ z", only_where="kind == 'k1'", otherwise=0)},
+             "standard": hr.Strict(limits={"x": LIMITS})},
+            "'x' has rules over public columns, .*with all records at hand",
         ),
     ],
 )  # fmt: skip
@@ -312,17 +311,9 @@ def test_what_needs_all_records_is_refused_before_any_is_read(told, message):
     synth = hr.Synthesizer(told.pop("formula"), **told)
     with pytest.raises(SettingError, match=message):
         check_statistics(synth.settings)
+    stream = stream_chain if synth.settings.by_name else stream_statistics
     with pytest.raises(SettingError, match=message):
-        stream_statistics(synth.settings, Unread(None, None), key=Key.from_seed(1), workers=Here())
-
-
-class Rounding(Held):
-    """Leaves on another machine, where predictors come out a little different."""
-
-    def design(self, leaf):
-        part = super().design(leaf)
-        off = np.random.default_rng(leaf).uniform(-1e-4, 1e-4, part.matrix.shape)
-        return replace(part, matrix=part.matrix * (1 + off))
+        stream(synth.settings, Unread(None, None), key=Key.from_seed(1), workers=Here())
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

@@ -49,12 +49,16 @@ class Numbers:
     sampling: Sampling
     key: Key = field(repr=False)
 
-    def of(self, rows: slice, fitted: PerRecord) -> PerRecord:
-        """One in (0, 1) for each of a leaf's records, which have these fitted values."""
+    def of(self, rows: slice, fitted: PerRecord, leaf: int | None = None) -> PerRecord:
+        """One in (0, 1) for each of a leaf's records, which have these fitted values.
+
+        The number of the leaf follows from its rows where every record of the table is one of these.
+        """
         fresh = self.key.stream().part(rows, self.records)
         if self.sampling == "independent":
             return fresh
-        return stratify_leaf(fitted, fresh, rows.start // leaves.LEAF, key=self.key.child("strata"))
+        leaf = rows.start // leaves.LEAF if leaf is None else leaf
+        return stratify_leaf(fitted, fresh, leaf, key=self.key.child("strata"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +73,9 @@ class Drawing:
     taken_out: tuple[Array, ...] = ()  # n times the lines that projected residuals are rid of in turn
     stretch: float | None = None  # what makes them as large as σ says
 
-    def residuals(self, rows: slice, matrix: Matrix, fitted: PerRecord) -> PerRecord:
+    def residuals(self, rows: slice, matrix: Matrix, fitted: PerRecord, leaf: int | None = None) -> PerRecord:
         """Of a leaf's records, as far as it is settled what is taken out of them."""
-        numbers = self.numbers.of(rows, fitted)
+        numbers = self.numbers.of(rows, fitted, leaf)
         if self.tilt is None:
             residual = self.sigma * ndtri(numbers)
         else:
@@ -80,10 +84,10 @@ class Drawing:
             residual = residual - matrix @ line / self.numbers.records
         return np.asarray(residual if self.stretch is None else residual * self.stretch)
 
-    def responses(self, rows: slice, matrix: Matrix) -> PerRecord:
+    def responses(self, rows: slice, matrix: Matrix, leaf: int | None = None) -> PerRecord:
         """One copy's responses (the log of the outcome for the lognormal) in a leaf, within the limits."""
         fitted = matrix @ self.beta
-        return np.asarray(np.clip(fitted + self.residuals(rows, matrix, fitted), *self.limits))
+        return np.asarray(np.clip(fitted + self.residuals(rows, matrix, fitted, leaf), *self.limits))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ Everything after `Released` is post-processing: any number of copies costs the s
     ('laplace', 0.3, (200, 2))
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial, reduce
@@ -17,14 +18,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.special import expit
 
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import SettingError, is_count, is_finite
-from hedgerow.mechanism.noisy.leaves.rows import Capping, Chosen, HeldRows, Loadings, Part, Rows, add_parts
+from hedgerow.mechanism.noisy.leaves.rows import (
+    NOT_HELD,
+    Beside,
+    Capping,
+    Chosen,
+    HeldRows,
+    Loadings,
+    Part,
+    Rows,
+    add_parts,
+    count_norms,
+)
 from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated, convert
 from hedgerow.numerics.sums.clipped import clipped_moments
-from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights, spreads_by_cap, whiten
+from hedgerow.numerics.sums.loadings import spreads_by_cap, whiten
 from hedgerow.numerics.sums.varimax import rotate_sparse
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.privacy.strict import limits
@@ -61,7 +74,6 @@ class Recipe:
     spiked: bool = False  # outcomes may lie at a spike, in the rounds' eyes as if they were blank
     presence: "Presence | None" = None  # how many amounts to expect, once the spikes' sums are there
     beside: "Beside | None" = None  # of other protected columns, the last columns of matrix and loadings
-    weights: PerRecord | None = None  # v, where there are any
 
     @property
     def records(self) -> int:
@@ -154,46 +166,28 @@ class Recipe:
     @property
     def entries(self) -> int:
         """How many columns of the matrix stand for protected values."""
-        return 0 if self.beside is None else self.beside.standins.shape[1]
+        return 0 if self.beside is None else len(self.beside.scale)
 
     def with_entries(self, entries: Array) -> "Recipe":
-        """The same with the entries of protected columns themselves: what rounds sum; confidential.
+        """The same in memory with the entries of protected columns themselves: what rounds sum; confidential.
 
         No entry's loading exceeds the one that the price counts with, whatever the entry.
         """
         if self.beside is None:
             return self
-        public = self.matrix.shape[1] - self.entries
-        entries = np.nan_to_num(entries, nan=0.0)
-        loadings = self._whole(np.clip(entries * self.beside.scale, -self.beside.reach, self.beside.reach))
-        if self.noise == "laplace":  # in exact arithmetic no record's are larger
-            over = np.abs(loadings).sum(axis=1) > self._most[:, 0]
-            loadings = np.where(over[:, None], 0, loadings)
-        else:
-            loadings = np.clip(loadings, -self._most, self._most)
-        rows = HeldRows(
-            np.hstack([self.matrix[:, :public], entries]),
-            np.hstack([self.loadings[:, :public], loadings]),
-            self._most,
-        )
-        return replace(self, rows=rows)
+        if not isinstance(self.rows, HeldRows):
+            raise SettingError(NOT_HELD)
+        public = self.matrix[:, : self.matrix.shape[1] - self.entries]
+        whole = np.hstack([public, np.nan_to_num(entries, nan=0.0)])
+        return replace(self, rows=replace(self.rows, matrix=whole).load(self.capping))
 
-    @cached_property
-    def _most(self) -> NDArray[np.int64]:
-        """The largest that entries' loadings may be: all together (n, 1), or each for Gaussian noise (n, m).
-
-        Rounding may add half a unit to each.
-        """
-        if self.beside is None:
-            return np.zeros((self.records, 0), dtype=np.int64)
-        if self.noise == "gaussian":
-            return self._whole(self.beside.reach)
-        return self._whole(np.full((self.records, 1), self.beside.together)) + self.entries
-
-    def _whole(self, numbers: Array) -> NDArray[np.int64]:
-        """v_i times numbers (n, m) in whole units."""
-        v = np.ones(self.records) if self.weights is None else self.weights
-        return np.rint(v[:, None] * numbers / LOADING_UNIT).astype(np.int64)
+    @property
+    def capping(self) -> Capping:
+        """What whoever reads outcomes makes loadings by: none is larger than the noise is made for."""
+        capping = self.rows.capping
+        if capping is None:
+            raise SettingError("The loadings of these rows are not settled yet.")
+        return replace(capping, most=self.bound)
 
     def choose_some(self, rows: int) -> "Recipe":
         """A recipe for some rows of a long table in which noise is as large beside the sampling error.
@@ -269,14 +263,12 @@ class Facts(NamedTuple):
 
 def _find_facts(basis: Array, noise: Noise, public: int, part: Part) -> Facts:
     """Of a leaf. `public` is the number of columns that do not stand for protected values."""
+    most = part.most  # whatever a protected value is
 
     def find(rows: slice) -> Facts:
         loadings = part.loadings[rows]
         sizes = np.abs(loadings)
-        counted = sizes[:, :public]
-        if part.most is not None:  # whatever a protected value is
-            counted = np.hstack([counted, part.most[rows]])
-        norms = counted.sum(axis=1) if noise == "laplace" else np.einsum("ij,ij->i", counted, counted)
+        norms = count_norms(loadings[:, :public], None if most is None else most[rows], NORMS[noise])
         Q, V = part.matrix[rows] @ basis, loadings * LOADING_UNIT
         # Whole numbers of up to 2³⁰ each: 64 bits hold the sums of 2³³ records.
         whole = int(norms.max(initial=0)), sizes.sum(axis=0), loadings.sum(axis=0)
@@ -303,24 +295,11 @@ def _pick(chosen: Chosen, part: Part) -> tuple[Matrix, Loadings]:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
-    """Entries of other protected columns, by public stand-ins, and how far each can reach in a sum."""
+class Reading:
+    """What a line reads of other protected columns, as far as it is public."""
 
-    standins: Array  # n × m, drawn from what was released of those columns
-    scale: Array  # of an entry before it is clipped (m,)
-    reach: Array  # n × m: where it is clipped
-    together: float  # no record's entries, scaled and clipped, have a larger sum of absolute values
-
-    def norms(self, rows: Array, reach: Array, order: int) -> Array:
-        """Of loadings before the cap, at the farthest that protected entries reach beside public rows."""
-        if order == 1:
-            return np.asarray(np.abs(rows).sum(axis=1) + self.together)
-        return np.asarray(np.linalg.norm(np.hstack([rows, reach]), ord=order, axis=1))
-
-    @property
-    def clipped(self) -> Array:
-        """The stand-ins as they would enter sums."""
-        return np.asarray(np.clip(self.standins * self.scale, -self.reach, self.reach))
+    rows: Rows  # public predictors, and beside them stand-ins of entries, drawn from what was released
+    reach: Callable[[Array], Beside]  # how entries enter sums, by the root mean squares of their stand-ins
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +316,7 @@ class Presence:
         return chance_left(self.lines, matrix)
 
 
-def chance_left(lines: Array, matrix: Matrix) -> PerRecord:
+def chance_left(lines: Iterable[Array], matrix: Matrix) -> PerRecord:
     """The chance to be of none of the kinds whose logits these lines give, one after the other."""
     left = np.ones(len(matrix))
     for line in lines:
@@ -353,8 +332,8 @@ class Spike:
     scale: float  # of the noise
     row_price: float = 0.0  # as a round's
 
-    def remaining(self, rows: Chosen) -> Array | float:
-        """The chance that a record may still be here."""
+    def remaining(self, matrix: Matrix) -> Array | float:
+        """The chance that records with these predictors may still be here."""
         return 1.0
 
     def spread_of_entries(self, chance: PerRecord) -> PerRecord | float:
@@ -409,14 +388,14 @@ def make_recipe(
     margin_share: float = 0.0,
     rows_per_unit: int = 1,
     spiked: bool = False,
-    beside: Beside | None = None,
+    reading: Reading | None = None,
 ) -> Recipe:
     """Everything that is settled beforehand: from settings and public predictors, with no outcome in sight.
 
     `low`, `high`: limits of the response. `width`: relation "range", how far one response may move within its
     public set. `noise="auto"` takes the kind that promises the smaller error of the line (Gaussian needs δ).
     A person with up to `rows_per_unit` rows is protected as a whole. `spiked`: some outcomes are no amounts
-    but lie at one point, and whether they do is protected too. `beside`: what the line reads of other
+    but lie at one point, and whether they do is protected too. `reading`: what the line reads of other
     protected columns, whose entries are clipped; a record's weight counts with the farthest they reach.
 
     Predictors are read in passes over leaves, whether held or elsewhere. Rotation, cap and windows are chosen
@@ -431,6 +410,11 @@ def make_recipe(
     rows = matrix if isinstance(matrix, Rows) else HeldRows(np.asarray(matrix, dtype=np.float64))
     sizes, few = _scan(rows)
     basis = whiten(sizes, rows.records, partial(_factor, rows))
+    beside, others = None, np.zeros((len(few), 0))
+    if reading is not None:
+        rows = _lay(reading.rows, basis)
+        squares, others = _look_beside(rows, len(basis))
+        beside = reading.reach(np.sqrt(squares / rows.records))
     few = few @ basis
     used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
     rotation = rotate_sparse(few[:, used])
@@ -460,26 +444,12 @@ def make_recipe(
         )
         for kind in (kinds if noise == "auto" else (noise,))
     ]
-    best = min((_settle(draft, few, beside) for draft in drafts), key=lambda choice: choice.error)
-    order = NORMS[best.draft.noise]
+    best = min((_settle(draft, few, beside, others) for draft in drafts), key=lambda choice: choice.error)
+    capping = Capping(basis, best.cap, NORMS[best.draft.noise], LOADING_UNIT, beside=beside)
+    recipe = replace(best.draft, rows=rows.load(capping))
     if beside is None:
-        return replace(best.draft, rows=rows.load(Capping(basis, best.cap, order, LOADING_UNIT)))
-    v = cap_weights(beside.norms(rows.matrix @ basis, beside.reach, order), best.cap)
-    loadings = cap_loadings(rows.matrix, basis, best.cap, order=order, unit=LOADING_UNIT, weights=v)
-    public, entries = len(basis), beside.standins.shape[1]
-    joined = np.zeros((public + entries, public + entries))
-    joined[:public, :public], joined[public:, public:] = basis, np.diag(1 / _sizes(beside.standins))
-    recipe = replace(
-        best.draft,
-        rows=HeldRows(
-            np.hstack([rows.matrix, beside.standins]),
-            np.hstack([loadings, np.zeros((rows.records, entries), dtype=np.int64)]),
-        ),
-        basis=joined,
-        beside=beside,
-        weights=v,
-    )
-    return recipe.with_entries(beside.standins)
+        return recipe
+    return replace(recipe, basis=block_diag(basis, np.diag(1 / beside.sizes)), beside=beside)
 
 
 def _scan(rows: Rows) -> tuple[Array, Matrix]:
@@ -508,10 +478,25 @@ def _factor_part(scale: Array, kept: Chosen, part: Part) -> Array:
     return leaf_factor(columns, np.zeros(len(columns)), np.ones(len(columns)))
 
 
-def _sizes(columns: Array) -> Array:
-    """Root mean squares; 1 for a column of zeros."""
-    sizes = np.sqrt((columns**2).mean(axis=0))
-    return np.where(sizes > 0, sizes, 1.0)
+def _lay(rows: Rows, basis: Array) -> Rows:
+    """Rows whose stand-ins are at right angles to public predictors, as entries nearly are."""
+    (along,) = add_parts(rows.each(partial(_cross_entries, len(basis))))
+    return rows.take_out(basis @ (basis.T @ along) / rows.records)
+
+
+def _cross_entries(public: int, part: Part) -> tuple[Array]:
+    return (part.matrix[:, :public].T @ part.matrix[:, public:],)
+
+
+def _look_beside(rows: Rows, public: int) -> tuple[Array, Matrix]:
+    """Sums of squares of the stand-ins, and those of some rows."""
+    squares, some = zip(*rows.each(partial(_look_beside_part, rows.records, public)), strict=True)
+    return reduce(np.add, squares), np.concatenate(some)
+
+
+def _look_beside_part(records: int, public: int, part: Part) -> tuple[Array, Matrix]:
+    entries = part.matrix[:, public:]
+    return (entries**2).sum(axis=0), entries[part.find(choose_rows(records))]
 
 
 def choose_rows(records: int, most: int = _ROWS_TO_CHOOSE_BY) -> Chosen:
@@ -536,8 +521,8 @@ class _Choice(NamedTuple):
     error: float  # expected squared error of the line, over σ²
 
 
-def _settle(draft: Recipe, few: Array, beside: Beside | None = None) -> _Choice:
-    """Cap, window and shares for n records whose whitened rows are like `few`.
+def _settle(draft: Recipe, few: Array, beside: Beside | None, others: Array) -> _Choice:
+    """Cap, window and shares for n records whose whitened rows are like `few`, and stand-ins like `others`.
 
     Over σ² the expected error of the line is tr M⁻¹(m₂Q'v²Q/n + var(noise)/n²)M⁻¹/η²: σ cancels, because the
     window and with it the noise grow as σ does. Only the range relation compares its width with a σ, for
@@ -560,10 +545,8 @@ def _settle(draft: Recipe, few: Array, beside: Beside | None = None) -> _Choice:
     if beside is None:
         caps, sampling, noisy = spreads_by_cap(few, order=order)
     else:
-        chosen = choose_rows(n)
-        whole = np.hstack([few, beside.standins[chosen] / _sizes(beside.standins)])
-        norms = beside.norms(few, beside.reach[chosen], order)
-        summed = np.hstack([few, beside.clipped[chosen]])
+        whole, summed = np.hstack([few, others / beside.sizes]), np.hstack([few, beside.clip(others)])
+        norms = beside.norms(few, order)
         caps, sampling, noisy = spreads_by_cap(whole, order=order, summed=summed, norms=norms)
 
     choices, small = [], []

@@ -73,14 +73,11 @@ class Setup:
     scales: Scales
 
 
-def release_statistics(
-    recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key, entries: Array | None = None
-) -> Released:
+def release_statistics(recipe: Recipe, response: PerRecord, present: RecordMask, *, key: Key) -> Released:
     """Read the outcome once per round, and once for the counts where the recipe has a share for them.
 
     `present` is False where the outcome is missing. NaN counts as missing too or, with a spike, as a value
-    that lies there. `entries` are those of other protected columns (n, m) where the recipe has stand-ins. A
-    recipe that knows how many amounts to expect has its spikes read by others, within `spike_budget`.
+    that lies there.
     """
     response = np.asarray(response, dtype=np.float64)
     present = np.asarray(present, dtype=np.bool_)
@@ -89,8 +86,7 @@ def release_statistics(
             f"The outcome and its mask must have one entry for each of {recipe.records} records, got "
             f"{response.shape} and {present.shape}."
         )
-    own = recipe if entries is None else recipe.with_entries(entries)
-    return run_rounds(recipe, hold_outcomes(own.rows, response, present), key=key)
+    return run_rounds(recipe, hold_outcomes(recipe.rows, response, present), key=key)
 
 
 def hold_outcomes(rows: Rows, response: PerRecord, present: RecordMask) -> Reader:
@@ -100,7 +96,10 @@ def hold_outcomes(rows: Rows, response: PerRecord, present: RecordMask) -> Reade
 
 @one_blas_thread()
 def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
-    """Spike, rounds and counts one after the other, each told what those before it gave out."""
+    """Spike, rounds and counts one after the other, each told what those before it gave out.
+
+    A recipe that knows how many amounts to expect has its spikes read by others, within `spike_budget`.
+    """
     spike = None
     _ = recipe.facts  # predictors that make no loadings are refused here, before an outcome is read
     if recipe.spiked and recipe.presence is None:
@@ -176,7 +175,7 @@ def describe(setup: Setup, scores: list[int], squares: int) -> Round:
 def sum_outcome(recipe: Recipe, setup: Setup, reader: Reader) -> tuple[list[int], int]:
     """ΣV_i r_i and Σr_i², exactly, whatever the leaves: whole numbers of any size. Confidential."""
     sums = reader(partial(_sum_part, setup, (recipe.low, recipe.high)))
-    return _add_whole(scores for scores, _ in sums), sum(squares for _, squares in sums)
+    return add_whole(scores for scores, _ in sums), sum(squares for _, squares in sums)
 
 
 def _sum_part(
@@ -190,7 +189,7 @@ def _sum_part(
     blocks = [slice(first, first + size) for first in range(0, len(response), size)]
     add = partial(_sum_block, setup, limits, part, response, present)
     scores, squares = zip(*share_out(add, blocks), strict=True)
-    return _add_whole(scores), sum(squares)
+    return add_whole(scores), sum(squares)
 
 
 def _sum_block(
@@ -239,7 +238,7 @@ def read_spike(recipe: Recipe, reader: Reader, key: Key) -> Spike:
 
 def sum_spike(reader: Reader) -> list[int]:
     """ΣV_i over outcomes at the spike, exactly. Confidential."""
-    return _add_whole(reader(_sum_spike_part))
+    return add_whole(reader(_sum_spike_part))
 
 
 def _sum_spike_part(part: Part, response: PerRecord, present: RecordMask) -> list[int]:
@@ -250,7 +249,7 @@ def _sum_spike_part(part: Part, response: PerRecord, present: RecordMask) -> lis
 def read_counts(recipe: Recipe, edges: Array, target: Fraction, reader: Reader, key: Key) -> Counts:
     """How many values lie in each bin, with Laplace noise; a blank lies in none."""
     scale, stream = noise_for_counts(recipe.relation, target), key.stream()
-    totals = _add_whole(reader(partial(_count_part, edges, (recipe.low, recipe.high))))
+    totals = add_whole(reader(partial(_count_part, edges, (recipe.low, recipe.high))))
     counts = [total + discrete_laplace(stream, scale) for total in totals]
     return Counts(np.asarray(edges, dtype=np.float64), np.array(counts, dtype=np.float64), float(scale))
 
@@ -263,7 +262,7 @@ def _count_part(
     return found
 
 
-def _add_whole(sums: Iterable[list[int]]) -> list[int]:
+def add_whole(sums: Iterable[list[int]]) -> list[int]:
     """Column by column."""
     return [sum(column) for column in zip(*sums, strict=True)]
 

@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.estimate import start
-from hedgerow.mechanism.noisy.leaves.rows import Chosen, Loadings, Part, add_parts
+from hedgerow.mechanism.noisy.leaves.rows import Loadings, Part, add_parts
 from hedgerow.mechanism.noisy.recipe import (
     LOADING_UNIT,
     Presence,
@@ -92,16 +92,14 @@ class _Moments(NamedTuple):
 
 
 class _Some(NamedTuple):
-    """Some rows, with their numbers."""
+    """Some rows."""
 
-    numbers: Chosen
     matrix: Matrix
     loadings: Loadings
 
 
 def _choose(recipe: Recipe, most: int) -> _Some:
-    chosen = choose_rows(recipe.records, most)
-    return _Some(chosen, *recipe.pick(chosen))
+    return _Some(*recipe.pick(choose_rows(recipe.records, most)))
 
 
 def _moments(recipe: Recipe, spike: Spike, point: Array, some: _Some | None = None) -> _Moments:
@@ -114,29 +112,23 @@ def _moments(recipe: Recipe, spike: Spike, point: Array, some: _Some | None = No
         mean, slope, spread = add_parts(recipe.rows.each(partial(_add_part, add)))
     else:
         mean, slope, spread = add(*some)
-    records = recipe.records if some is None else len(some.numbers)
+    records = recipe.records if some is None else len(some.matrix)
     return _Moments(mean / records, slope / records, spread / records)
 
 
-def _add_part(add: Callable[[Chosen, Matrix, Loadings], _Moments], part: Part) -> _Moments:
-    return add(np.arange(part.rows.start, part.rows.stop), part.matrix, part.loadings)
+def _add_part(add: Callable[[Matrix, Loadings], _Moments], part: Part) -> _Moments:
+    return add(part.matrix, part.loadings)
 
 
 def _add_moments(
-    basis: Array,
-    entries: int,
-    spike: Spike,
-    point: Array,
-    numbers: Chosen,
-    matrix: Matrix,
-    loadings: Loadings,
+    basis: Array, entries: int, spike: Spike, point: Array, matrix: Matrix, loadings: Loadings
 ) -> _Moments:
     """Sums over rows, block by block."""
     mean, slope, spread = np.zeros(len(point)), np.zeros(basis.shape), np.zeros(basis.shape)
     for first in range(0, len(matrix), ROWS):
         block = slice(first, first + ROWS)
         Q, V = matrix[block] @ basis, loadings[block] * LOADING_UNIT
-        chance, left = expit(Q @ point), spike.remaining(numbers[block])
+        chance, left = expit(Q @ point), spike.remaining(matrix[block])
         here, bend = left * chance, left * chance * (1 - chance)
         mixed = here * (1 - here)
         mean, slope = mean + here @ V, slope + V.T @ (Q * bend[:, None])
@@ -177,7 +169,7 @@ def _find_mode(recipe: Recipe, spike: Spike) -> Array:
 
     here, chosen = centre, _choose(recipe, _ROWS)
     phases: list[tuple[_Some | None, int]] = [(chosen, _STEPS)]
-    if len(chosen.numbers) < n:
+    if len(chosen.matrix) < n:
         phases.append((None, _FULL))
     for some, steps in phases:
         at = _moments(recipe, spike, here, some)
@@ -221,7 +213,7 @@ class _Target:
         at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
         observed, noise = _observed(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
-        return cls(*known, Q, V / len(V), spike.remaining(chosen.numbers), at, some)
+        return cls(*known, Q, V / len(V), spike.remaining(chosen.matrix), at, some)
 
     def curvature(self) -> Array:
         """About the mode."""

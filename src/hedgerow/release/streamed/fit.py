@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.errors import HedgerowWarning
+from hedgerow.mechanism.noisy.chain.cells import settle_types
+from hedgerow.mechanism.noisy.chain.streamed import stream_chain
 from hedgerow.mechanism.noisy.leaves.streamed import stream_statistics
 from hedgerow.mechanism.streamed.fit import stream_weighted
 from hedgerow.mechanism.streamed.view import view
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.randomness import Key
-from hedgerow.release.streamed.views import NoisedView, WeightedView, rows_standing_out
+from hedgerow.release.streamed.views import (
+    NoisedChainView,
+    NoisedView,
+    WeightedView,
+    rows_standing_out,
+)
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
@@ -43,12 +50,16 @@ def fit_leaves(
     told |= {"left_out": tuple(left_out), "keep": tuple(keep)}
     used = looked_at[0].columns
     if settings.noisy is not None:
-        noised = stream_statistics(settings, leaves, key=key, workers=workers)
         table, design = leaves.take(compared)
-        synth._fitted = NoisedView(
-            **told, settings=noised.settings, source=table.select(used), encoded=design,
-            released=noised.released, whole=noised, rows=compared,
-        )  # fmt: skip
+        told |= {"encoded": design, "rows": compared}
+        if settings.by_name:
+            chain = stream_chain(settings, leaves, key=key, workers=workers)
+            told |= {"source": settle_types(settings, table.select(used))}
+            synth._fitted = NoisedChainView(**told, settings=settings, released=chain.released, whole=chain)
+        else:
+            noised = stream_statistics(settings, leaves, key=key, workers=workers)
+            told |= {"source": table.select(used), "settings": noised.settings}
+            synth._fitted = NoisedView(**told, released=noised.released, whole=noised)
     else:
         synth._check_closed()
         whole = stream_weighted(settings, leaves, key=key, workers=workers)

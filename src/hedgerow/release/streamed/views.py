@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array, PerLink, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure
-from hedgerow.fitted import Fitted, NoisedColumn
+from hedgerow.fitted import Fitted, NoisedChain, NoisedColumn
 from hedgerow.fitted.finished import Finished
+from hedgerow.mechanism.noisy.chain import streamed as chained
+from hedgerow.mechanism.noisy.chain.draws import ChainCopying
+from hedgerow.mechanism.noisy.chain.streamed import StreamedChain
 from hedgerow.mechanism.noisy.leaves import streamed as noisy
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.mechanism.streamed.copies import predict_leaf
@@ -25,6 +28,7 @@ from hedgerow.mechanism.streamed.fit import StreamedFit
 from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
+from hedgerow.privacy.settings import Settings
 from hedgerow.release.streamed.copies import Made, Predict
 from hedgerow.tables.leaves import Leaves
 
@@ -163,6 +167,29 @@ class NoisedView(View, NoisedColumn):
         return self.whole.clipped
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
+class NoisedChainView(View, NoisedChain):
+    """Of noisy statistics of several columns."""
+
+    whole: StreamedChain
+
+    def predictor(self, copy: int) -> Predict:
+        return _NoisedChain(self.settings, self.plans[copy])
+
+    @cached_property
+    def plans(self) -> list[ChainCopying]:
+        """How each copy is made."""
+        return self.whole.plan_copies()
+
+    @property
+    def drawn(self) -> tuple[PosteriorDraws, ...]:
+        return self.whole.drawn
+
+    @property
+    def clipped(self) -> float:
+        return self.whole.clipped
+
+
 @dataclass(frozen=True)
 class _Weighted:
     fit: StreamedFit
@@ -178,6 +205,15 @@ class _Noised:
 
     def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
         return noisy.predict_leaf(self.copying, leaves, leaf)
+
+
+@dataclass(frozen=True)
+class _NoisedChain:
+    settings: Settings
+    copying: ChainCopying
+
+    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
+        return chained.predict_leaf(self.settings, self.copying, leaves, leaf)
 
 
 def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses
-from hedgerow.mechanism.noisy.chain.release import join_entries, release_chain
+from hedgerow.mechanism.noisy.chain.release import release_chain
+from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values, split_epsilon
 from hedgerow.mechanism.noisy.prices import Scales, Sums, noise_for_spike
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
@@ -60,11 +61,10 @@ KINDS = (
 )
 
 
-def make_tasks(relation, n=12):
-    matrix = np.column_stack([np.ones(n), np.linspace(-1, 1, n)])
+def make_tasks(relation):
     parts = split_epsilon(2.0, [1.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     return [
-        Task(f"x{k}", "", matrix, ("1", "z"), tuple(range(k)), parts[k], relation, low=-2.0, high=2.0, **kind)
+        Task(f"x{k}", "", ("1", "z"), tuple(range(k)), parts[k], relation, low=-2.0, high=2.0, **kind)
         for k, kind in enumerate(KINDS)
     ]
 
@@ -89,8 +89,9 @@ def sums_of(columns, row, place):
     for column, cell in zip(columns, row, strict=True):
         task, recipe = column.task, column.recipe
         values = values_of(task, [cell] * recipe.records)
-        own = np.hstack([entries[j] for j in task.reads]) if task.reads else np.zeros((recipe.records, 0))
-        true = recipe.with_entries(own)
+        public = recipe.matrix[:, :2]
+        matrix = np.hstack([public, *(entries[j] for j in task.reads)])
+        true = recipe.with_entries(matrix[:, 2:])
         loading = true.loadings[place] * LOADING_UNIT
         if isinstance(column.released, ReleasedClasses):
             for number, one in enumerate(column.released.sums):
@@ -106,17 +107,18 @@ def sums_of(columns, row, place):
                 r = np.clip(y, -one.window, one.window)
                 found += list(loading * r / one.score_scale)
                 found.append((one.blank if blank else r**2) / one.square_scale)
-        entries.append(column.handed.entries(join_entries(task, entries), values))
+        entries.append(column.handed.entries(matrix, values))
     return np.array(found)
 
 
 def release_any(tasks, rng, n):
     """Of a table of any cells."""
-    values = []
+    values, matrix = [], np.column_stack([np.ones(n), np.linspace(-1, 1, n)])
     for task in tasks:
         cells = [cell for cell in cells_of(task) if cell is not None]
         values.append(values_of(task, [cells[i] for i in rng.integers(len(cells), size=n)]))
-    return release_chain(tasks, values, key=Key.from_seed(5)), values
+    chain = HeldChain.of(tasks, [matrix] * len(tasks), values)
+    return release_chain(chain, key=Key.from_seed(5)), chain
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -174,19 +176,19 @@ def state_sums(state, public, kinds, blank):
 
 def test_indicators_of_one_record_are_bounded_together():
     """However many classes or kinds a column has, a record is in one; what exceeds that is cut off."""
-    tasks, rng = make_tasks("withheld", 40), np.random.default_rng(2)
-    columns, values = release_any(tasks, rng, 40)
+    rng = np.random.default_rng(2)
+    columns, chain = release_any(make_tasks("withheld"), rng, 40)
     last = columns[-1].recipe
-    assert last.beside.reach[0].sum() == 11 * 1.5
+    assert last.beside.reach.sum() == 11 * 1.5
     assert last.beside.together == 1.5 + 1.5 + 3 + 3 + 3  # column by column
     for wild in (rng.normal(size=(40, last.entries)) * 100, np.full((40, last.entries), np.nan)):
         assert np.abs(last.with_entries(wild).loadings).sum(axis=1).max() <= last.bound
-    entries = []
-    for column, one in zip(columns[:-1], values, strict=False):
-        entries.append(column.handed.entries(join_entries(column.task, entries), one))
-    true = last.with_entries(np.hstack(entries)).loadings[:, -last.entries :]
+    for column in columns[:-1]:
+        chain = chain.after(column.handed)
+    true = last.with_entries(np.hstack(chain.entries)).loadings[:, -last.entries :]
     assert np.any(true != 0, axis=1).all()  # what records really have is not
-    assert np.abs(true).sum(axis=1).max() > 0.5 * last.beside.together * last.weights.min() / LOADING_UNIT
+    most = last.capping.most_of(last.matrix)  # the smallest weight counts with the least
+    assert np.abs(true).sum(axis=1).max() > 0.5 * most.min()
 
 
 def test_parts_of_epsilon_never_add_up_to_more():

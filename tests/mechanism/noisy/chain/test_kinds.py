@@ -10,9 +10,10 @@ import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns, take_apart
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import hold, masks_of, read_columns, tasks_of, write_links
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
+from hedgerow.numerics import leaves
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.tables.table import Table
 
@@ -59,14 +60,16 @@ def test_what_is_told_beforehand_follows_from_the_plan():
     assert (net.kinds, net.elsewhere) == (("fixed by its rule",), True)
     assert np.allclose([net.low, net.high], [-np.log(49), np.log(49)])
     assert care.kinds == ()
-    assert np.array_equal(care.rows, data["kids"] > 0)
-    assert len(care.matrix) == (data["kids"] > 0).sum()
+    masks = masks_of(settings, table)
+    assert masks[:3] == [None] * 3
+    assert np.array_equal(masks[3], data["kids"] > 0)
+    assert [task.partial for task in (status, wage, net, care)] == [False] * 3 + [True]
 
 
 def test_cells_become_kinds_and_amounts_and_come_back():
     data = people(300)
     settings, table = settle(data)
-    shapes, tasks = shape_columns(settings, table), tasks_of(settings, table, encode_columns(settings, table))
+    shapes = shape_columns(settings, table)
     status, wage, net, care = read_columns(settings, table)
     works, own = (data["status"] == "employed").to_numpy(), data["wage"].to_numpy()
     assert status.present.all()
@@ -82,7 +85,7 @@ def test_cells_become_kinds_and_amounts_and_come_back():
     assert np.array_equal(net.kinds == 1, amounts)
     assert np.allclose(net.numbers[amounts], np.log(share / (1 - share)))
     assert len(care.numbers) == (data["kids"] > 0).sum()
-    cells = write_links(shapes, tasks, [status, wage, net, care], 300)
+    cells = write_links(shapes, masks_of(settings, table), [status, wage, net, care], 300)
     kinds, amounts_again = cells[2:4]
     assert np.array_equal(
         kinds, np.where(works, np.select([own == -8, own == -9, np.isnan(own)], [1, 2, 3]), 0)
@@ -97,37 +100,32 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
     other = data.copy()
     other.loc[3, ["status", "wage", "net", "care"]] = ["of no class", "12", 10**400, None]
     other.loc[4, ["status", "wage", "net", "care"]] = [5, np.inf, -np.inf, "x"]
-    told, read = [], []
+    chains = []
     for table in (data, other):
         settings, settled = settle(table)
-        told.append(tasks_of(settings, settled, encode_columns(settings, settled)))
-        read.append(read_columns(settings, settled))
-    for one, two in zip(*told, strict=True):
-        for name, value in vars(one).items():
-            assert (
-                np.array_equal(value, vars(two)[name])
-                if name in ("matrix", "rows")
-                else value == vars(two)[name]
-            )
-    for one, two, task in zip(*read, told[0], strict=True):
-        same = np.ones(60, dtype=bool)
-        same[[3, 4]] = False
-        for mine, theirs in zip(one, two, strict=True):
+        chains.append(hold(settings, settled, encode_columns(settings, settled), values=True))
+    assert chains[0].tasks == chains[1].tasks
+    for one, two in zip(*(chain.whole.matrices for chain in chains), strict=True):
+        np.testing.assert_array_equal(one, two)
+    for one, two in zip(*(chain.whole.masks for chain in chains), strict=True):
+        np.testing.assert_array_equal(one, two)
+    same = np.ones(60, dtype=bool)
+    same[[3, 4]] = False
+    for place, pair in enumerate(zip(*(chain.values for chain in chains), strict=True)):
+        kept = chains[0].whole.pick(place, same)
+        for mine, theirs in zip(*pair, strict=True):
             if mine is not None:
-                np.testing.assert_array_equal(mine[task.pick(same)], theirs[task.pick(same)])
+                np.testing.assert_array_equal(mine[kept], theirs[kept])
 
 
 def test_no_repr_shows_a_value():
     """Of what columns hold, nor of what they hand on to sums of later ones."""
-    data = people(60)
-    settings, table = settle(data)
-    (_, wage, *_), tasks = (
-        read_columns(settings, table),
-        tasks_of(settings, table, encode_columns(settings, table)),
-    )
+    settings, table = settle(people(60))
+    chain = hold(settings, table, encode_columns(settings, table), values=True)
+    wage = chain.values[1]
     assert repr(wage) == "Values(confidential)"
-    rows = HeldRows(np.column_stack([tasks[1].matrix, wage.numbers]))
-    assert repr(rows) == "HeldRows()"
+    assert repr(HeldRows(np.column_stack([chain.whole.matrices[1], wage.numbers]))) == "HeldRows()"
+    assert "array" not in repr(chain)
 
 
 def test_a_row_whose_rule_reads_a_blank_is_blank():
@@ -154,8 +152,12 @@ def plug_in(synth):
     return synth
 
 
-def test_copies_keep_kinds_rules_and_shares():
+@pytest.mark.parametrize(
+    "leaf", [pytest.param(leaves.LEAF, id="one leaf"), pytest.param(150, marks=pytest.mark.slow)]
+)
+def test_copies_keep_kinds_rules_and_shares(leaf, monkeypatch):
     """A look at one copy: every rule holds, shares of kinds are near (SE 0.025: four of them)."""
+    monkeypatch.setattr(leaves, "LEAF", leaf)
     data = people()
     synth = plug_in(hr.Synthesizer(COLUMNS, **ASKED).fit(data))
     (copy,) = synth.sample().tables
@@ -221,7 +223,8 @@ def test_gaps_that_are_public_are_kept_where_they_are():
     settings, table = settle(data, columns, standard=hr.Strict(limits={"wage": (10, 1e6)}))
     (task,) = tasks_of(settings, table, encode_columns(settings, table))
     assert task.kinds == ("at 0", "-8", "-9")
-    assert np.array_equal(task.rows, data["wage"].notna())
+    (mask,) = masks_of(settings, table)
+    assert np.array_equal(mask, data["wage"].notna())
 
 
 @pytest.mark.parametrize(

@@ -13,34 +13,33 @@ with public cells for predictors these sums are the cells' counts, weighted. All
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
+from hedgerow.mechanism.noisy.leaves.rows import Part
 from hedgerow.mechanism.noisy.prices import noise_for_spike, price_spike, rounded_up
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, Spike
-from hedgerow.mechanism.noisy.rounds import draw_noise
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, Spike, chance_left
+from hedgerow.mechanism.noisy.rounds import Reader, add_whole, draw_noise
 from hedgerow.mechanism.noisy.spike import draw_spike, noise_variance, presence_given, spike_line
-from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key
 
-Places = NDArray[np.int64]
 _ROWS = 1_000  # there may be many classes, and a mean bends little where draws are
 
 
 @dataclass(frozen=True, eq=False)
 class ClassSum(Spike):
-    """The sum of one class as if it were a spike's, and who may still be in it given the classes before."""
+    """The sum of one class as if it were a spike's."""
 
-    left: PerRecord | float = 1.0
+    before: tuple[Array, ...] = ()  # logits of the classes before it: who is in one is not in this
     signed: bool = False  # half of a sum with signs
 
-    def remaining(self, rows: NDArray[np.intp]) -> Array | float:
-        return self.left if isinstance(self.left, float) else self.left[rows]
+    def remaining(self, matrix: Matrix) -> Array | float:
+        return chance_left(self.before, matrix) if self.before else 1.0
 
     def spread_of_entries(self, chance: PerRecord) -> PerRecord | float:
         return 0.25 if self.signed else chance
@@ -60,39 +59,43 @@ class ReleasedClasses:
         return len(self.sums) + 1
 
 
-def read_classes(
-    recipe: Recipe, classes: int, values: PerRecord, present: RecordMask, *, entries: Array | None, key: Key
-) -> ReleasedClasses:
-    """Values are places of classes, 0 … classes − 1; what is none of them counts as missing."""
+def read_classes(recipe: Recipe, classes: int, reader: Reader, *, key: Key) -> ReleasedClasses:
+    """The reader gives places of classes, 0 … classes − 1; what is none of them counts as missing."""
     target = Fraction(recipe.epsilon) / recipe.rows_per_unit / (1 if recipe.relation == "withheld" else 2)
-    hits = [present & (values == place) for place in range(classes)]
-    signs = [hit.astype(np.int64) for hit in hits[:-1]]
-    if classes == 2:
-        signs = [hits[1].astype(np.int64) - hits[0]]
-    return ReleasedClasses(recipe, _read_sums(recipe, signs, target, entries, key), classes == 2)
+    signed = classes == 2
+    sums = sum_classes(range(2 if signed else classes - 1), reader)
+    if signed:
+        first, second = sums
+        sums = [[two - one for one, two in zip(first, second, strict=True)]]
+    return ReleasedClasses(recipe, _add_noise(recipe, sums, target, key), signed)
 
 
-def read_kinds(
-    recipe: Recipe, count: int, kinds: Places, present: RecordMask, *, entries: Array | None, key: Key
-) -> ReleasedClasses:
-    """Kinds are places 0 … count, the last an amount, whose price is left to its rounds."""
-    signs = [(present & (kinds == place)).astype(np.int64) for place in range(count)]
-    return ReleasedClasses(recipe, _read_sums(recipe, signs, recipe.spike_budget(), entries, key), False)
+def read_kinds(recipe: Recipe, count: int, reader: Reader, *, key: Key) -> ReleasedClasses:
+    """The reader gives places of kinds, 0 … count, the last an amount, whose price is left to its rounds."""
+    sums = sum_classes(range(count), reader)
+    return ReleasedClasses(recipe, _add_noise(recipe, sums, recipe.spike_budget(), key), False)
 
 
-def _read_sums(
-    recipe: Recipe, signs: Sequence[Places], target: Fraction, entries: Array | None, key: Key
+def sum_classes(places: Sequence[int], reader: Reader) -> list[list[int]]:
+    """ΣV_i over the records of each class, exactly, whatever the leaves. Confidential."""
+    parts = reader(partial(_sum_part, tuple(places)))
+    return [add_whole(sums) for sums in zip(*parts, strict=True)]
+
+
+def _sum_part(
+    places: tuple[int, ...], part: Part, numbers: PerRecord, present: RecordMask
+) -> list[list[int]]:
+    """Loadings have 30 bits: 64 hold the sum of a leaf."""
+    return [[int(total) for total in (present & (numbers == place)) @ part.loadings] for place in places]
+
+
+def _add_noise(
+    recipe: Recipe, sums: Sequence[Sequence[int]], target: Fraction, key: Key
 ) -> tuple[Spike, ...]:
-    """Σ ± V_i with noise, for each list of signs, of which a record has one alone that is not zero."""
-    own, stream = recipe if entries is None else recipe.with_entries(entries), key.stream()
-    scale = noise_for_spike(recipe.noise, recipe.bound, target)
+    """Sums with noise at which a record, which is in one class alone, costs the target."""
+    stream, scale = key.stream(), noise_for_spike(recipe.noise, recipe.bound, target)
     price, released = rounded_up(price_spike(recipe.noise, recipe.bound, scale)), []
-    for sign in signs:
-        totals = [0] * own.loadings.shape[1]
-        for first in range(0, own.records, ROWS):
-            block = slice(first, first + ROWS)
-            for column, total in enumerate(sign[block] @ own.loadings[block]):
-                totals[column] += int(total)
+    for totals in sums:
         noisy = [total + draw_noise(recipe.noise, scale, stream) for total in totals]
         scores = np.array([float(total) for total in noisy]) * LOADING_UNIT
         released.append(Spike(scores, float(scale) * LOADING_UNIT, price))
@@ -107,21 +110,18 @@ def expect_amounts(kinds: ReleasedClasses) -> Presence:
 
 def fit_classes(released: ReleasedClasses) -> Array:
     """Coefficients of each regression at its mode (classes − 1, p)."""
-    lines, left = [], np.ones(released.recipe.records)
+    lines: list[Array] = []
     for one in _sums(released):
-        one = ClassSum(one.scores, one.scale, one.row_price, left, one.signed)
-        lines.append(spike_line(released.recipe, one))
-        left = left * expit(-(released.recipe.matrix @ lines[-1]))
+        lines.append(spike_line(released.recipe, replace(one, before=tuple(lines))))
     return np.array(lines)
 
 
 def draw_classes(released: ReleasedClasses, *, draws: int, key: Key) -> Array:
     """Draws of the coefficients (draws, classes − 1, p); each given the modes of those before it."""
-    drawn, left, recipe = [], np.ones(released.recipe.records), released.recipe
-    for place, (one, line) in enumerate(zip(_sums(released), fit_classes(released), strict=True)):
-        one = ClassSum(one.scores, one.scale, one.row_price, left, one.signed)
-        drawn.append(draw_spike(recipe, one, draws=draws, key=key.child(place), rows=_ROWS))
-        left = left * expit(-(recipe.matrix @ line))
+    lines, drawn = tuple(fit_classes(released)), []
+    for place, one in enumerate(_sums(released)):
+        one = replace(one, before=lines[:place])
+        drawn.append(draw_spike(released.recipe, one, draws=draws, key=key.child(place), rows=_ROWS))
     return np.stack(drawn, axis=1)
 
 

@@ -42,7 +42,7 @@ def _responses(columns: Sequence[ReleasedColumn], place: int) -> list[str]:
 def _spell(columns: Sequence[ReleasedColumn], place: int) -> dict[str, float] | None:
     """A column's residual as a line in public predictors and responses; None where it is none."""
     column, handed = columns[place], columns[place].handed
-    if not isinstance(handed, HandedAmounts) or handed.kinds or column.task.rows is not None:
+    if not isinstance(handed, HandedAmounts) or handed.kinds or column.task.partial:
         return None
     line = dict.fromkeys(column.task.columns, 0.0)
     for name, value in zip(column.task.columns, handed.line, strict=False):

@@ -12,7 +12,7 @@ of these in absolute value, however many there are: Σ s_j |1_j − p_j| ≤ s_k
 By construction entries are nearly uncorrelated with public predictors and with the entries of columns that
 their own column read. Stand-ins drawn from what was released have that property too: through them the next
 column's recipe knows, without looking, how entries scatter. They come from a fixed key, so that whoever has
-the statistics can make them again.
+the statistics can make them again; leaf by leaf, as entries themselves, and nobody needs to keep either.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, fit_classes, pick_classes
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.estimate import estimate
-from hedgerow.mechanism.noisy.recipe import Beside, Released
+from hedgerow.mechanism.noisy.leaves.rows import Beside
+from hedgerow.mechanism.noisy.recipe import Released
 from hedgerow.randomness import Key
 
 _CLIP = 1.5  # standard deviations
@@ -52,7 +53,7 @@ class Handed(Protocol):
         """Of records with these predictors and values (n, m): as confidential as those."""
         ...
 
-    def simulate(self, matrix: Matrix, key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
         """Values drawn from what was released."""
         ...
 
@@ -94,13 +95,13 @@ class HandedAmounts:
         away = hits - chances_of(self.chances, matrix, signed=False)[:, :count]
         return np.column_stack([residual, np.where(values.present[:, None], away, 0.0)])
 
-    def simulate(self, matrix: Matrix, key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
         there = np.ones(len(matrix), dtype=np.bool_)
-        numbers = matrix @ self.line + self.sigma * ndtri(_even(len(matrix), key.child("amounts")))
+        numbers = matrix @ self.line + self.sigma * ndtri(own.spread_evenly(key.child("amounts")))
         if not self.kinds:
             return Values(numbers, there)
         chances = chances_of(self.chances, matrix, signed=False)
-        kinds = pick_classes(chances, _even(len(matrix), key.child("spike"))).astype(np.int64)
+        kinds = pick_classes(chances, own.spread_evenly(key.child("spike"))).astype(np.int64)
         return Values(np.where(kinds < len(self.kinds), np.nan, numbers), there, kinds)
 
 
@@ -130,39 +131,45 @@ class HandedClasses:
         hits = values.numbers[:, None] == np.arange(1, chances.shape[1])
         return np.where(known[:, None], hits - chances[:, 1:], 0.0)
 
-    def simulate(self, matrix: Matrix, key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
         chances = chances_of(self.lines, matrix, signed=self.signed)
-        numbers = pick_classes(chances, _even(len(matrix), key.child("classes")))
+        numbers = pick_classes(chances, own.spread_evenly(key.child("classes")))
         return Values(numbers, np.ones(len(matrix), dtype=np.bool_))
 
 
-def _even(records: int, key: Key) -> PerRecord:
-    """Numbers that fill (0, 1) evenly, in random order."""
-    return (np.argsort(key.stream().uniform(records)) + 0.5) / records
+@dataclass(frozen=True)
+class Own:
+    """Some of a column's own rows: which, in which leaf of the table, and how many there are of all."""
+
+    leaf: int
+    rows: slice
+    of: int
+
+    def spread_evenly(self, key: Key) -> PerRecord:
+        """Numbers that fill (0, 1) evenly, in random order: those of a leaf without those of others."""
+        numbers = np.argsort(key.stream().part(self.rows, self.of)) + 0.5
+        return np.asarray(numbers / max(len(numbers), 1))
 
 
-def stand_in(place: int, handed: Handed, matrix: Matrix) -> Array:
+def stand_in(place: int, handed: Handed, matrix: Matrix, own: Own) -> Array:
     """Entries of one simulated table: for every record, whatever its own values (n, m)."""
     key = Key.from_seed(_STANDINS).child("stand-ins").child(place)
-    return handed.entries(matrix, handed.simulate(matrix, key))
+    return handed.entries(matrix, handed.simulate(matrix, own, key))
 
 
-def lay_beside(matrix: Matrix, standins: Sequence[Array], read: Sequence[Handed], *, jointly: bool) -> Beside:
-    """Stand-ins at right angles to public predictors, as entries nearly are, and how far entries reach."""
-    used = np.linalg.svd(matrix / np.maximum(np.abs(matrix).max(axis=0), 1e-300), full_matrices=False)
-    span = used[0][:, used[1] > 1e-10 * used[1][0]]
-    laid, scales, reaches, together = [], [], [], 0.0
-    for one, entries in zip(read, standins, strict=True):
-        for _ in range(2):
-            entries = entries - span @ (span.T @ entries)
-        sizes = np.sqrt((entries[:, one.residuals :] ** 2).mean(axis=0))
-        indicators = np.minimum(1 / np.maximum(sizes, np.sqrt(_LEAST_SHARE)), _CLIP)
-        laid.append(entries)
+def reach_beside(read: Sequence[Handed], sizes: Array, *, jointly: bool) -> Beside:
+    """How entries enter sums, by the root mean squares of their stand-ins beside public predictors."""
+    scales, reaches, together, first = list[Array](), list[Array](), 0.0, 0
+    for one in read:
+        last = first + len(one.names)
+        own = np.maximum(sizes[first + one.residuals : last], np.sqrt(_LEAST_SHARE))
+        indicators = np.minimum(1 / own, _CLIP)
         scales += [np.ones(one.residuals), indicators]
         reaches += [np.full(one.residuals, _CLIP), indicators]
         largest = np.sort(indicators)[::-1]
         # Where there is an amount no indicator is 1, and elsewhere there is no residual.
         together += max(float(largest[:2].sum()), _CLIP * one.residuals + float(largest[:1].sum()))
-    standin, reach = np.hstack(laid), np.concatenate(reaches)
+        first = last
+    reach = np.concatenate(reaches)
     together = together if jointly else float(reach.sum())
-    return Beside(standin, np.concatenate(scales), np.broadcast_to(reach, standin.shape).copy(), together)
+    return Beside(np.where(sizes > 0, sizes, 1.0), np.concatenate(scales), reach, together)

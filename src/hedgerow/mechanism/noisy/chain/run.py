@@ -1,12 +1,17 @@
 """From settings and a table to tasks, to the values that rounds read, and back to cells of copies."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from hedgerow.arrays import Array
+import numpy as np
+
+from hedgerow.arrays import Array, Mask, PerLink, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of
+from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
 from hedgerow.mechanism.noisy.chain.cells import Shape, shape_columns, take_apart
+from hedgerow.mechanism.noisy.chain.draws import ChainCopying
 from hedgerow.mechanism.noisy.chain.encode import read_formula
+from hedgerow.mechanism.noisy.chain.rows import HeldChain, Piece
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values, split_epsilon
 from hedgerow.mechanism.noisy.margin import margin_pays
 from hedgerow.privacy.settings import Settings
@@ -24,25 +29,28 @@ def halve_replaced(settings: Settings) -> float:
     return epsilon if strict.relation == "withheld" else epsilon / 2 * (1 + 1e-9)
 
 
-def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
-    """What is settled of each column before a value is read."""
+def tasks_of(settings: Settings, table: Table, design: Design, records: int | None = None) -> list[Task]:
+    """What is settled of each column before a value is read.
+
+    `records` is for a table that comes in parts: how many there are of it.
+    """
     strict, epsilon = _need(settings)
-    outcomes, codes = [column.outcome for column in settings.columns], codes_of(settings.columns)
+    outcomes = [column.outcome for column in settings.columns]
     shares = [1.0 if strict.shares is None else strict.shares[name] for name in outcomes]
-    matrices = {link.column.outcome: one for link, one in zip(settings.links, design.links, strict=True)}
-    tasks = []
-    for shape, part in zip(shape_columns(settings, table), split_epsilon(epsilon, shares), strict=True):
-        name, link = shape.column.outcome, matrices[shape.column.outcome]
+    columns = {
+        link.column.outcome: one.columns for link, one in zip(settings.links, design.links, strict=True)
+    }
+    masks, parts, tasks = masks_of(settings, table), split_epsilon(epsilon, shares), []
+    for shape, mask, part in zip(shape_columns(settings, table), masks, parts, strict=True):
+        name = shape.column.outcome
         formula, reads = read_formula(shape.column, outcomes, table)
-        rows = shape.rows(table, codes)
-        matrix = link.matrix if rows is None else link.matrix[rows]
         low, high = (-1.0, 1.0) if shape.places else response_limits(shape.regression, shape.limits)
+        own = records or table.rows if mask is None else int(np.count_nonzero(mask))
         tasks.append(
             Task(
                 outcome=name,
                 formula=formula,
-                matrix=matrix,
-                columns=link.columns,
+                columns=columns[name],
                 reads=reads,
                 epsilon=part,
                 relation=strict.relation,
@@ -51,29 +59,93 @@ def tasks_of(settings: Settings, table: Table, design: Design) -> list[Task]:
                 kinds=shape.kinds,
                 classes=shape.classes,
                 elsewhere=shape.ruled,
-                margin_share=0.0 if shape.places else _margin(settings, strict, len(matrix), part),
+                margin_share=0.0 if shape.places else _margin(settings, strict, own, part),
                 rows_per_unit=settings.rows_per_unit,
-                rows=rows,
+                partial=mask is not None,
             )
         )
     return tasks
 
 
+def masks_of(settings: Settings, table: Table) -> list[Mask | None]:
+    """Which rows each column may have a cell of its own in, where that is public and not all do."""
+    codes = codes_of(settings.columns)
+    return [shape.rows(table, codes) for shape in shape_columns(settings, table)]
+
+
+def matrices_of(settings: Settings, design: Design, masks: Sequence[Mask | None]) -> list[Array]:
+    """Public predictors of each column's own rows."""
+    links = zip(settings.links, design.links, strict=True)
+    whole = {link.column.outcome: one.matrix for link, one in links}
+    pairs = zip(whole.values(), masks, strict=True)
+    return [matrix if mask is None else matrix[mask] for matrix, mask in pairs]
+
+
+def hold(settings: Settings, table: Table, design: Design, *, values: bool) -> HeldChain:
+    """A table in memory, with what its columns hold if values are to be read."""
+    masks = masks_of(settings, table)
+    read = read_columns(settings, table) if values else None
+    tasks, matrices = tasks_of(settings, table, design), matrices_of(settings, design, masks)
+    return HeldChain.of(tasks, matrices, read, masks)
+
+
 def read_columns(settings: Settings, table: Table) -> list[Values]:
-    """What each column holds in the rows of its task; confidential."""
+    """What each column holds in its own rows; confidential."""
     codes = codes_of(settings.columns)
     return [one.values(one.shape.rows(table, codes)) for one in take_apart(settings, table)]
 
 
 def write_links(
-    shapes: Sequence[Shape], tasks: Sequence[Task], made: Sequence[Values], records: int
+    shapes: Sequence[Shape], masks: Sequence[Mask | None], made: Sequence[Values], records: int
 ) -> list[Array]:
     """What a copy has of each link of some columns."""
     return [
         cells
-        for shape, task, values in zip(shapes, tasks, made, strict=False)
-        for cells in shape.write(values, task.rows, records)
+        for shape, mask, values in zip(shapes, masks, made, strict=False)
+        for cells in shape.write(values, mask, records)
     ]
+
+
+def write_piece(settings: Settings, copying: ChainCopying, table: Table, piece: Piece) -> PerLink:
+    """What a copy has of each link in some records, of which `table` has what is public."""
+    written = _Written(settings, shape_columns(settings, table), piece, table)
+    made = copying.values(piece, written.applies)
+    return join_columns(write_links(written.shapes, piece.masks, made, piece.records))
+
+
+@dataclass
+class _Written:
+    """A copy as far as it is made, written as it will be released: what rules of later columns read."""
+
+    settings: Settings
+    shapes: list[Shape]
+    piece: Piece
+    table: Table
+    done: int = 0
+
+    def applies(self, made: Sequence[Values]) -> Mask:
+        """In which records the next column has a cell of its own."""
+        for shape, mask, values in list(zip(self.shapes, self.piece.masks, made, strict=False))[self.done :]:
+            cells = write_links([shape], [mask], [values], self.piece.records)
+            self.table = Table.of(write_column(self.settings, shape.column, self.table, shape.levels, cells))
+        self.done = len(made)
+        column = self.shapes[len(made)].column
+        return find_fixed(column, self.table, codes_of(self.settings.columns))[0]
+
+
+def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple[int, int]]:
+    """By column, how many amounts there are and how many lie at a limit or were moved there; confidential."""
+    found = []
+    for task, own in zip(tasks, values, strict=True):
+        amounts = own.numbers[own.present & ~np.isnan(own.numbers)] if not task.classes else np.zeros(0)
+        moved = (amounts <= task.low) | (amounts >= task.high)
+        found.append((len(amounts), int(np.count_nonzero(moved))))
+    return found
+
+
+def largest_share(counts: Sequence[tuple[int, int]]) -> float:
+    """Of any column's amounts, that were moved to a limit; confidential."""
+    return max([moved / there for there, moved in counts if there], default=0.0)
 
 
 def _margin(settings: Settings, strict: Strict, records: int, epsilon: float) -> float:

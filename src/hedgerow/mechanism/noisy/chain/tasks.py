@@ -11,12 +11,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Mask, Matrix, PerRecord, RecordMask
+from hedgerow.arrays import PerRecord, RecordMask
 from hedgerow.privacy.strict.limits import Relation
 
 
@@ -30,15 +30,23 @@ class Values(NamedTuple):
     def __repr__(self) -> str:
         return "Values(confidential)"
 
+    def read(self, *, kinds: bool) -> PerRecord:
+        """What a round sums: numbers, or what kinds cells are."""
+        return self.kinds.astype(np.float64) if kinds and self.kinds is not None else self.numbers
 
-@dataclass(frozen=True, eq=False)
+    def take(self, rows: slice) -> "Values":
+        """Of some of the rows."""
+        kinds = None if self.kinds is None else self.kinds[rows]
+        return Values(self.numbers[rows], self.present[rows], kinds)
+
+
+@dataclass(frozen=True)
 class Task:
-    """One column: classes, or amounts between limits with kinds of cells that have none."""
+    """One column: classes, or amounts between limits with kinds of cells that have none. Small."""
 
     outcome: str
     formula: str  # its public part
-    matrix: Matrix  # public predictors, of its rows
-    columns: tuple[str, ...]  # their names
+    columns: tuple[str, ...]  # of its public predictors
     reads: tuple[int, ...]  # places of the earlier columns in its line
     epsilon: float
     relation: Relation = "withheld"
@@ -50,19 +58,7 @@ class Task:
     margin_share: float = 0.0
     rows_per_unit: int = 1
     jointly: bool = True  # whether entries of a column are bounded together, as older statistics have not
-    rows: Mask | None = None  # which rows of the table may have a cell of its own, if not all
-
-    def pick(self, table: NDArray[Any]) -> NDArray[Any]:
-        """Of an array with all rows, those of the column."""
-        return table if self.rows is None else table[self.rows]
-
-    def spread(self, part: NDArray[Any]) -> NDArray[Any]:
-        """An array of the column's rows among all, with zeros elsewhere."""
-        if self.rows is None:
-            return part
-        whole = np.zeros((len(self.rows), *part.shape[1:]), dtype=part.dtype)
-        whole[self.rows] = part
-        return whole
+    partial: bool = False  # whether some rows have no cell of its own, by what is public
 
 
 def split_epsilon(epsilon: float, shares: Sequence[float]) -> list[float]:

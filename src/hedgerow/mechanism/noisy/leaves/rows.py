@@ -11,18 +11,18 @@ are or who runs the tasks. For rows elsewhere a task must be picklable: a `funct
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Matrix
+from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.numerics.leaves import leaves_of
-from hedgerow.numerics.sums.loadings import cap_loadings
+from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.tables.leaves import Leaves
 from hedgerow.threads import Workers, share_out
@@ -34,38 +34,124 @@ STAGE = "statistics"  # what passes over leaves are called while one waits
 
 
 @dataclass(frozen=True, eq=False)
-class Capping:
-    """How predictors become loadings: v_i q_ij in whole units, v_i = min(1, C/‖q_i‖)."""
+class Beside:
+    """How entries of other protected columns enter sums beside public predictors: public, and small."""
 
-    basis: Array  # Q = X · basis
+    sizes: Array  # root mean squares of their stand-ins (m,)
+    scale: Array  # of an entry before it is clipped (m,)
+    reach: Array  # where it is clipped (m,)
+    together: float  # no record's entries, scaled and clipped, have a larger sum of absolute values
+
+    def norms(self, rows: Matrix, order: int) -> PerRecord:
+        """Of loadings before the cap, at the farthest that protected entries reach beside public rows."""
+        if order == 1:
+            return np.asarray(np.abs(rows).sum(axis=1) + self.together)
+        reach = np.broadcast_to(self.reach, (len(rows), len(self.reach)))
+        return np.asarray(np.linalg.norm(np.hstack([rows, reach]), ord=order, axis=1))
+
+    def clip(self, entries: Matrix) -> Matrix:
+        """Entries as they enter sums, weights apart; one that is no number adds nothing."""
+        clipped = np.clip(entries * self.scale, -self.reach, self.reach)
+        return np.asarray(np.where(np.isnan(clipped), 0.0, clipped))
+
+    def most(self, weights: PerRecord, order: int, unit: float) -> Loadings:
+        """The largest that entries' loadings may be: all together (n, 1), or each in the norm 2 (n, m).
+
+        Rounding may add half a unit to each.
+        """
+        if order != 1:
+            return _whole(weights[:, None] * self.reach / unit)
+        return _whole(weights[:, None] * self.together / unit) + len(self.scale)
+
+    def load(self, entries: Matrix, weights: PerRecord, order: int, unit: float) -> Loadings:
+        """Loadings of entries (n, m): none exceeds `most`, whatever an entry is."""
+        loadings = _whole(weights[:, None] * self.clip(entries) / unit)
+        most = self.most(weights, order, unit)
+        if order != 1:
+            return np.clip(loadings, -most, most)
+        over = np.abs(loadings).sum(axis=1) > most[:, 0]  # in exact arithmetic no record's are larger
+        return np.where(over[:, None], 0, loadings)
+
+
+def _whole(numbers: Array) -> Loadings:
+    return np.rint(numbers).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Capping:
+    """How predictors become loadings: v_i q_ij in whole units, v_i = min(1, C/‖q_i‖).
+
+    Where there are entries of other protected columns they are the last columns of a matrix, clipped and
+    weighed alike, and the norm is the largest that they can make of it.
+    """
+
+    basis: Array  # Q = X · basis, X public
     cap: float  # C
     order: int  # of the norm
     unit: float
     most: int | None = None  # what the price says of any record's Σ|V_ij|, or ΣV_ij²; None: not known yet
+    beside: Beside | None = None
 
     def load(self, matrix: Matrix) -> Loadings:
-        """V of some rows; one beyond `most`, as another processor may round it, counts for nothing."""
-        loadings = cap_loadings(matrix, self.basis, self.cap, order=self.order, unit=self.unit)
+        """V of some rows; one beyond `most`, as another processor may round it, counts for nothing.
+
+        Whether it does follows from public predictors: what entries may add to it at most is counted.
+        """
+        public, weights = matrix[:, : len(self.basis)], self._weigh(matrix)
+        loadings = cap_loadings(
+            public, self.basis, self.cap, order=self.order, unit=self.unit, weights=weights
+        )
+        whole, most = loadings, None
+        if self.beside is not None and weights is not None:
+            entries = self.beside.load(matrix[:, len(self.basis) :], weights, self.order, self.unit)
+            whole, most = np.hstack([loadings, entries]), self.beside.most(weights, self.order, self.unit)
         if self.most is not None:
-            squares = self.order == 2
-            norms = np.einsum("ij,ij->i", loadings, loadings) if squares else np.abs(loadings).sum(axis=1)
-            loadings[norms > self.most] = 0
-        return loadings
+            whole[count_norms(loadings, most, self.order) > self.most] = 0
+        return whole
+
+    def most_of(self, matrix: Matrix) -> Loadings | None:
+        """The largest that entries' loadings may be beside these public predictors; None without entries."""
+        weights = self._weigh(matrix)
+        if self.beside is None or weights is None:
+            return None
+        return self.beside.most(weights, self.order, self.unit)
+
+    def _weigh(self, matrix: Matrix) -> PerRecord | None:
+        """v, where entries decide as well."""
+        if self.beside is None:
+            return None
+        norms = self.beside.norms(matrix[:, : len(self.basis)] @ self.basis, self.order)
+        return cap_weights(norms, self.cap)
+
+
+def count_norms(loadings: Loadings, most: Loadings | None, order: int) -> NDArray[np.int64]:
+    """What the price says of each row: Σ|V_ij|, or ΣV_ij², with the most that entries may add."""
+    counted = loadings if most is None else np.hstack([loadings, most])
+    return np.abs(counted).sum(axis=1) if order == 1 else np.einsum("ij,ij->i", counted, counted)
 
 
 class Part:
-    """The public predictors of consecutive records, and their loadings as far as these are settled."""
+    """The predictors of consecutive records, and their loadings as far as these are settled."""
 
     def __init__(
-        self, rows: slice, matrix: Matrix, load: Callable[[Matrix], Loadings], most: Loadings | None = None
+        self,
+        rows: slice,
+        matrix: Matrix,
+        load: Callable[[Matrix], Loadings],
+        most: Callable[[Matrix], Loadings | None] | None = None,
     ) -> None:
-        self.rows, self.matrix, self.most = rows, matrix, most  # rows: their numbers in the table
-        self._load = load
+        self.rows, self.matrix = rows, matrix  # rows: their numbers in the table
+        self._load, self._most = load, most
 
     @cached_property
     def loadings(self) -> Loadings:
         """V, made when a task first asks for it."""
         return self._load(self.matrix)
+
+    @cached_property
+    def most(self) -> Loadings | None:
+        """How large loadings of protected columns' entries may be, where the matrix has some."""
+        return None if self._most is None else self._most(self.matrix)
 
     def each_block(self, make: Callable[[slice], Made]) -> list[Made]:
         """What is made of blocks whose intermediate results stay small, at once on several cores."""
@@ -84,6 +170,7 @@ class Rows(ABC):
     records: int
     matrix: Matrix  # X, where it is in memory
     loadings: Loadings  # V, where they are in memory
+    capping: Capping | None  # once it is settled
 
     @abstractmethod
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
@@ -93,35 +180,46 @@ class Rows(ABC):
     def load(self, capping: Capping) -> "Rows":
         """The same with loadings."""
 
+    @abstractmethod
+    def take_out(self, lines: Array) -> "Rows":
+        """The same with lines in public columns (p, m) taken out of the entries beside them."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeldRows(Rows):
-    """In memory; `most` says how large loadings of protected columns' entries may be at most.
-
-    Its repr shows none of them: rows may have those entries themselves (`Recipe.with_entries`).
-    """
+    """In memory. Its repr shows no numbers: rows may have entries of protected columns among them."""
 
     matrix: Matrix = field(repr=False)
     loadings: Loadings = field(
         default_factory=lambda: np.zeros((0, 0), dtype=np.int64), repr=False
     )  # none yet
-    most: Loadings | None = field(default=None, repr=False)
+    capping: Capping | None = field(default=None, repr=False)
+    # Where leaves of a longer table begin and end; None: it is all.
+    cuts: tuple[slice, ...] | None = field(default=None, repr=False)
 
     @property
     def records(self) -> int:  # type: ignore[override]  # derived, where others have a field
         return len(self.matrix)
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
-        leaves = leaves_of(self.records)
+        leaves = leaves_of(self.records) if self.cuts is None else self.cuts
         return iter(share_out(lambda rows: task(self._part(rows)), leaves, worth=len(leaves) > 1))
 
     def _part(self, rows: slice) -> Part:
-        most = None if self.most is None else self.most[rows]
+        most = None if self.capping is None else self.capping.most_of
         return Part(rows, self.matrix[rows], lambda _: self.loadings[rows], most)
 
     def load(self, capping: Capping) -> "HeldRows":
-        unloaded = (Part(rows, self.matrix[rows], capping.load) for rows in leaves_of(self.records))
-        return HeldRows(self.matrix, np.concatenate([part.loadings for part in unloaded]))
+        parts = self.each(lambda part: capping.load(part.matrix))
+        return replace(self, loadings=np.concatenate(list(parts)), capping=capping)
+
+    def take_out(self, lines: Array) -> "HeldRows":
+        return replace(self, matrix=np.concatenate(list(self.each(lambda part: _less(part.matrix, lines)))))
+
+
+def read_predictors(leaves: Leaves, leaf: int) -> Matrix:
+    """Those of a leaf."""
+    return leaves.design(leaf).matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,27 +229,33 @@ class LeafRows(Rows):
     leaves: Leaves
     workers: Workers
     capping: Capping | None = None
+    read: Callable[[Leaves, int], Matrix] = read_predictors  # picklable, as tasks are
+    taken_out: Array | None = None
 
     @property
     def records(self) -> int:  # type: ignore[override]
         return self.leaves.records
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
-        return go_over(self.workers, _OnPart(task, self.capping), self.leaves, stage=STAGE)
+        on_part = _OnPart(task, self.capping, self.read, self.taken_out)
+        return go_over(self.workers, on_part, self.leaves, stage=STAGE)
 
     def load(self, capping: Capping) -> "LeafRows":
-        return LeafRows(self.leaves, self.workers, capping)
+        return replace(self, capping=capping)
+
+    def take_out(self, lines: Array) -> "LeafRows":
+        return replace(self, taken_out=lines)
 
     @property
     def matrix(self) -> Matrix:  # type: ignore[override]
-        raise SettingError(_NOT_HELD)
+        raise SettingError(NOT_HELD)
 
     @property
     def loadings(self) -> Loadings:  # type: ignore[override]
-        raise SettingError(_NOT_HELD)
+        raise SettingError(NOT_HELD)
 
 
-_NOT_HELD = (
+NOT_HELD = (
     "This reads all records at once, and the table is read leaf by leaf because it may not fit into memory. "
     "Run it on a table in memory, for instance on a public sample of the rows."
 )
@@ -163,15 +267,25 @@ class _OnPart:
 
     task: Callable[[Part], Any]
     capping: Capping | None
+    read: Callable[[Leaves, int], Matrix]
+    taken_out: Array | None
 
     def __call__(self, leaves: Leaves, leaf: int) -> Any:
-        return self.task(part_of(leaves.design(leaf).matrix, leaves.rows(leaf), self.capping))
+        matrix = self.read(leaves, leaf)
+        matrix = matrix if self.taken_out is None else _less(matrix, self.taken_out)
+        return self.task(part_of(matrix, leaves.rows(leaf), self.capping))
 
 
 def part_of(matrix: Matrix, rows: slice, capping: Capping | None) -> Part:
-    """A leaf's public rows, laid out as a whole table's are: how products round may depend on it."""
+    """A leaf's rows, laid out as a whole table's are: how products round may depend on it."""
     matrix = np.ascontiguousarray(matrix, dtype=np.float64)
-    return Part(rows, matrix, _refuse if capping is None else capping.load)
+    return Part(rows, matrix, *((_refuse,) if capping is None else (capping.load, capping.most_of)))
+
+
+def _less(matrix: Matrix, lines: Array) -> Matrix:
+    """Entries beside public columns less lines in these."""
+    public, entries = matrix[:, : len(lines)], matrix[:, len(lines) :]
+    return np.hstack([public, entries - public @ lines])
 
 
 def _refuse(matrix: Matrix) -> Loadings:

@@ -16,7 +16,7 @@ No loading that is summed exceeds the bound, even if another machine made it and
 A task returns public things, or exact sums over a leaf, which are confidential; no outcome leaves it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -53,12 +53,16 @@ def check_statistics(settings: Settings) -> None:
             f"Leaf by leaf: {settings.standard.label} makes no noisy statistics. Use "
             "Strict(limits=(low, high))."
         )
-    if strict.pair is None or settings.several or not settings.column.is_plain:
-        raise SettingError(
-            "Leaf by leaf: noisy statistics of several columns, of classes, or of cells with gaps, codes or "
-            "rules are made with all records at hand. Protect one plain column of amounts, or give a table "
-            "that fits into memory, without --stream."
-        )
+    outcomes = [column.outcome for column in settings.columns]
+    for column in settings.columns:
+        ruled = column.reads and not any(name in outcomes for name in column.reads)
+        if ruled or column.missing == "public":
+            what = "gaps that are public" if column.missing == "public" else "rules over public columns"
+            raise SettingError(
+                f"Leaf by leaf: '{column.outcome}' has {what}, and the rows that these leave out are listed "
+                "with all records at hand. Give a table that fits into memory, without --stream, or protect "
+                "columns without."
+            )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -120,9 +124,7 @@ def stream_recipe(settings: Settings, leaves: Leaves, workers: Workers) -> Recip
 
 def read_leaves(settings: Settings, leaves: Leaves, workers: Workers, recipe: Recipe) -> Reader:
     """A reader of outcomes where the leaves are."""
-    capping = recipe.rows.capping if isinstance(recipe.rows, LeafRows) else None
-    if capping is not None:  # whoever makes loadings again: none is larger than the noise was made for
-        capping = replace(capping, most=recipe.bound)
+    capping = recipe.capping
     return lambda task: list(go_over(workers, _Read(task, settings, capping), leaves, stage=STAGE))
 
 
@@ -147,7 +149,7 @@ class _Read:
 
     task: ReadingTask
     settings: Settings
-    capping: Capping | None
+    capping: Capping
 
     def __call__(self, leaves: Leaves, leaf: int) -> Any:
         design = leaves.design(leaf)
