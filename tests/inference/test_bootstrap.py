@@ -73,7 +73,13 @@ def test_an_estimator_returns_a_number_an_array_or_a_mapping(found, terms):
     assert len(numbers) == len(terms)
 
 
-@pytest.mark.parametrize("found", [np.nan, [1.0, np.inf], {}, "three", None, {"a": "b"}])
+@pytest.mark.parametrize(
+    "found",
+    [
+        np.nan, [1.0, np.inf], {}, "three", None, {"a": "b"}, {"a": (1.0, 0.1)},
+        pd.DataFrame({"a": [1.0], "b": [2.0]}), pd.Series([1.0, 2.0], index=["a", "a"]),
+    ],
+)  # fmt: skip
 def test_what_is_no_finite_number_is_refused(found):
     with pytest.raises(hr.HedgerowError, match="finite numbers of every copy"):
         measure(lambda table: found, None)
@@ -96,6 +102,18 @@ def test_a_code_is_no_amount_to_an_estimator():
     table = pd.DataFrame({"x": [1, 2, -8, 3], "z": [-8, 1, 1, 1]})
     found = conclude_from(Coded(copies=(table, table)), lambda copy: copy.mean().to_dict(), tables=20)
     assert found["estimate"].tolist() == [2.0, -1.25]
+
+
+def test_what_an_estimator_writes_is_in_no_release(noisy):
+    def write(table):
+        table["low"] = table["x"].clip(upper=2.0)
+        return table["low"].mean()
+
+    before = [list(table.columns) for table in noisy.sample().tables]
+    found = hr.intervals(noisy.sample(), write, tables=TABLES)
+    same = hr.intervals(noisy.sample(), lambda table: table["x"].clip(upper=2.0).mean(), tables=TABLES)
+    assert found.equals(same)
+    assert [list(table.columns) for table in noisy.sample().tables] == before
 
 
 def test_the_errors_of_an_amount_grow_with_it_and_those_of_a_place_do_not():
