@@ -250,8 +250,14 @@ found <- suppressMessages(receive_intervals(".", function(table) c(
   wage = mean(table$wage, na.rm = TRUE), income = mean(table$income), age = mean(table$age)
 )))
 cat(sprintf("%.17g %.17g %.17g\n", found$estimate, found$std_error, found$df), sep = "")
-cat(tryCatch(receive_intervals(".", function(table) mean(table$wage)), error = conditionMessage,
-  message = function(said) invokeRestart("muffleMessage")), "\n")
+try_out <- function(estimator) cat(paste(tryCatch(
+  suppressMessages(receive_intervals(".", estimator)$term), error = conditionMessage
+), collapse = "|"), "\n")
+try_out(function(table) mean(table$age))
+try_out(function(table) tapply(table$age, table$age > 8, mean))
+try_out(function(table) setNames(mean(table$age), table$income[1]))
+try_out(function(table) list(estimate = c(a = 1, b = 2), variance = 0.1))
+try_out(function(table) mean(table$wage))
 """
 
 
@@ -296,7 +302,9 @@ def test_codes_and_units_are_heeded_alike_in_both_languages(tmp_path):
     command = ["Rscript", "--vanilla", "-e", COUNTED, source]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    *rows, last = done.stdout.strip().splitlines()
+    *rows, one, two, renamed, short, last = done.stdout.strip().splitlines()
+    assert [one.strip(), two.strip()] == ["estimate", "FALSE|TRUE"]
+    assert all("same finite numbers by name" in said for said in (renamed, short))
     ours = np.column_stack([found[name] for name in ("estimate", "std_error", "df")])
     np.testing.assert_allclose([[float(word) for word in row.split()] for row in rows], ours, rtol=1e-10)
     assert "as na.rm = TRUE does" in last
