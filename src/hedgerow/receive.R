@@ -76,7 +76,11 @@ receive_combine <- function(estimates, variances, rule, level = 0.95, given = NU
 # its table (NaN): na.rm = TRUE leaves them out, and receive_read has them.
 receive_intervals <- function(folder, estimator, level = 0.95, rule = NULL) {
   public <- receive_read(folder)
-  if (is.null(rule)) rule <- receive_rule(public$certificate)
+  if (is.null(rule)) {
+    rule <- receive_rule(public$certificate)
+  } else if (!identical(rule, public$certificate$combining$rule)) {
+    message("The rule ", rule, " was asked for.")
+  }
   facts <- receive_facts(public$certificate, names(public$tables[[1]]))
   found <- receive_estimate(
     lapply(public$tables, .receive_blank, codes = facts$codes), estimator,

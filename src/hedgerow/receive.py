@@ -7,8 +7,8 @@
     receive.intervals(".", lambda table: {"mean wage": table["wage"].mean()})
 
 Start Python with -B, or copy the file elsewhere: `__pycache__` beside it is no part of the release, and
-`hedgerow verify` says so. The file needs Python and NumPy, and nothing of hedgerow; `receive.R` does the same
-in base R.
+`hedgerow verify` says so. The file needs Python from 3.10 on and NumPy, and nothing of hedgerow; `receive.R`
+does the same in base R.
 
 How estimates from several copies become one estimate with an interval is a rule, and which rule is right
 depends on how the copies were made. With m copies, q̄ and ū the means of estimates and of their variances, b
