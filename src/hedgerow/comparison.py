@@ -12,6 +12,7 @@ from hedgerow import cards
 from hedgerow.drawing import DATA, draw_violins, panels, violins
 from hedgerow.errors import HedgerowWarning, SettingError
 from hedgerow.evidence.utility import bin_shapes, stack_columns, tabulate
+from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.mechanism.calibrate import expected_fits
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
@@ -254,7 +255,7 @@ def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str) -> "F
         groups, truth = {}, 0.0
         for label, columns in found.items():
             tidy = pd.DataFrame(columns[name])
-            rows = tidy[(tidy["statistic"] == statistic) & (tidy["copy"] != "pooled")]
+            rows = tidy[(tidy["statistic"] == statistic) & ~tidy["copy"].isin(SUMMED_UP)]
             if rows.empty:
                 known = ", ".join(sorted(tidy["statistic"].unique()))
                 raise SettingError(f"statistic must be one of {known}, got {statistic!r}.")

@@ -76,7 +76,11 @@ receive_combine <- function(estimates, variances, rule, level = 0.95, given = NU
 # its table (NaN): na.rm = TRUE leaves them out, and receive_read has them.
 receive_intervals <- function(folder, estimator, level = 0.95, rule = NULL) {
   public <- receive_read(folder)
-  if (is.null(rule)) rule <- receive_rule(public$certificate)
+  if (is.null(rule)) {
+    rule <- receive_rule(public$certificate)
+  } else if (!identical(rule, public$certificate$combining$rule)) {
+    message("The rule ", rule, " was asked for.")
+  }
   facts <- receive_facts(public$certificate, names(public$tables[[1]]))
   found <- receive_estimate(
     lapply(public$tables, .receive_blank, codes = facts$codes), estimator,
@@ -120,14 +124,21 @@ receive_facts <- function(certificate, columns) {
 # with the same in `clusters` are left out, or exchanged, together.
 receive_estimate <- function(tables, estimator, given, clusters = NULL) {
   split_up <- function(found) if (is.list(found)) found else list(estimate = found, variance = NULL)
-  first <- split_up(estimator(tables[[1]]))
-  terms <- if (is.null(names(first$estimate))) seq_along(first$estimate) else names(first$estimate)
+  named <- function(estimate) {
+    if (!is.null(names(estimate))) return(names(estimate))
+    if (length(estimate) == 1) "estimate" else as.character(seq_along(estimate))
+  }
+  terms <- named(split_up(estimator(tables[[1]]))$estimate)
   values <- function(table) {
     found <- split_up(estimator(table))
-    if (!length(terms) || length(found$estimate) != length(terms) || !all(is.finite(found$estimate))) {
+    if (
+      !length(terms) || anyDuplicated(terms) || !identical(named(found$estimate), terms) ||
+        !all(is.finite(found$estimate)) || !length(found$variance) %in% c(0, length(terms))
+    ) {
       stop(
-        "the estimator must return the same finite numbers by name on each copy, and on parts of its rows; gaps, ",
-        "and codes that stand for no amount, are NaN there: leave them out, as na.rm = TRUE does."
+        "the estimator must return the same finite numbers by name on each copy, and on parts of its rows, with a ",
+        "variance for all of them or for none; gaps, and codes that stand for no amount, are NaN there: leave them ",
+        "out, as na.rm = TRUE does."
       )
     }
     found
@@ -174,28 +185,45 @@ receive_read <- function(folder, encoding = NULL) {
   names <- c(unlist(certificate$protected), unlist(certificate$unchanged))
   tables <- lapply(certificate$copies, function(copy) {
     path <- file.path(public, copy$file)
-    switch(copy$format,
-      csv = .receive_csv(path, names, encoding),
-      parquet = arrow::read_parquet(path),
-      arrow = arrow::read_feather(path),
-      stata = haven::read_dta(path),
-      spss = haven::read_sav(path),
-      excel = readxl::read_excel(path)
+    if (!file.exists(path)) stop(copy$file, " is missing. Download the release again.")
+    table <- tryCatch(
+      switch(copy$format,
+        csv = .receive_csv(path, names, encoding),
+        parquet = arrow::read_parquet(path),
+        arrow = arrow::read_feather(path),
+        stata = haven::read_dta(path),
+        spss = haven::read_sav(path),
+        excel = readxl::read_excel(path)
+      ),
+      error = function(error) if (inherits(error, "packageNotFoundError")) stop(error) # it says what to install
     )
+    if (is.null(table)) {
+      stop(
+        copy$file, " is no table in the format '", copy$format, "': it was changed or cut short, or needs ",
+        "another encoding. Download the release again."
+      )
+    }
+    if (!is.null(certificate$records) && nrow(table) != certificate$records) {
+      stop(
+        copy$file, " has ", nrow(table), " rows, the certificate says ", certificate$records, ". Download the ",
+        "release again."
+      )
+    }
+    table
   })
   list(tables = tables, certificate = certificate)
 }
 
-# What is wrong with a public folder; empty if every file is as the certificate says. `hedgerow verify` does
-# more. SHA-256 comes with R from version 4.5 on; before, a program of the system computes it, and where there
+# What is wrong with a public folder; empty if every file is as the certificate says. certificate.md, its text
+# for people, has no digest and is not looked at; `hedgerow verify` does that, and more. SHA-256 comes with R from version 4.5 on; before, a program of the system computes it, and where there
 # is none the list for `sha256sum -c` is printed and sizes alone are compared.
 receive_verify <- function(folder) {
   public <- .receive_find(folder)
   certificate <- .receive_certificate(public)
   copies <- certificate$copies
-  sizes <- vapply(copies, function(copy) copy$bytes, 0)
+  sizes <- vapply(copies, function(copy) if (is.numeric(copy$bytes)) copy$bytes else -1, 0)
   names(sizes) <- vapply(copies, function(copy) copy$file, "")
-  digests <- vapply(copies, function(copy) copy$sha256, "")
+  digests <- vapply(copies, function(copy) if (is.character(copy$sha256)) copy$sha256 else "none", "")
   names(digests) <- names(sizes)
   others <- c(plan.yaml = "plan", statistics.json = "statistics", index.html = "page")
   for (name in names(others)) digests[name] <- if (is.null(certificate[[others[name]]])) NA else certificate[[others[name]]]
@@ -230,6 +258,7 @@ receive_verify <- function(folder) {
 }
 
 .receive_sha256 <- function(paths) {
+  if (!length(paths)) return(character(0)) # of which programs would read what is typed
   if (exists("sha256sum", asNamespace("tools"))) return(unname(getExportedValue("tools", "sha256sum")(paths)))
   for (program in c("sha256sum", "shasum")) {
     if (nzchar(Sys.which(program))) {
@@ -249,8 +278,15 @@ receive_verify <- function(folder) {
 }
 
 .receive_certificate <- function(public) {
-  certificate <- .receive_json(file.path(public, "certificate.json"))
-  if (any(grepl("[/\\\\:]", vapply(certificate$copies, function(copy) copy$file, "")))) {
+  certificate <- tryCatch(.receive_json(file.path(public, "certificate.json")), error = function(error) NULL)
+  files <- tryCatch(
+    vapply(certificate$copies, function(copy) copy$file, ""),
+    error = function(error) character(0)
+  )
+  if (!length(files)) {
+    stop("certificate.json lists no copies: it was changed or cut short. Download the release again.")
+  }
+  if (any(grepl("[/\\\\:]|^[.]+$", files))) {
     stop("certificate.json names a copy outside its folder: hedgerow makes none such.")
   }
   certificate

@@ -7,8 +7,8 @@
     receive.intervals(".", lambda table: {"mean wage": table["wage"].mean()})
 
 Start Python with -B, or copy the file elsewhere: `__pycache__` beside it is no part of the release, and
-`hedgerow verify` says so. The file needs Python and NumPy, and nothing of hedgerow; `receive.R` does the same
-in base R.
+`hedgerow verify` says so. The file needs Python from 3.10 on and NumPy, and nothing of hedgerow; `receive.R`
+does the same in base R.
 
 How estimates from several copies become one estimate with an interval is a rule, and which rule is right
 depends on how the copies were made. With m copies, q̄ and ū the means of estimates and of their variances, b
@@ -267,8 +267,9 @@ def estimate(
     """
     stack, take = stack or _stack, take or _take
     count = len(next(iter(tables[0].values()))) if rows is None else rows
-    terms, first, told = _values(estimator(tables[0]))
-    every = [(first, told), *(_match(terms, estimator(table)) for table in tables[1:])]
+    whole = np.arange(count)  # what an estimator writes into its table stays there
+    terms, first, told = _values(estimator(take(tables[0], whole)))
+    every = [(first, told), *(_match(terms, estimator(take(table, whole))) for table in tables[1:])]
     q = np.array([values for values, _ in every])
     u = np.array([np.full(len(terms), np.nan) if var is None else var for _, var in every])
     groups = _groups(count) if clusters is None else _group_clusters(clusters)
@@ -284,7 +285,7 @@ def estimate(
             u[place] = ((without - without.mean(axis=0)) ** 2).sum(axis=0) * (size - 1) / size
         if c is not None:
             both = stack(table, other)
-            swapped = (take(both, np.arange(count) + count * (groups == g)) for g in range(size))
+            swapped = (take(both, whole + count * (groups == g)) for g in range(size))
             change = np.array([_match(terms, estimator(each))[0] for each in swapped]) - q[place]
             c[place] = ((change - change.mean(axis=0)) ** 2).sum(axis=0) * size / (size - 1) / 2
     return Estimates(terms, q, u, c)
@@ -295,7 +296,8 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
 
     A column of CSV is numbers if each cell is one, empty or a word for a missing value (NaN then), or true or
     false (1 and 0), else text.
-    Other formats are read by pandas. Nothing is verified: see `verify`.
+    Other formats are read by pandas; of Stata's and SPSS's columns codes, not their labels. Nothing is
+    verified: see `verify`.
     """
     public, certificate = _open(folder)
     names = _protected(certificate) + list(certificate["unchanged"])
@@ -307,6 +309,12 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
             rows = len(next(iter(table.values())))
         except FileNotFoundError:
             raise ReceiveError(f"{name} is missing. {_AGAIN}") from None
+        except OSError as error:
+            raise ReceiveError(f"{name} cannot be read ({error.strerror}). {_AGAIN}") from None
+        except ImportError as error:
+            raise ReceiveError(
+                f"{name}: pandas reads the format {copy['format']!a}, with what it needs for that. {error}"
+            ) from None
         except (ValueError, KeyError, StopIteration, csv.Error):
             raise ReceiveError(
                 f"{name} is no table in the format {copy['format']!a}: it was changed or cut short, or "
@@ -323,13 +331,14 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
 def verify(folder: str | os.PathLike[str]) -> list[str]:
     """What is wrong with a public folder, in sentences; empty if every file is as the certificate says.
 
-    Sizes and SHA-256 of files. `hedgerow verify` does more: it writes the certificate's claim anew from its
-    figures, holds it against the plan, counts records and columns, and checks a signature. Neither can tell
+    Sizes and SHA-256 of files; the certificate's own text for people, certificate.md, has none and is not
+    looked at. `hedgerow verify` does more: it writes that text and the claim anew from the certificate's
+    figures, holds them against the plan, counts records and columns, and checks a signature. Neither can tell
     who made an unsigned release.
     """
     public, certificate = _open(folder)
     copies = {copy["file"]: copy for copy in certificate["copies"]}
-    digests = {name: copy["sha256"] for name, copy in copies.items()}
+    digests = {name: copy.get("sha256") for name, copy in copies.items()}
     digests |= {name: certificate[key] for name, key in _OTHERS.items() if certificate.get(key)}
     digests |= certificate.get("receive") or {}
     there = {place.name for place in public.iterdir()}
@@ -343,11 +352,30 @@ def verify(folder: str | os.PathLike[str]) -> list[str]:
         path = public / name
         if not path.is_file() or path.is_symlink():
             problems.append(f"{name} is not a file.")
-        elif name in copies and path.stat().st_size != copies[name]["bytes"]:
+        elif name in copies and path.stat().st_size != copies[name].get("bytes"):
             problems.append(f"{name} was changed: it has another size than the certificate says.")
         elif _sha256(path) != digests[name]:
             problems.append(f"{name} was changed: its digest is not the certificate's.")
     return problems
+
+
+def name_values(found: Any) -> dict[str, Any]:
+    """What an estimator returned, by name: a mapping, a series with labels, an array or one number.
+
+    A ValueError if a name occurs twice, or if there are more values than labels.
+    """
+    if isinstance(found, Mapping):
+        names, values = list(found), list(found.values())
+    else:
+        labels, values = getattr(found, "index", None), np.asarray(found).ravel().tolist()
+        if labels is not None and not callable(labels):  # of a pandas Series; a list's is a method
+            names = list(labels)
+        else:
+            names = list(range(1, len(values) + 1)) if np.ndim(found) else ["estimate"]
+    named = dict(zip(map(str, names), values, strict=True))
+    if len(named) < len(values):
+        raise ValueError("a name occurs twice")
+    return named
 
 
 def t_quantile(probability: float, df: float) -> float:
@@ -452,10 +480,8 @@ def _take(table: Table, places: np.ndarray) -> Table:
 
 def _values(found: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]:
     """Terms, numbers and variances, if any, of what an estimator returned."""
-    if not isinstance(found, Mapping):
-        array = np.atleast_1d(np.asarray(found)).ravel()
-        found = {str(place + 1): value for place, value in enumerate(array.tolist())}
     try:
+        found = name_values(found)
         pairs = [value if isinstance(value, tuple) else (value, None) for value in found.values()]
         told = [float(variance) for _, variance in pairs if variance is not None]
         values = np.array([float(value) for value, _ in pairs])
@@ -463,7 +489,7 @@ def _values(found: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray | None]
         raise ReceiveError(_RETURN) from None
     if not len(values) or len(told) not in (0, len(values)) or not np.isfinite(values).all():
         raise ReceiveError(_RETURN)
-    return tuple(map(str, found)), values, np.array(told) if told else None
+    return tuple(found), values, np.array(told) if told else None
 
 
 def _match(terms: tuple[str, ...], found: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -492,10 +518,27 @@ def _open(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
                 raise ReceiveError(
                     "certificate.json names a copy outside its folder: it was not made by hedgerow."
                 )
+            if not _is_whole(certificate):
+                raise ReceiveError(
+                    "certificate.json lacks something that every certificate says: it was changed or cut "
+                    f"short. {_AGAIN}"
+                )
             return place, certificate
     raise ReceiveError(
         f"{Path(folder).name}: no certificate.json in it. Pass the folder that holds the copies."
     )
+
+
+def _is_whole(certificate: Mapping[str, Any]) -> bool:
+    """Whether there is what this file reads of a certificate, and of the right kind."""
+    try:
+        combining = certificate.get("combining") or {"rule": "", "why": ""}
+        parts = [certificate.get(name) or {} for name in ("codes", "unit", "receive")]
+        words = [combining["rule"], combining["why"], *_protected(certificate), *certificate["unchanged"]]
+        words += [copy["format"] for copy in certificate["copies"]]
+    except (KeyError, TypeError):
+        return False
+    return all(isinstance(part, dict) for part in parts) and all(isinstance(word, str) for word in words)
 
 
 def _protected(certificate: Mapping[str, Any]) -> list[str]:
@@ -516,11 +559,16 @@ def _read_table(path: Path, format: str, names: Sequence[str], encoding: str | N
         return _read_csv(path.read_bytes(), names, encoding)
     import pandas as pd
 
-    readers: dict[str, Callable[..., Any]] = {
-        "parquet": pd.read_parquet, "arrow": pd.read_feather, "stata": pd.read_stata, "spss": pd.read_spss,
-        "excel": pd.read_excel,
+    codes = {"convert_categoricals": False}  # not their labels, which some of a column's numbers may have
+    readers: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+        "parquet": (pd.read_parquet, {}), "arrow": (pd.read_feather, {}), "stata": (pd.read_stata, codes),
+        "spss": (pd.read_spss, codes), "excel": (pd.read_excel, {"dtype": object}),  # 007 stays text
     }  # fmt: skip
-    frame = readers[format](path)
+    reader, told = readers[format]
+    frame = reader(path, **told).infer_objects()
+    for name in frame.columns:
+        if frame[name].dtype == object and pd.api.types.infer_dtype(frame[name]) == "boolean":  # with gaps
+            frame[name] = frame[name].astype(np.float64)
     numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])}
     return {
         str(name): frame[name].to_numpy(np.float64, na_value=np.nan)

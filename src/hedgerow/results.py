@@ -79,7 +79,10 @@ class Results:
         return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
 
     def utility(self) -> Any:
-        """How the copies compare with the confidential outcome: tidy, and confidential."""
+        """How the copies compare with the confidential outcome: tidy, and confidential.
+
+        One row per copy and statistic, then the mean over copies and of several the lowest and highest.
+        """
         return self.like(self.utility_columns())
 
     def intervals(
@@ -143,8 +146,8 @@ class Results:
     def associations(self) -> Any:
         """Rank correlations of protected columns, with each other and with public numbers; confidential.
 
-        One row per pair and copy, the original's beside the copy's; "pooled" is the mean over copies. Columns
-        of classes without an order are left out.
+        One row per pair and copy, the original's beside the copy's, then mean, lowest and highest. Columns of
+        classes without an order are left out.
         """
         done = self._done()
         ordered = [

@@ -40,6 +40,10 @@ def test_statistics_and_pooling():
     assert ("2", "mean", 2.5, 3.5) in rows
     assert ("pooled", "mean", 2.5, 3.0) in rows
     assert ("1", "ecdf_max", 0.0, 0.0) in rows
+    assert ("lowest", "mean", 2.5, 2.5) in rows
+    assert ("highest", "mean", 2.5, 3.5) in rows
+    assert list(dict.fromkeys(tidy["copy"])) == ["1", "2", "pooled", "lowest", "highest"]
+    assert set(compare_copies(original, [original])["copy"]) == {"1", "pooled"}
 
 
 def test_bad_columns_are_refused():

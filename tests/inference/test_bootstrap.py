@@ -1,5 +1,6 @@
 """Intervals of any estimand are a function of released and public things, and as wide as they should be."""
 
+import json
 import pickle
 from dataclasses import dataclass
 
@@ -10,15 +11,17 @@ from helpers.corrections import CONFIDENTIAL, fitted, secrets
 from helpers.reach import leaks
 
 import hedgerow as hr
-from hedgerow.errors import SettingError
+from hedgerow.errors import ReleaseError, SettingError
 from hedgerow.fitted import NoisedColumn
 from hedgerow.inference import bootstrap_noisy
 from hedgerow.inference.bootstrap import Replay, Replayed, bootstrap, conclude_from, measure
+from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
+from hedgerow.release.received import read_folder
 
 LIMITS = (0.01, 1000.0)
 TABLES = 20
@@ -73,7 +76,13 @@ def test_an_estimator_returns_a_number_an_array_or_a_mapping(found, terms):
     assert len(numbers) == len(terms)
 
 
-@pytest.mark.parametrize("found", [np.nan, [1.0, np.inf], {}, "three", None, {"a": "b"}])
+@pytest.mark.parametrize(
+    "found",
+    [
+        np.nan, [1.0, np.inf], {}, "three", None, {"a": "b"}, {"a": (1.0, 0.1)},
+        pd.DataFrame({"a": [1.0], "b": [2.0]}), pd.Series([1.0, 2.0], index=["a", "a"]),
+    ],
+)  # fmt: skip
 def test_what_is_no_finite_number_is_refused(found):
     with pytest.raises(hr.HedgerowError, match="finite numbers of every copy"):
         measure(lambda table: found, None)
@@ -96,6 +105,18 @@ def test_a_code_is_no_amount_to_an_estimator():
     table = pd.DataFrame({"x": [1, 2, -8, 3], "z": [-8, 1, 1, 1]})
     found = conclude_from(Coded(copies=(table, table)), lambda copy: copy.mean().to_dict(), tables=20)
     assert found["estimate"].tolist() == [2.0, -1.25]
+
+
+def test_what_an_estimator_writes_is_in_no_release(noisy):
+    def write(table):
+        table["low"] = table["x"].clip(upper=2.0)
+        return table["low"].mean()
+
+    before = [list(table.columns) for table in noisy.sample().tables]
+    found = hr.intervals(noisy.sample(), write, tables=TABLES)
+    same = hr.intervals(noisy.sample(), lambda table: table["x"].clip(upper=2.0).mean(), tables=TABLES)
+    assert found.equals(same)
+    assert [list(table.columns) for table in noisy.sample().tables] == before
 
 
 def test_the_errors_of_an_amount_grow_with_it_and_those_of_a_place_do_not():
@@ -381,6 +402,30 @@ def test_copies_beyond_those_released_are_not_asked_for(noisy):
     found = bootstrap(own, lambda table: 1.0, tables=5, key=Key.from_seed(1))
     assert asked == [(5, 9)]
     assert found.made.shape == (5, 9, 1)
+
+
+def test_statistics_that_were_tampered_with_have_one_clear_error(noisy, tmp_path):
+    told = {"standard": hr.Strict(limits=LIMITS), "epsilon": 2.0, "copies": 2, "draws": 100}
+    (tmp_path / "plan.yaml").write_text(hr.Plan(formula="x ~ z", **told).public().text())
+    for number, copy in enumerate(noisy.sample().tables, 1):
+        copy.to_csv(tmp_path / f"synthetic-copy-{number}.csv", index=False)
+    file = tmp_path / "statistics.json"
+    whole = write_statistics("x ~ z", "lognormal", noisy.statistics_)
+    file.write_text(whole)
+    assert isinstance(read_folder(tmp_path), Replay)
+    document = json.loads(whole)
+    damaged = [{**document, "statistics": 2}, {**document, "basis": [[1.0, 2.0]]}, []]
+    damaged += [{key: value for key, value in document.items() if key != left} for left in document]
+    refused = []
+    for content in (*map(json.dumps, damaged), whole[:200]):
+        file.write_text(content)
+        try:
+            read_folder(tmp_path)
+        except ReleaseError as error:
+            refused.append(str(error))
+    assert "another version" in refused.pop(0)
+    assert all("changed or cut short" in said for said in refused)
+    assert len(refused) == len(damaged) - 1  # the family stands in the plan as well, and is not read here
 
 
 def test_a_folder_of_drawn_copies_says_who_has_intervals(tmp_path):

@@ -269,6 +269,33 @@ def test_functions_tables_and_formulas_agree(strict):
     assert parts["std_error"][0] == pytest.approx(np.sqrt(13 / 3))
 
 
+def test_a_series_has_names_and_a_group_is_compared_with_itself_alone(strict):
+    found = hr.combine(strict, lambda table: table.groupby("group")["x"].mean())
+    by_name = hr.combine(strict, lambda table: table.groupby("group")["x"].mean().to_dict())
+    assert list(found["term"]) == ["north", "south"]
+    pd.testing.assert_frame_equal(found, by_name)
+    assert list(hr.combine(strict, lambda table: table["x"].mean())["term"]) == ["estimate"]
+    renamed = [strict.tables[0], strict.tables[1].replace({"group": {"south": "west"}})]
+    with pytest.raises(SettingError, match="other terms on another copy"):
+        hr.combine(renamed, lambda table: table.groupby("group")["x"].mean(), rule="partial")
+    with pytest.raises(SettingError, match="by name"):
+        hr.combine(strict, lambda table: pd.Series([1.0, 2.0], index=["a", "a"]))
+
+
+def test_what_a_function_writes_into_its_table_stays_there(strict):
+    def cap(table):
+        table["low"] = table["x"].clip(upper=2.0)
+        table.loc[table["z"] > 0, "x"] = 0.0
+        return table["low"].mean()
+
+    before = [table.copy() for table in strict.tables]
+    found = hr.combine(strict, cap)
+    same = hr.combine(strict, lambda table: table["x"].clip(upper=2.0).mean())
+    pd.testing.assert_frame_equal(found, same)
+    for table, other in zip(strict.tables, before, strict=True):
+        pd.testing.assert_frame_equal(table, other)
+
+
 def test_weighted_means_totals_and_shares(fixed):
     table = pd.DataFrame(
         {"x": [1.0, 2, 4, np.nan], "g": ["a", "a", "b", "b"], "w": [1.0, 3, 2, 1], "h": [1, 1, 1, 0]}

@@ -94,7 +94,7 @@ def coverage(
 ) -> None:
     """How often intervals cover the truth, by standard, size and method (docs/coverage.md).
 
-    Example: hedgerow study coverage --out study --only 'strict, n = 2000' --samples 50
+    Example: hedgerow study coverage --out study --only 'strict, n = 2000,' --samples 50
     """
     study = _import_study("coverage.report")
     told = {"quick": quick, "only": only, "samples": samples, "seed": seed, "compute": not report}

@@ -20,8 +20,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
+from hedgerow import receive
 from hedgerow.arrays import Array
 from hedgerow.errors import SettingError, is_count, is_real
 from hedgerow.progress import report, shown
@@ -99,9 +101,11 @@ class Replayed:
 
 def bootstrap(replay: Replay, estimator: Estimator, *, tables: int = TABLES, key: Key) -> Replayed:
     """The estimator on the released copies, and on those of tables simulated and released again."""
-    terms, first = measure(estimator, replay.copies[0])
+    # What an estimator writes into its table is not written into a release.
+    own = (nw.from_native(copy, eager_only=True).clone().to_native() for copy in replay.copies)
+    terms, first = measure(estimator, next(own))
     number = len(replay.copies)
-    released = [first, *(_again(estimator, copy, terms) for copy in replay.copies[1:])]
+    released = [first, *(_again(estimator, copy, terms) for copy in own)]
     truths, made = [], []
     with shown():
         runs = replay.runs(tables, ceil(_COPIES / number) * number, key)
@@ -115,26 +119,18 @@ def bootstrap(replay: Replay, estimator: Estimator, *, tables: int = TABLES, key
 def measure(estimator: Estimator, table: Any) -> tuple[list[str], Array]:
     """What an estimator says of a table: names and numbers."""
     found = estimator(table)
-    labels = getattr(found, "index", None)  # of a pandas Series
-    named = found if isinstance(found, Mapping) else None
-    if named is None and labels is not None and not callable(labels):
-        named = dict(zip(map(str, labels), np.asarray(found).ravel(), strict=True))
-    if named is not None:
-        terms, values = [str(name) for name in named], list(named.values())
-    else:
-        values = np.asarray(found).ravel().tolist()
-        terms = ["estimate"] if np.ndim(found) == 0 else [str(place) for place in range(1, len(values) + 1)]
     try:
-        numbers = np.array([float(value) for value in values])
+        named = receive.name_values(found)
+        numbers = np.array([float(value) for value in named.values()])
     except (TypeError, ValueError):
-        numbers = np.full(1, np.nan)
-    if not terms or not np.isfinite(numbers).all():
+        named, numbers = {}, np.empty(0)
+    if not len(numbers) or not np.isfinite(numbers).all():
         raise SettingError(
-            "intervals: the estimator must return finite numbers of every copy: one, an array or a mapping. "
-            "Where a group may have no rows, leave it out, and so gaps, which codes that stand for no amount "
-            "are too."
+            "intervals: the estimator must return finite numbers of every copy, and of every table like it: "
+            "one, an array, or some by name, no name twice. Leave gaps out, as np.nanmean does; codes that "
+            "stand for no amount are gaps there. Leave out what rests on very few rows."
         )
-    return terms, numbers
+    return list(named), numbers
 
 
 def _again(estimator: Estimator, table: Any, terms: list[str]) -> Array:

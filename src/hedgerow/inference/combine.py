@@ -66,8 +66,8 @@ def combine(
       "gamma", …, or one of statsmodels') a generalised linear model;
     - "mean of pay by region, sex", "total of …" or "share of …": one term for each group, and for each
       value of which there is a share;
-    - a function of a table that returns numbers, by name or in an array: {"median": 3.2}; with variances, if
-      it has them: {"mean": (3.2, 0.1)}, else rows are left out in turn;
+    - a function of a table that returns numbers, by name ({"median": 3.2}, a pandas Series) or in an array;
+      with variances, if it has them: {"mean": (3.2, 0.1)}, else rows are left out in turn;
     - estimates and variances that you have, a row for each copy; of an analysis that does not take the public
       columns as given, also the parts of the variances that come from protected values.
 

@@ -18,13 +18,14 @@ them is post-processing and costs nothing.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ReleaseError
+from hedgerow.errors import HedgerowError, ReleaseError
 from hedgerow.inference.columns import check_level, read_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
@@ -58,16 +59,45 @@ def conclude(
     Quantiles of the posterior given the statistics, as `Synthesizer.intervals` has them, up to the draws.
     Statistics of several columns have `sections`, one each (`inference.columns`).
     """
-    document = statistics if isinstance(statistics, Mapping) else json.loads(Path(statistics).read_bytes())
-    if document.get("statistics") != VERSION:
-        raise ReleaseError(f"These statistics have another version than {VERSION}. Update hedgerow.")
-    if "sections" in document:
-        several = read_columns(document, copy)
-        each = draw_columns(several, draws=draws, key=Key.from_seed(seed))
+    document = statistics if isinstance(statistics, Mapping) else load_statistics(Path(statistics))
+    with refusing_damage():
+        _check_version(document)
+        several = read_columns(document, copy) if "sections" in document else []
+        released, columns = (None, []) if several else read_statistics(document, copy)
+    key = Key.from_seed(seed)
+    if released is None:
+        each = draw_columns(several, draws=draws, key=key)
         return summarize_columns(several, [one.parameters for one in each], level)
-    released, columns = read_statistics(document, copy)
-    drawn = draw_posterior(released, draws=draws, key=Key.from_seed(seed))
+    drawn = draw_posterior(released, draws=draws, key=key)
     return summarize(drawn.parameters, columns, level)
+
+
+def load_statistics(file: Path) -> Mapping[str, Any]:
+    """The document in a file; an OSError if there is none."""
+    content = file.read_bytes()
+    with refusing_damage():
+        document: Mapping[str, Any] = json.loads(content)
+        _check_version(document)
+    return document
+
+
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Say in one sentence that a document lacks something, or has something else in its place."""
+    try:
+        yield
+    except HedgerowError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise ReleaseError(
+            "These statistics were changed or cut short: something is missing in them, or is not what it "
+            "should be. Download the release again, and verify it."
+        ) from None
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    if document["statistics"] != VERSION:
+        raise ReleaseError(f"These statistics have another version than {VERSION}. Update hedgerow.")
 
 
 def summarize(parameters: Parameters, columns: list[str], level: float) -> dict[str, Any]:

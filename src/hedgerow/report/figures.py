@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import columns_of
 from hedgerow.evidence.utility import compare_associations
+from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
@@ -280,7 +281,7 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
     )
     for first, second, copy, truth, value in cells:
         one = found.setdefault((first, second), {"original": truth, "copies": []})
-        if copy != "pooled":
+        if copy not in SUMMED_UP:
             one["copies"].append(value)
     pairs: list[dict[str, Any]] = [
         {

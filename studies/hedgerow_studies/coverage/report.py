@@ -20,9 +20,9 @@ from hedgerow_studies.work import Jobs, each, processors
 ROWS, PAGE, COUNTS, PICTURE = "rows.jsonl", "coverage.md", "coverage.json", "coverage.png"
 SETTINGS = (
     Setting("strict", 2000, 1.0, 10, 500),
-    Setting("strict", 2000, 0.5, 10, 100),
-    Setting("strict", 200, 1.0, 10, 100),
-    Setting("strict", 200, 0.5, 10, 100),
+    Setting("strict", 2000, 0.5, 10, 200),
+    Setting("strict", 200, 1.0, 10, 200),
+    Setting("strict", 200, 0.5, 10, 200),
     Setting("strict", 20_000, 1.0, 10, 50),
     Setting("strict", 20_000, 0.5, 10, 50),
     Setting("unweighted", 200, None, 5, 100),

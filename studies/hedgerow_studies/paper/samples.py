@@ -15,6 +15,7 @@ import pandas as pd
 from hedgerow import datasets
 from hedgerow.comparison import compare
 from hedgerow.evidence.utility import statistics
+from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.mechanism.calibrate import largest_scale
 from hedgerow.mechanism.steps import begin
 from hedgerow.privacy.bounds import BY_DRAWS
@@ -141,7 +142,7 @@ def utility(fitted: Mapping[str, Synthesizer]) -> Columns:
     for label, synth in fitted.items():
         tidy = synth.utility_columns()
         for row in zip(*(tidy[name] for name in list(columns)[1:]), strict=True):
-            if row[0] != "pooled" and row[1] in STATISTICS:
+            if row[0] not in SUMMED_UP and row[1] in STATISTICS:
                 for name, value in zip(columns, (label, *row), strict=True):
                     columns[name].append(value)
     return columns

@@ -15,6 +15,7 @@ import numpy as np
 
 from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError
+from hedgerow.evidence.utility.stack import POOLED, SUMMED_UP, sum_up
 from hedgerow.numerics.linearized import weighted_quantiles
 from hedgerow.threads import WORTH_SHARING, share_out
 
@@ -87,7 +88,9 @@ def compare_copies(
     quantiles: Sequence[float] = QUANTILES,
     weights: Sequence[PerRecord] | None = None,
 ) -> dict[str, list[object]]:
-    """Tidy columns copy, statistic, original, synthetic; then the mean over copies as copy "pooled".
+    """Tidy columns copy, statistic, original, synthetic; then the mean over copies, "pooled", and its ends.
+
+    The ends, of several copies, are the "lowest" and the "highest".
 
     The ECDF rows compare distributions, so their "original" is 0, the distance of the data to itself.
     `weights` are the survey weights of the original's records, then of each copy's.
@@ -110,7 +113,9 @@ def compare_copies(
     truth = statistics(original, quantiles, own[0])
     by_copy = {str(k): row for k, row in enumerate(described, 1)}
     names = by_copy["1"]
-    by_copy["pooled"] = {name: float(np.mean([row[name] for row in by_copy.values()])) for name in names}
+    every = np.array([list(row.values()) for row in described])
+    for label, cells in sum_up(every).items():
+        by_copy[label] = dict(zip(names, cells.tolist(), strict=True))
     return {
         "copy": [label for label in by_copy for _ in names],
         "statistic": [name for _ in by_copy for name in names],
@@ -127,7 +132,7 @@ def compare_kinds(
         [float(np.mean(values == place)) for place in range(len(kinds))] for values in (original, *copies)
     ]
     by_copy = {str(number): row for number, row in enumerate(shares[1:], 1)}
-    by_copy["pooled"] = np.mean(shares[1:], axis=0).tolist()
+    by_copy |= {label: cells.tolist() for label, cells in sum_up(np.array(shares[1:])).items()}
     return {
         "copy": [label for label in by_copy for _ in kinds],
         "statistic": [f"share of {kind}" for _ in by_copy for kind in kinds],
@@ -170,7 +175,8 @@ def tabulate(utility: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[dict[st
         cells = zip(*(columns[name] for name in ("copy", "statistic", "original", "synthetic")), strict=True)
         for copy, statistic, truth, synthetic in cells:
             one = values.setdefault(statistic, {"original": [truth], "pooled": [], "copies": []})
-            one["pooled" if copy == "pooled" else "copies"].append(synthetic)
+            if copy == POOLED or copy not in SUMMED_UP:
+                one["pooled" if copy == POOLED else "copies"].append(synthetic)
         shown = [(name, values[statistic]) for statistic, name in SHOWN.items() if statistic in values]
         if not shown:  # of a column without amounts
             continue

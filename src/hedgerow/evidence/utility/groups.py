@@ -61,6 +61,11 @@ def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
             "public column with few values."
         )
     places, labels = stack.columns[by].group()
+    if (count := len(np.unique(places))) > _MOST_GROUPS:
+        raise SettingError(
+            f"by: '{by}' has {count} different values, and at most {_MOST_GROUPS} groups are compared. Name "
+            "a public column with few values."
+        )
     declared = None if weight is None else read_weights(stack, weight)
     found: Rows = []
     for name in stack.protected:
@@ -68,7 +73,7 @@ def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:
         numbers = column.numbers
         if numbers is None:
             continue
-        for place, label in enumerate(labels[:_MOST_GROUPS]):
+        for place, label in enumerate(labels):
             inside = (places == place) & column.there
             parts = [inside[stack.part(number)] for number in range(len(stack.sizes))]
             if not all(part.any() for part in parts):

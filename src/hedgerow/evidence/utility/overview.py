@@ -10,12 +10,11 @@ from hedgerow.evidence.utility.analyses import COMPARED, Analysis, analyses_of_c
 from hedgerow.evidence.utility.groups import few_groups, groups_of_copies
 from hedgerow.evidence.utility.pairs import TWO_WAY, two_way_of_copies
 from hedgerow.evidence.utility.propensity import MEASURES, By, rows_of_copies
-from hedgerow.evidence.utility.stack import POOLED, Rows, Stack, pool_copies, read_weights
+from hedgerow.evidence.utility.stack import POOLED, SUMMED_UP, Rows, Stack, pool_copies, read_weights
 
 _MODELS: tuple[By, ...] = ("main", "pairs")
 _MOST_BY = 3  # public columns whose groups are compared
 _SHOWN = ("ecdf_max", "mean", "median", "q90")
-_SUMMED_UP = (POOLED, "lowest", "highest")
 
 
 def write_overview(
@@ -66,7 +65,7 @@ def shorten_overview(overview: dict[str, Any]) -> dict[str, float | None]:
 
 
 def _sum_up(rows: Rows, measures: Sequence[str]) -> Rows:
-    return [row for row in pool_copies(rows, measures) if row["copy"] in _SUMMED_UP]
+    return [row for row in pool_copies(rows, measures) if row["copy"] in SUMMED_UP]
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from hedgerow.evidence.utility.stack import (
     pool_copies,
     read_weights,
     stack_tables,
+    sum_up,
 )
 from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out
@@ -50,9 +51,8 @@ def compare_associations(
     ranked = share_out(_rank_all, tables, worth=len(next(iter(protected.values()))) > WORTH_SHARING)
     for a, b in pairs:
         truth, *synthetic = (_rank_correlation(ranks[a], ranks[b]) for ranks in ranked)
-        shown = {str(k): value for k, value in enumerate(synthetic, 1)} | {
-            "pooled": float(np.mean(synthetic))
-        }
+        shown = {str(k): value for k, value in enumerate(synthetic, 1)}
+        shown |= {label: float(cells[0]) for label, cells in sum_up(np.array([synthetic]).T).items()}
         for copy, value in shown.items():
             row = {"first": a, "second": b, "copy": copy, "original": truth, "synthetic": value}
             for name, cell in row.items():

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Confidential, Mask, PerRecord
+from hedgerow.arrays import Array, Confidential, Mask, PerRecord
 from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.tables.table import DAY, Table
 
 MISSING = "missing"
 POOLED = "pooled"
+SUMMED_UP = (POOLED, "lowest", "highest")  # in place of a copy's number
 Rows = list[dict[str, Any]]
 
 
@@ -170,12 +171,17 @@ def pool_copies(rows: Rows, measures: Sequence[str]) -> Rows:
     found: Rows = []
     for own in groups.values():
         values = np.array([[row[name] for name in measures] for row in own], dtype=np.float64)
-        pooled = {POOLED: values.mean(axis=0)}
-        if len(own) > 1:
-            pooled |= {"lowest": values.min(axis=0), "highest": values.max(axis=0)}
         found += own
-        for label, cells in pooled.items():
+        for label, cells in sum_up(values).items():
             found.append(own[0] | {"copy": label} | dict(zip(measures, cells.tolist(), strict=True)))
+    return found
+
+
+def sum_up(values: Array) -> dict[str, Array]:
+    """Of figures with a row for each copy the mean over copies; of several the lowest and the highest."""
+    found = {POOLED: values.mean(axis=0)}
+    if len(values) > 1:
+        found |= {"lowest": values.min(axis=0), "highest": values.max(axis=0)}
     return found
 
 

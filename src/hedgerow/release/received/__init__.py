@@ -12,7 +12,6 @@ Of a folder the plan, `statistics.json` and the copies are read, and nothing els
 from them is post-processing: it costs nothing, and any number of estimands may be asked for.
 """
 
-import json
 import os
 import warnings
 from pathlib import Path
@@ -24,7 +23,7 @@ from hedgerow.fitted.replay import ChainReplay
 from hedgerow.inference.bootstrap import TABLES, Estimator, Replay, conclude_from
 from hedgerow.inference.bootstrap_noisy import NoisyReplay
 from hedgerow.inference.columns import read_columns
-from hedgerow.inference.statistics import read_statistics
+from hedgerow.inference.statistics import load_statistics, read_statistics, refusing_damage
 from hedgerow.privacy.guarantee import Release
 from hedgerow.release.folder import PLAN, PUBLIC, STATISTICS
 from hedgerow.release.plan import Plan
@@ -92,7 +91,7 @@ def read_folder(folder: str | os.PathLike[str]) -> Replay:
             "(Synthesizer.intervals). hr.combine needs copies alone."
         )
     try:
-        document = json.loads((place / STATISTICS).read_bytes())
+        document = load_statistics(place / STATISTICS)
     except OSError as error:
         raise ReleaseError(
             f"{STATISTICS} cannot be read ({reason_of(error)}): intervals need it, and a release under "
@@ -104,7 +103,7 @@ def read_folder(folder: str | os.PathLike[str]) -> Replay:
     copies = [read(file, missing=missing, text=words, numbers=numbers).frame.to_pandas() for file in files]
     if not copies:
         raise ReleaseError("The folder has no synthetic-copy-1 … Pass the public folder of a release.")
-    with warnings.catch_warnings(action="ignore", category=HedgerowWarning):
+    with warnings.catch_warnings(action="ignore", category=HedgerowWarning), refusing_damage():
         if "sections" in document:
             columns = tuple(read_columns(document, copies[0]))
             return ChainReplay(NoisedChain, plan.settings, columns, copies=tuple(copies))
