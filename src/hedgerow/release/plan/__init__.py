@@ -8,7 +8,7 @@
 
 A plan is a frozen value. It is written as YAML (`Plan.text`), read back (`Plan.load`), and turned into the
 flags of a command line and back (`hedgerow.release.plan.flags`); all three go through one description of its
-keys (`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
+keys (`hedgerow.release.plan.keys`), from which the JSON Schema comes as well.
 """
 
 import hashlib
@@ -28,8 +28,8 @@ from hedgerow.privacy.standards import ADP
 from hedgerow.privacy.strict import Bounded
 from hedgerow.release import text
 from hedgerow.release.document import read
-from hedgerow.release.plan import parts
-from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, About, Outputs, Read
+from hedgerow.release.plan import keys as parts
+from hedgerow.release.plan.keys import NO_TARGET, PLAN, VERSION, About, Outputs, Read
 from hedgerow.tables.files import DictionaryEntry
 
 _PLAIN = ("data", "missing", "dataset", "ledger", "seed", "unit", "rows_per_unit")
