@@ -11,7 +11,7 @@ from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import read_columns, tasks_of, write_links
-from hedgerow.release.plan.keys import write
+from hedgerow.release.plan.kinds import write
 from hedgerow.tables.table import Table
 
 GRADES = ["low", "mid", "high"]
