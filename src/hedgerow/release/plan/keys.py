@@ -35,7 +35,7 @@ from hedgerow.release.document import (
 )
 from hedgerow.release.plan.kinds import BOUNDED, AnyStandard, AnyWeights, Keys, Part, build
 from hedgerow.tables.files import MISSING_WORDS, DictionaryEntry, Format
-from hedgerow.tables.files.csv_writer import FORMULAS
+from hedgerow.tables.files.csv.writer import FORMULAS
 from hedgerow.tables.values import Declared, Kind
 
 VERSION = 1

@@ -18,8 +18,8 @@ Guarantee: writing puts a whole file in place or none, and the same table always
 time, path, pandas index or value hidden under a null is written, and no file label but the one passed.
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
-`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
-and `csv_writer`, `excel`, `columnar` (Parquet and Arrow), `growing` (files written part by part),
+`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`,
+`excel`, `columnar` (Parquet and Arrow), `growing` (files written part by part),
 `statistical` (Stata, SPSS and SAS in, and their dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
@@ -39,7 +39,7 @@ from hedgerow.errors import FileError, SettingError, reason_of
 from hedgerow.tables.files.columnar import read_columnar, read_footer, write_columnar
 from hedgerow.tables.files.columns import check_flat, to_arrow
 from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
-from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
+from hedgerow.tables.files.csv.writer import check_csv, csv_bytes
 from hedgerow.tables.files.dictionary import DictionaryEntry, source_of_copies
 from hedgerow.tables.files.growing import find_not_numbers, grow, look_at, placing, tell_gaps, tell_labels
 from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Written, as_format, format_of

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hedgerow.errors import DataError, FileError, HedgerowError, list_some
 from hedgerow.tables.files.columns import check_flat, check_width, is_text
 from hedgerow.tables.files.csv import check_header, check_names
-from hedgerow.tables.files.csv_writer import escape_formulas
+from hedgerow.tables.files.csv.writer import escape_formulas
 from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Source, freeze
 
 _ERRORS = {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#SPILL!", "#CALC!"}
