@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
-from hedgerow.evidence.text_numbers import read_numbers
+from hedgerow.evidence.giveaways.text_numbers import read_numbers
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.tables.table import Table
 from hedgerow.threads import WORTH_SHARING, share_out, threads
