@@ -239,10 +239,7 @@ def find_interval(known: Range, start: Start, ranged: tuple[bool, ...] | None = 
     """
     links, table, found = start.design.links, start.table, []
     for link in links:
-        own, rows = (
-            known.of(link.outcome),
-            start.present if link.present is None else start.present & link.present,
-        )
+        own, rows = known.of(link.outcome), link.present_in(start.present)
         try:
             if rows.all():
                 part = own.interval(link.values, table)

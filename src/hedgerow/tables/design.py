@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord, RecordMask
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
@@ -78,6 +78,10 @@ class Design:
     def records(self) -> int:
         """Number of records."""
         return len(self.values)
+
+    def present_in(self, records: RecordMask) -> RecordMask:
+        """Which of these records have an outcome."""
+        return records if self.present is None else records & self.present
 
     def once(self, name: str, make: Callable[[], Array], *of: object) -> Array:
         """What `make` makes of this design and these objects, made once; nobody may write to it."""
