@@ -179,6 +179,7 @@ def pool_copies(rows: Rows, measures: Sequence[str]) -> Rows:
     return found
 
 
-def columns_of_rows(rows: Rows) -> dict[str, list[Any]]:
-    """Rows as tidy columns."""
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+def pooled_columns(rows: Rows, measures: Sequence[str]) -> dict[str, list[Any]]:
+    """What `pool_copies` returns, as tidy columns."""
+    pooled = pool_copies(rows, measures)
+    return {name: [row[name] for row in pooled] for name in pooled[0]} if pooled else {}
