@@ -1,7 +1,8 @@
 """Making a release: from a plan to a folder of which `public/` may leave the building.
 
-    >>> made = make_release(Plan.load("plan.yaml"), "release")
-    >>> print(made.certificate.claim)
+    >>> made = make_release(Plan.load("plan.yaml"), "second")
+    >>> sorted(path.name for path in (made.folder / "public").iterdir())
+    ['certificate.json', 'certificate.md', 'index.html', 'plan.yaml', 'synthetic-copy-1.csv']
 
 The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk. When all of it
 is there, the ledger records that it is about to be published (`begin_publishing`), unless the entry was
