@@ -27,7 +27,7 @@ from hedgerow.privacy.bounds import Bound, Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.privacy.weights import Evidence, compute_alpha
 from hedgerow.progress import phase
 from hedgerow.randomness import Key
 from hedgerow.tables.chain import Units
@@ -133,7 +133,7 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
     evidence = Evidence(
         risk, values, table, refit, partial(planned_weight, settings, start.design, table=start.table)
     )
-    return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
+    return everybody(compute_alpha(settings.weights.of_rows(rows), evidence))
 
 
 def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:

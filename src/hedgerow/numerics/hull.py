@@ -35,7 +35,7 @@ class Deciding:
     margin: float
 
 
-def deciding(beta: Array, sigma: Array) -> Deciding | None:
+def find_deciding(beta: Array, sigma: Array) -> Deciding | None:
     """The deciding draws, or None where leaving draws out is not safe or does not pay."""
     draws, columns = beta.shape
     if columns > MOST_COLUMNS or draws < _LEAST_DRAWS:

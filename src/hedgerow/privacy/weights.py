@@ -373,7 +373,7 @@ def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
     return write_caveat("C15" if isinstance(weights, IdentificationWeights) else "C16")
 
 
-def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
+def compute_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
     """The weights, after checking that they are weights."""
     return check_alpha(weights, weights.alpha(evidence), len(evidence.values))
 

@@ -56,7 +56,7 @@ from hedgerow.release.folder import (
     STATISTICS,
     Draft,
     check_place,
-    drafts,
+    find_drafts,
 )
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
@@ -118,7 +118,7 @@ def make_release(
     tell = progress or (lambda step: None)
     out = Path(out)
     check_place(out)
-    for left in drafts(out):
+    for left in find_drafts(out):
         _warn(
             f"{left.name} was left by a release that did not finish. It holds copies and confidential files. "
             "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."

@@ -78,9 +78,9 @@ class Parquet:
                     columns = [batch.column(name).cast(schema.field(name).type) for name in names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
             if seen != count or stamp_of(file) != stamp:
-                raise changed(file.name)
+                raise refuse_changed(file.name)
         if self.folder is not None and _list(self.folder) != self.files:
-            raise changed(self.name)
+            raise refuse_changed(self.name)
 
 
 def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
@@ -90,7 +90,7 @@ def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
     return check_flat(row, name).schema
 
 
-def changed(name: str) -> FileError:
+def refuse_changed(name: str) -> FileError:
     """What is said of a file that is not what it was."""
     return FileError(
         f"{name}: changed while it was read, so that the records are of no one state of it. Wait until it is "

@@ -36,7 +36,7 @@ from hedgerow.tables.files.csv.spelling import (
 )
 from hedgerow.tables.files.csv.types import Seen, Types
 from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, Missing, Reading
-from hedgerow.tables.spool.parquet import changed, check_schema, stamp_of
+from hedgerow.tables.spool.parquet import check_schema, refuse_changed, stamp_of
 
 _CHUNK = 1 << 20  # bytes read at a time
 _HEAD = 1 << 24  # of a first line, at most
@@ -118,7 +118,7 @@ class Text:
         none = pa.chunked_array([pa.array([None], pa.string())])
         fields = [pa.field(name, types.cast(name, none, kind).type) for name, kind in kinds.items()]
         if stamp_of(path) != stamp:
-            raise changed(path.name)
+            raise refuse_changed(path.name)
         return cls(
             path, stamp, tuple(first), kinds, types, check_schema(pa.schema(fields), path.name), records,
             (*notes, *types.notes), types.spell(dialect),
@@ -134,7 +134,7 @@ class Text:
             typed = [self.types.cast(n, c, self.kinds[n]) for n, c in zip(names, parts, strict=True)]
             yield from pa.Table.from_arrays(typed, schema=schema).to_batches(size)
         if seen != self.records or stamp_of(self.path) != self.stamp:
-            raise changed(self.path.name)
+            raise refuse_changed(self.path.name)
 
 
 def _add(one: Any, other: Any) -> Any:
