@@ -108,7 +108,7 @@ class Comparison:
         return next(iter(shapes.values())) if len(shapes) == 1 else stack_columns(shapes)
 
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
-        """The same for each protected column, by its name."""
+        """`shape_columns` of each protected column, by its name."""
         found = {label: synth.copies_by_column() for label, synth in self.synthesizers.items()}
         return {
             name: bin_shapes(values, {label: copies[name] for label, copies in found.items()})

@@ -58,7 +58,7 @@ class Weighted(Confidential):
     present: RecordMask
 
     def scaled(self, scale: float) -> "Weighted":
-        """The same with every weight multiplied by scale."""
+        """These weights, each multiplied by the scale."""
         return replace(self, alpha=apply(lambda alpha: scale * alpha, self.alpha))
 
 

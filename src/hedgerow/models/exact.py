@@ -204,7 +204,7 @@ class Regression(StandIn):
         return np.zeros(design.records)
 
     def jacobians(self, design: Design) -> PerRecord:
-        """The same, computed once."""
+        """`jacobian`, computed once for a design."""
         return design.once("jacobian", lambda: self.jacobian(design), self)
 
     def outcome(self, response: PerRecord) -> PerRecord:
@@ -392,7 +392,7 @@ class Regression(StandIn):
     def leave_out(
         self, Z: Array, y: PerRecord, power: PerRecord, share: PerRecord, *, base: Array, rest: float
     ) -> list[Left]:
-        """The same from these records and a factor of the others, whose powers add up to `rest`."""
+        """h, r² and b of these records' neighbours, by a factor of the others and the sum of their powers."""
         left: list[Left] = []
         for place in range(len(y)):
             own = power.copy()

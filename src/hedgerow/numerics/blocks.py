@@ -105,7 +105,7 @@ class BlockNeighbours(OfUnits):
 
 
 class CellBlockNeighbours(OfUnits):
-    """The same for Dirichlet posteriors: a unit's records may be of several classes and cells.
+    """Neighbours that lack a unit, for Dirichlet posteriors: its records may be of several classes and cells.
 
     Each term is a class of a cell, with the sign +1, or all classes of a cell, with −1, at `base` in the
     neighbour, to which the unit adds `added`.

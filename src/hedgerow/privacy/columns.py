@@ -1,4 +1,4 @@
-"""What is said of one protected column: formula, family, prior and what was declared of it. Public.
+"""One protected column as its owner declares it: formula, family, prior and more. Public.
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'

@@ -43,7 +43,7 @@ class Utility:
         return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
 
     def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
-        """The same for each protected column, by its name: where it was used, or all of it if nowhere.
+        """`utility_columns` by protected column: of it where it was used, or all of it if nowhere.
 
         Of a column with kinds of cells, first the share of each kind, then the amounts; of a column that is
         a share of another, the shares.
@@ -157,7 +157,7 @@ class Utility:
         return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
 
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
-        """The same for each protected column, by its name."""
+        """`shape_columns` of each protected column, by its name."""
         copies = self.copies_by_column()
         return {
             name: bin_shapes(values, {self.copies_label: copies[name]})

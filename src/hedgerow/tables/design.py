@@ -95,13 +95,13 @@ class Design:
         return made
 
     def replace_values(self, values: PerRecord) -> "Design":
-        """The same predictors with another outcome."""
+        """The design with another outcome."""
         other = replace(self, values=values)
         vars(other).update(summary=self.summary, means=self.means, spread=self.spread)
         return other
 
     def take(self, rows: NDArray[np.intp]) -> "Design":
-        """The same of some rows."""
+        """The design of some rows."""
         return replace(
             self,
             values=self.values[rows],
@@ -156,7 +156,7 @@ class Design:
         return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
 
     def encode(self, table: Table) -> "Design":
-        """The same encoding of another table's predictors, without an outcome."""
+        """Another table's predictors in the same encoding, without an outcome."""
         if self.crossing is not None:
             return replace(
                 self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,

@@ -114,7 +114,7 @@ def _score(fitted: PerRecord, copied: Mask, expected: float) -> Propensity:
 def measure_by_trees(
     terms: Matrix, copied: Mask, *, paired: bool, permutations: int = PERMUTATIONS, seed: int = 1
 ) -> Propensity:
-    """The same by a classification tree; its expectation is the mean over trees of permuted rows.
+    """The propensity score of a classification tree; its expectation is the mean over trees of permuted rows.
 
     Rows of a table and a copy that share columns are swapped pair by pair, which leaves these as they are.
     Unlike the closed form, this is the expectation of rows that are exchangeable, such as another sample's.

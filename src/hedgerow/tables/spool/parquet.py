@@ -91,7 +91,7 @@ def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
 
 
 def refuse_changed(name: str) -> FileError:
-    """What is said of a file that is not what it was."""
+    """The error about a file that changed while it was read."""
     return FileError(
         f"{name}: changed while it was read, so that the records are of no one state of it. Wait until it is "
         "written, or copy it first; nothing was released."

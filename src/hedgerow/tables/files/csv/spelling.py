@@ -31,13 +31,13 @@ def decode(path: Path, encoding: str, delimiter: str | None, decimal: str | None
 
 
 def refuse_utf16(file: str) -> FileError:
-    """What is said of a file whose mark says another encoding."""
+    """The error about a file whose mark says that it is UTF-16."""
     return FileError(f"{file}: the file is UTF-16, not UTF-8. Pass --encoding utf-16 (encoding=).")
 
 
 @contextmanager
 def explaining_encoding(file: str, encoding: str) -> Iterator[None]:
-    """What is said of a file that is not in the encoding."""
+    """Words an error of decoding as one of ours."""
     try:
         yield
     except LookupError:
