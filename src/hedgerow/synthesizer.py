@@ -20,9 +20,9 @@ from hedgerow.evidence.giveaways.released import check_released
 from hedgerow.evidence.utility import tabulate
 from hedgerow.fitted import Finished, Fitted, NoisedChain, NoisedColumn
 from hedgerow.mechanism.calibrate import expected_fits, finish
-from hedgerow.mechanism.cells import build_links
 from hedgerow.mechanism.copies import check_inside
 from hedgerow.mechanism.debias import check as check_debias
+from hedgerow.mechanism.links import build_links
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.steps import Start, begin
 from hedgerow.models.base import Model
