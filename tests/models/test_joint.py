@@ -11,9 +11,9 @@ from scipy.stats import multivariate_normal, norm
 from hedgerow.errors import SettingError
 from hedgerow.models import reductions
 from hedgerow.models.chain import Chain
+from hedgerow.models.chain.joint import Joint, _bound_mean
 from hedgerow.models.exact import Lognormal, Normal
 from hedgerow.models.families import model_named
-from hedgerow.models.joint import Joint, _bound_mean
 from hedgerow.models.scored import Interval, Linear
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
