@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hedgerow.models.box import BoxSampler
-from hedgerow.models.exact import Posterior
+from hedgerow.models.conjugate import Posterior
 from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.randomness import Key
 
