@@ -179,7 +179,9 @@ class Utility:
         """Each protected column in every copy, where it has values: numbers or the places of labels."""
         copies = [columns_of(copy) for copy in self.copied_outcomes()]
         links = enumerate(self._done().design.links)
-        return {link.outcome: [_drop_gaps(copy[place]) for copy in copies] for place, link in links}
+        return {
+            link.outcome: [copy[place][~np.isnan(copy[place])] for copy in copies] for place, link in links
+        }
 
     def copied_outcomes(self) -> list[PerLink]:
         """What is protected of every copy, as numbers or the places of labels."""
@@ -225,7 +227,3 @@ class Utility:
         if self._fitted is None:
             raise NotFittedError("Not fitted yet: call fit(data) first.")
         return self._fitted
-
-
-def _drop_gaps(values: PerRecord) -> PerRecord:
-    return values[~np.isnan(values)]
