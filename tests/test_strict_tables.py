@@ -12,7 +12,7 @@ from hedgerow.mechanism.cells import read_parts
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import hold, read_columns, tasks_of, write_links
-from hedgerow.release.plan.parts import write
+from hedgerow.release.plan.kinds import write
 from hedgerow.synthesizer import encode
 from hedgerow.tables.table import Table
 

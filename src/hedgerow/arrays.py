@@ -27,7 +27,7 @@ def columns_of(values: PerLink) -> list[PerRecord]:
 
 
 def join_columns(columns: Sequence[PerRecord]) -> PerLink:
-    """What `columns_of` takes apart."""
+    """Columns side by side: the reverse of `columns_of`."""
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 

@@ -42,7 +42,7 @@ def card(title: str, facts: Iterable[tuple[str, object]], *parts: str, mark: str
 
 
 def paragraph(text: str) -> str:
-    """A sentence or several."""
+    """A paragraph of one sentence or more."""
     return f'<p style="margin:.4em 0">{_text(text)}</p>'
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from hedgerow import cards
 from hedgerow.drawing import DATA, draw_violins, panels, violins
 from hedgerow.errors import HedgerowWarning, SettingError
+from hedgerow.evidence.giveaways.released import check_released
 from hedgerow.evidence.utility import bin_shapes, stack_columns, tabulate
 from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.mechanism.calibrate import expected_fits
@@ -23,7 +24,7 @@ from hedgerow.privacy.standards import ADP, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded
 from hedgerow.progress import job, phase
 from hedgerow.randomness import Key
-from hedgerow.synthesizer import Synthesizer, check_columns, encode
+from hedgerow.synthesizer import Synthesizer, encode
 from hedgerow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Comparison:
         return next(iter(shapes.values())) if len(shapes) == 1 else stack_columns(shapes)
 
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
-        """The same for each protected column, by its name."""
+        """`shape_columns` of each protected column, by its name."""
         found = {label: synth.copies_by_column() for label, synth in self.synthesizers.items()}
         return {
             name: bin_shapes(values, {label: copies[name] for label, copies in found.items()})
@@ -193,7 +194,7 @@ def compare(
     strict = all(isinstance(standard, Bounded) for standard in chosen.values())
     read = [name for standard in chosen.values() for name in standard.range.columns]
     first = next(iter(synthesizers.values())).settings
-    checked = check_columns(table, design, first, left_out=left_out, keep=keep, strict=strict, read=read)
+    checked = check_released(table, design, first, left_out=left_out, keep=keep, strict=strict, read=read)
     notes = dict.fromkeys([*design.notes, *checked])
     key = Key.from_seed(seed)
     shared: Start | None = None

@@ -54,7 +54,7 @@ def draw_violins(
     notes: Mapping[str, str] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """The same on given axes. Groups that `colours` does not name take the palette in turn."""
+    """Draws violins on given axes. Groups that `colours` does not name take the palette in turn."""
     palette = iter(PALETTE * (1 + len(groups) // len(PALETTE)))
     given = colours or {}
     for place, (label, raw) in enumerate(groups.items()):

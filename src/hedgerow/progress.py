@@ -38,7 +38,7 @@ def watch(callback: Callback | None) -> Iterator[None]:
 
 
 def report(stage: str, done: int, total: int) -> None:
-    """Tell whoever watches."""
+    """Tells whoever watches how far a stage is."""
     callback = _CALLBACK.get(None)
     if callback is not None:
         callback(stage, done, total)

@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 
 from hedgerow import datasets
-from hedgerow.advice.elicit import widened
+from hedgerow.advice.elicit import widen_box
 from hedgerow.errors import CalibrationError, HedgerowWarning
 from hedgerow.evidence.utility import compare_copies
 from hedgerow.models.prior import Prior
@@ -30,7 +30,7 @@ RECORDS, SEEDS, TARGETS = 2000, tuple(range(1, 21)), (0.5, 1.0, 5.7)
 BOX = {"Intercept": (0.0, 2.0), "z": (0.5, 1.5), "sigma": (0.6, 1.6)}
 STANDARDS: dict[str, Standard] = {
     "Strict": Strict(BOX),
-    "Strict, box three times as wide": Strict(widened(BOX, 3.0)),
+    "Strict, box three times as wide": Strict(widen_box(BOX, 3.0)),
     "ADP, linear weights, 2Δ": ADP(),
 }
 _KEEPS = (0.5, 0.8, 0.85, 0.9, 0.95, 1.0)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.advice.elicit import box_cost, box_from_medians, widened
+from hedgerow.advice.elicit import box_cost, box_from_medians, widen_box
 
 PREDICTORS = hr.datasets.lognormal(200, seed=1)[["z"]]
 
@@ -58,8 +58,8 @@ def test_wider_boxes_cost_more():
     cost = box_cost("x ~ z", PREDICTORS, box, epsilon=1.0)
     assert cost["factor"] == [1.0, 1.5, 2.0, 3.0]
     assert (np.diff(cost["mean_weight"]) < 0).all()
-    assert widened(box, 2.0)["z"] == (0.0, 2.0)
-    assert widened(box, 1.0)["sigma"] == pytest.approx((0.6, 1.6))
+    assert widen_box(box, 2.0)["z"] == (0.0, 2.0)
+    assert widen_box(box, 1.0)["sigma"] == pytest.approx((0.6, 1.6))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from helpers.giveaways import HIDDEN, INNOCENT, Case, firms
 
 import hedgerow as hr
 from hedgerow.errors import DataError, HedgerowWarning, SettingError
-from hedgerow.evidence.giveaways import _choose_rows, _Levels, find_combined, find_giveaways
+from hedgerow.evidence.giveaways import _choose_rows, find_combined, find_giveaways
+from hedgerow.evidence.giveaways.agreement import Levels
 from hedgerow.tables.table import Table
 
 
@@ -279,7 +280,7 @@ def test_any_kind_of_column_can_be_looked_at():
 def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
     cells = np.round(np.random.default_rng(digits).normal(size=5000), digits) + 0.0
     levels, codes, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    found = _Levels(cells)
+    found = Levels(cells)
     assert np.array_equal(found.counts, counts)
     assert np.array_equal(found.codes, codes)
     classes = found.classes(slice(None))
@@ -288,14 +289,14 @@ def test_levels_and_classes_of_a_column_are_those_of_its_sorted_values(digits):
     assert np.array_equal(classes, np.unique(tenths, return_inverse=True)[1][codes])
     assert np.array_equal(found.classes(slice(100, 300)), classes[100:300])
     assert found.many == classes.max() + 1
-    text = _Levels(cells.astype(np.str_))  # whose rare levels are one class
+    text = Levels(cells.astype(np.str_))  # whose rare levels are one class
     assert np.array_equal(text.codes, np.unique(cells.astype(np.str_), return_inverse=True)[1])
     assert np.array_equal(text.classes(slice(None)) == 0, (counts < 5)[codes])
     assert len(levels) <= 20 or set(np.bincount(classes) // 400) <= {0, 1, 2}
 
 
 def test_missing_values_are_one_level():
-    found = _Levels(np.array([2.0, np.nan, 1.0, np.nan, 2.0]))
+    found = Levels(np.array([2.0, np.nan, 1.0, np.nan, 2.0]))
     assert found.counts.tolist() == [1, 2, 2]
     assert found.codes.tolist() == [1, 2, 0, 2, 1]
 

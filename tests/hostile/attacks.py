@@ -49,7 +49,7 @@ from hostile.scene import (
 
 import hedgerow as hr
 from hedgerow.errors import SettingError
-from hedgerow.release.folder import drafts
+from hedgerow.release.folder import find_drafts
 from hedgerow.release.ledger import Ledger
 
 KILL, TERM, HUP, INT, STOP = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGSTOP
@@ -129,7 +129,7 @@ def fresh(folder: Path, count: int, seed: int) -> dict:
     command = [sys.executable, "-m", "hedgerow", *SYNTHESIZE, "release"]
     places: dict[str, Callable[[Scene], bool]] = {
         "begun": lambda scene: Path(f"{scene.ledger}-wal").exists(),
-        "draft": lambda scene: bool(drafts(scene.out)),
+        "draft": lambda scene: bool(find_drafts(scene.out)),
         "visible": lambda scene: scene.out.exists(),
         "clock": lambda scene: True,
     }

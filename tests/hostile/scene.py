@@ -23,7 +23,7 @@ from types import FrameType
 import hedgerow as hr
 from hedgerow.cli import main
 from hedgerow.errors import BudgetError
-from hedgerow.release.folder import drafts
+from hedgerow.release.folder import find_drafts
 from hedgerow.release.ledger import Ledger
 
 HANG = 10.0  # seconds after which a command counts as hanging, not counting those it waits for a processor
@@ -236,7 +236,7 @@ class Moments:
             events = {event for _, event in self.scene.rows()}
             if self.scene.out.exists():
                 self._now = "confirmed" if "released" in events else "visible"
-            elif drafts(self.scene.out):
+            elif find_drafts(self.scene.out):
                 self._now = "draft"
             else:
                 self._now = "reserved" if events else "before"
@@ -256,7 +256,7 @@ class Moments:
 def list_violations(scene: Scene, done: Done, *, allowed: Iterable[int]) -> list[str]:
     """What must never be, and is; then closes what is open as docs/release.md says, and looks again."""
     wrong = list_disclosures(scene, done, allowed=allowed)
-    left, visible = drafts(scene.out), os.path.lexists(scene.out)
+    left, visible = find_drafts(scene.out), os.path.lexists(scene.out)
     with Ledger.open(scene.ledger) as ledger:
         wrong += [f"ledger: {problem}" for problem in ledger.verify()]
         pending = {entry.release for entry in ledger.pending()}
@@ -331,7 +331,7 @@ def _settle(scene: Scene, pending: set[str], visible: bool) -> list[str]:
         how = ("released", "--release", "release") if visible else ("void", "--note", "the attack: no copy")
         settled = run(scene, "ledger", "settle", release, *how)
         wrong += [f"cannot be settled: {settled.shown[-300:]}"] if settled.code else []
-    for draft in drafts(scene.out):
+    for draft in find_drafts(scene.out):
         shutil.rmtree(draft)
     with Ledger.open(scene.ledger) as ledger:
         wrong += [f"ledger, settled: {problem}" for problem in ledger.verify()]

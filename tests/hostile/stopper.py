@@ -16,7 +16,7 @@ from pathlib import Path
 import hedgerow as hr
 from hedgerow.release import ledger
 from hedgerow.release import make as making
-from hedgerow.release.folder import Draft, drafts
+from hedgerow.release.folder import Draft, find_drafts
 
 STEPS = {
     "reserve": (ledger.Ledger, "reserve"),
@@ -125,7 +125,7 @@ def meet(folder: Path, moment: str, meeting: str) -> dict:
             assert not visible
         if not visible and states:
             assert states[-1] in ("void", "spent"), "nothing was published, and the entry is left open"
-        assert drafts(out) == [], "a draft is left"
+        assert find_drafts(out) == [], "a draft is left"
         if visible and states[-1] == "publishing":
             book.confirm(release)
     told = {"moment": moment, "meeting": meeting, "said": said, "left": left}

@@ -10,7 +10,8 @@ from hostile.mutations import mutate_plan
 
 from hedgerow.errors import PlanError, SettingError
 from hedgerow.release.plan import Plan
-from hedgerow.release.plan.parts import PLAN, RANGES, STANDARDS, WEIGHTS
+from hedgerow.release.plan.keys import PLAN
+from hedgerow.release.plan.kinds import RANGES, STANDARDS, WEIGHTS
 
 
 def test_the_corpus_has_every_key_and_every_kind():

@@ -1,6 +1,5 @@
 """Weighted means, totals and shares, against svy, R's survey and samples drawn again and again."""
 
-import doctest
 import json
 import re
 import shutil
@@ -13,7 +12,6 @@ import polars as pl
 import pytest
 
 import hedgerow as hr
-from hedgerow.inference import survey
 from hedgerow.numerics.linearized import total_covariance, weighted_quantiles
 
 
@@ -23,12 +21,6 @@ def table():
     columns = {"y": random.lognormal(size=n).round(3), "w": random.uniform(1, 5, n).round(2)}
     columns |= {"g": random.choice(["a", "b"], n), "s": np.repeat(["p", "q"], n // 2), "c": np.arange(n) // 5}
     return pd.DataFrame(columns | {"k": random.choice(["u", "v", "x"], n)})
-
-
-def test_examples_are_as_printed():
-    found = doctest.testmod(survey)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 # Estimates, standard errors and degrees of freedom of means, then of totals, for g = a and g = b, by

@@ -13,9 +13,10 @@ import pytest
 import hedgerow as hr
 from hedgerow.arrays import columns_of
 from hedgerow.errors import DataError, FormulaError, SettingError
-from hedgerow.mechanism.cells import build_links, read_copy, write_column, write_derived
+from hedgerow.mechanism.cells import read_copy, write_column, write_derived
 from hedgerow.mechanism.copies import foresee_refusal, predict_copies
 from hedgerow.mechanism.debias import Corrected
+from hedgerow.mechanism.links import build_links
 from hedgerow.mechanism.steps import Start
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Normal

@@ -8,10 +8,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import CalibrationError, SettingError
-from hedgerow.mechanism import planned_links
 from hedgerow.mechanism.fit import fit
-from hedgerow.mechanism.planned import chance_of_refusal, planned_weight
-from hedgerow.mechanism.planned_links import plan_links
+from hedgerow.mechanism.planned import chance_of_refusal, links, planned_weight
+from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.models.chain import Chain
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
@@ -124,8 +123,8 @@ def test_a_chain_of_one_is_planned_as_one_column():
 
 
 def test_nothing_protected_is_read_of_a_chain(monkeypatch):
-    monkeypatch.setattr(planned_links, "_MOST", 50)  # simulated values: whatever their number
-    monkeypatch.setattr(planned_links, "_FEWEST", 50)
+    monkeypatch.setattr(links, "_MOST", 50)  # simulated values: whatever their number
+    monkeypatch.setattr(links, "_FEWEST", 50)
     settings = asked_of_chain()
     tables = [Table.of(pairs_of(120, seed)) for seed in (1, 2)]
     wild = np.exp(np.random.default_rng(1).standard_t(2, 120))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hedgerow.models.box import BoxSampler
-from hedgerow.models.exact import Posterior
+from hedgerow.models.conjugate import Posterior
 from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.randomness import Key
 
@@ -108,6 +108,7 @@ def test_a_nodes_bound_holds_everywhere_in_the_box(away):
     beta = random.uniform(ends["low"][:-1], ends["high"][:-1], (5000, 4))
     t = 1 / random.uniform(ends["low"][-1], ends["high"][-1], 5000)
     x = np.linalg.solve(target.triangle, ((beta - given.mean) * t[:, None])[:, target.order].T).T
+    assert sampler.nodes
     for node in sampler.nodes:
         moved = x @ target.mixing.T + node.tilt
         masses = log_interval_mass(t[:, None] * target.lower - moved, t[:, None] * target.upper - moved)

@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.models.exact import Asinh, _log_gamma_drop
+from hedgerow.models.conjugate import _log_gamma_drop
+from hedgerow.models.exact import Asinh
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.table import Table

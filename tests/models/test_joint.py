@@ -11,11 +11,10 @@ from scipy.stats import multivariate_normal, norm
 from hedgerow.errors import SettingError
 from hedgerow.models import reductions
 from hedgerow.models.chain import Chain
+from hedgerow.models.chain.joint import Joint, _bound_mean
 from hedgerow.models.exact import Lognormal, Normal
 from hedgerow.models.families import model_named
-from hedgerow.models.joint import Joint, _bound_mean, log_star_mass
 from hedgerow.models.scored import Interval, Linear
-from hedgerow.numerics.normal_mass import log_interval_mass
 from hedgerow.randomness import Key
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import ChainDesign
@@ -114,21 +113,6 @@ def test_a_box_holds_for_lognormals_linear_in_the_log_and_for_several_readers(ta
 
         wanted = quad(inside, np.log(0.5), np.log(4), epsabs=1e-13)[0]
         assert found[draw, row - 3] == pytest.approx(np.log(wanted), abs=1e-8)
-
-
-def test_far_out_and_steep_boxes_keep_their_digits():
-    rng = np.random.default_rng(5)
-    for _ in range(12):
-        slope, centre = rng.choice([0.1, 1, 5, 20]), 3 * rng.normal()
-        low, high = centre - rng.random(), centre + rng.choice([0.05, 1, 6])
-        lower, upper = slope * centre - rng.random() + 3, slope * centre + 4
-        t = np.linspace(low, high, 20_001)
-        logs = norm.logpdf(t) + log_interval_mass(lower - slope * t, upper - slope * t)
-        weights = np.ones(20_001)
-        weights[1:-1:2], weights[2:-1:2] = 4, 2
-        wanted = logs.max() + np.log(np.sum(weights * np.exp(logs - logs.max())) * (t[1] - t[0]) / 3)
-        given = [np.full((1, 1), float(each)) for each in (low, high, lower, upper, slope)]
-        assert log_star_mass(*given[:2], [tuple(given[2:])])[0, 0] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_columns_that_do_not_read_each_other_multiply_whatever_their_order(table):

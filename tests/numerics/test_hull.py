@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.numerics import scoring
-from hedgerow.numerics.hull import deciding, largest_rounding, rounding_bound
+from hedgerow.numerics.hull import find_deciding, largest_rounding, rounding_bound
 from hedgerow.numerics.scoring import Draws
 
 
@@ -82,7 +82,7 @@ def test_draws_on_a_grid_full_of_ties(values, seed):
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_few_draws_decide(columns):
-    kept = deciding(*(lambda d: (d.beta, d.sigma))(cloud(0, columns=columns, count=1000)))
+    kept = find_deciding(*(lambda d: (d.beta, d.sigma))(cloud(0, columns=columns, count=1000)))
     assert kept is not None
     assert kept.index.size < [60, 160, 400][columns - 1]
     assert kept.margin > 1e-5
@@ -90,12 +90,12 @@ def test_few_draws_decide(columns):
 
 def test_clouds_that_cannot_be_pruned():
     plain = cloud(0)
-    assert deciding(plain.beta[:50], plain.sigma[:50]) is None
-    assert deciding(np.tile(plain.beta, 2), plain.sigma) is None  # 4 columns
-    assert deciding(plain.beta[:, [0, 0]], plain.sigma) is None  # a flat cloud
-    assert deciding(plain.beta, np.ones(400)) is None
+    assert find_deciding(plain.beta[:50], plain.sigma[:50]) is None
+    assert find_deciding(np.tile(plain.beta, 2), plain.sigma) is None  # 4 columns
+    assert find_deciding(plain.beta[:, [0, 0]], plain.sigma) is None  # a flat cloud
+    assert find_deciding(plain.beta, np.ones(400)) is None
     tiny = cloud(0, spread=1e-13)
-    assert deciding(tiny.beta, tiny.sigma) is None
+    assert find_deciding(tiny.beta, tiny.sigma) is None
 
 
 @given(st.integers(1, 4), st.integers(1, 60), st.integers(0, 2**32 - 1))

@@ -1,8 +1,14 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from hedgerow.numerics.normal_mass import interval_moments, interval_quantile, log_interval_mass
+from hedgerow.numerics.normal_mass import (
+    interval_moments,
+    interval_quantile,
+    log_interval_mass,
+    log_star_mass,
+)
 
 
 def exact_log_mass(lower, upper):
@@ -122,3 +128,18 @@ def test_moments_and_quantiles_of_a_restricted_normal(lower, upper):
             # The spacing of doubles out there, and of probabilities, is all that is lost.
             lost = max(np.spacing(abs(value)) * float(max(hazards)) * 4, 4e-16)
             assert float(mass(low, mpmath.mpf(value)) / whole) == pytest.approx(share, rel=1e-9, abs=lost)
+
+
+def test_far_out_and_steep_boxes_keep_their_digits():
+    rng = np.random.default_rng(5)
+    for _ in range(12):
+        slope, centre = rng.choice([0.1, 1, 5, 20]), 3 * rng.normal()
+        low, high = centre - rng.random(), centre + rng.choice([0.05, 1, 6])
+        lower, upper = slope * centre - rng.random() + 3, slope * centre + 4
+        t = np.linspace(low, high, 20_001)
+        logs = norm.logpdf(t) + log_interval_mass(lower - slope * t, upper - slope * t)
+        weights = np.ones(20_001)
+        weights[1:-1:2], weights[2:-1:2] = 4, 2
+        wanted = logs.max() + np.log(np.sum(weights * np.exp(logs - logs.max())) * (t[1] - t[0]) / 3)
+        given = [np.full((1, 1), float(each)) for each in (low, high, lower, upper, slope)]
+        assert log_star_mass(*given[:2], [tuple(given[2:])])[0, 0] == pytest.approx(wanted, abs=1e-6)

@@ -15,7 +15,7 @@ from hedgerow.privacy.claims import (
     write_unit,
 )
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
-from hedgerow.release.plan.parts import STANDARDS
+from hedgerow.release.plan.kinds import STANDARDS
 
 FIGURES = {"neighbour": NEIGHBOURS["ADP"], "epsilon": 40.0, "copies": 3, "draws": 200, "independent": True}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import hedgerow as hr
 from hedgerow.errors import SettingError
 from hedgerow.models.scored import Risk
-from hedgerow.privacy.weights import Evidence, as_weights, caveat_if_recomputed, checked_alpha
+from hedgerow.privacy.weights import Evidence, as_weights, caveat_if_recomputed, compute_alpha
 from hedgerow.tables.table import Table
 
 LOW = np.array([-8.0, -4.0, -2.0, -1.0])
@@ -128,7 +128,7 @@ def test_weights_that_hang_on_other_records_say_so(weights, words):
 )
 def test_what_is_not_a_weight_is_refused(weights):
     with pytest.raises(SettingError):
-        checked_alpha(as_weights(weights), evidence())
+        compute_alpha(as_weights(weights), evidence())
 
 
 @pytest.mark.parametrize(

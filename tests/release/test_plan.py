@@ -17,7 +17,7 @@ from hedgerow.release import text
 from hedgerow.release.plan import About, DictionaryEntry, Outputs, Plan, Read
 from hedgerow.release.plan.commented import commented_text
 from hedgerow.release.plan.flags import from_flags, to_flags
-from hedgerow.release.plan.parts import schema
+from hedgerow.release.plan.keys import schema
 
 RANGES = {
     "radius": hr.Radius(0.4, 1.8),

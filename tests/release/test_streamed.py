@@ -17,7 +17,7 @@ import hedgerow as hr
 from hedgerow import progress
 from hedgerow.numerics import leaves
 from hedgerow.release import make as making
-from hedgerow.release.folder import Draft, drafts
+from hedgerow.release.folder import Draft, find_drafts
 from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import Outputs
 from hedgerow.release.streamed import copies as parts
@@ -323,7 +323,7 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(
         for entry in ledger.pending():
             assert ledger.settle(entry.release, "void", note="test: it was killed").event == "void"
         assert all(balance.spent == 0 for balance in ledger.balance())
-    assert drafts(tmp_path / "release") == []
+    assert find_drafts(tmp_path / "release") == []
     make("release", stream=True)
     assert left_over(tmp_path) == []
 

@@ -1,20 +1,9 @@
 """The sketch for a terminal: what its pages show is what it draws, at any width."""
 
-import doctest
-
 import numpy as np
 import pytest
 
-from hedgerow import cards
-from hedgerow.evidence import utility
 from hedgerow.report import sketch
-
-
-@pytest.mark.parametrize("module", [sketch, utility, cards], ids=lambda module: module.__name__)
-def test_examples_are_as_printed(module):
-    found = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])

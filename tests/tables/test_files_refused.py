@@ -17,7 +17,7 @@ import pytest
 from hedgerow.errors import DataError, FileError, HedgerowError, SettingError
 from hedgerow.tables import files as formats
 from hedgerow.tables.files import Format, Missing
-from hedgerow.tables.files.csv_writer import check_csv
+from hedgerow.tables.files.csv.writer import check_csv
 
 SECRET = "s3cr3t"
 

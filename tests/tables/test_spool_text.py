@@ -8,14 +8,15 @@ import pytest
 from hedgerow.errors import HedgerowError
 from hedgerow.numerics import leaves
 from hedgerow.tables import files
-from hedgerow.tables.files import csv
+from hedgerow.tables.files import MISSING_WORDS
+from hedgerow.tables.files.csv import rows
 from hedgerow.tables.spool import Scratch, spool, text
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(leaves, "LEAF", 16)
-    monkeypatch.setattr(csv, "_BLOCK", 300)
+    monkeypatch.setattr(rows, "BLOCK", 300)
     monkeypatch.setattr(text, "_CHUNK", 70)
 
 
@@ -80,7 +81,7 @@ FILES = {
 OPTIONS = {
     "latin": {"encoding": "cp1252"},
     "utf-16": {"encoding": "utf-16"},
-    "every kind of column": {"missing": [*csv.MISSING_WORDS, "-8"]},
+    "every kind of column": {"missing": [*MISSING_WORDS, "-8"]},
     "windows": {"text": ["late decimal"], "numbers": ["late word"], "dates": ["time"], "header": True},
 }
 

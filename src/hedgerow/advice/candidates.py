@@ -45,7 +45,7 @@ class Candidate:
     standard: Standard = field(default_factory=ADP)
 
     def settings(self) -> dict[str, Any]:
-        """As `Synthesizer` takes it."""
+        """The keywords of `Synthesizer` for this candidate."""
         own = {"weights": self.weights, "bound": self.bound.name} if self.bound.local else {}
         return {"standard": self.standard, **own}
 
@@ -120,7 +120,7 @@ def trial(
 
 
 def unweighted(formula: str, data: Any, *, copies: int, **settings: Any) -> list[Loss]:
-    """The same for the plain posterior, which meets no target: independent and stratified predictions."""
+    """What the plain posterior loses, which meets no target: independent and stratified predictions."""
     done = Synthesizer(formula, standard=Unweighted(), copies=copies, **settings).fit(data)._need()
     return [_loss(PLAIN, done), _loss(SMOOTH, done.variant(sampling="stratified"))]
 

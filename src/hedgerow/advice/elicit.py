@@ -86,7 +86,7 @@ def box_cost(
     uniforms = Key.from_seed(seed).child("box").stream().uniform(design.records)
     values = model.predict(design, {"beta": centre, "sigma": np.asarray(sigma)}, uniforms)
     simulated = design.replace_values(values)
-    wider = [Boxed(model, Strict(widened(box, factor)).box or {}) for factor in factors]
+    wider = [Boxed(model, Strict(widen_box(box, factor)).box or {}) for factor in factors]
     weights = [np.minimum(1.0, epsilon / wide.oscillation(simulated)) for wide in wider]
     return {
         "factor": [float(factor) for factor in factors],
@@ -135,7 +135,7 @@ def expected_errors(
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def widened(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
+def widen_box(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
     """The box with every side stretched about its centre, sigma on the log scale."""
     if not np.isfinite(factor) or factor <= 0:
         raise SettingError(f"factor must be a positive number, got {factor!r}.")

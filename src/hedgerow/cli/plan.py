@@ -110,7 +110,7 @@ def _propose(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The flags with columns as proposed, and remarks for their owner."""
     from hedgerow.release import text
-    from hedgerow.release.plan.parts import write_column
+    from hedgerow.release.plan.keys import write_column
     from hedgerow.release.plan.propose import propose, read_metadata
     from hedgerow.tables import files as formats
 
@@ -319,9 +319,9 @@ def schema(
     Example: hedgerow schema plan > plan.schema.json
     """
     from hedgerow.release import certificate
-    from hedgerow.release.plan import parts
+    from hedgerow.release.plan import keys
 
-    shapes = {"plan": parts.schema, "certificate": certificate.schema}
+    shapes = {"plan": keys.schema, "certificate": certificate.schema}
     if what not in shapes:
         raise SettingError(f"schema {what!r} is not one of {', '.join(shapes)}.")
     sys.stdout.write(json.dumps(shapes[what](), indent=1, ensure_ascii=False) + "\n")

@@ -37,7 +37,7 @@ class Screen:
     noted: set[str] = field(default_factory=set)  # a note is shown once, however often it comes up
 
     def say(self, *lines: str) -> None:
-        """Lines for people."""
+        """Prints lines for people; none with --quiet or --json."""
         for line in () if self.quiet or self.as_json else lines:
             _out().print(_line(line), soft_wrap=True)
 
@@ -82,7 +82,7 @@ class Screen:
             out.print(_line(line), soft_wrap=True)
 
     def result(self, value: Mapping[str, Any]) -> None:
-        """The result for machines."""
+        """Prints the result for machines, with --json alone."""
         if self.as_json:
             sys.stdout.write(json_text(value))
 
@@ -100,7 +100,7 @@ class Screen:
 
 
 def show_error(title: str, message: str) -> None:
-    """One readable block."""
+    """Prints an error as one readable block."""
     with suppress(OSError):  # nowhere left to say it
         console = _err()
         if console.is_terminal:

@@ -52,7 +52,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of its scheduler."""
+        """The address of its scheduler."""
         scheduler = self._client.scheduler
         return "closed" if scheduler is None else str(scheduler.address)
 

@@ -30,8 +30,9 @@ from hedgerow.mechanism.noisy.run import Outcomes, log_ratio
 from hedgerow.mechanism.steps import Start
 from hedgerow.models.base import Model, Parameters
 from hedgerow.models.chain import Chain, part_of
+from hedgerow.models.conjugate import Posterior
 from hedgerow.models.correctable import require_correctable
-from hedgerow.models.exact import Posterior, Regression
+from hedgerow.models.exact import Regression
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.settings import Settings

@@ -18,7 +18,7 @@ from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import LIPSCHITZ, OSCILLATION, bound_named, prices
 from hedgerow.privacy.sensitive import sensitive_part, withheld_part
 from hedgerow.privacy.standards import ADP, Standard, Unweighted
-from hedgerow.privacy.weights import Evidence, LinearWeights, Weights, as_weights, checked_alpha
+from hedgerow.privacy.weights import Evidence, LinearWeights, Weights, as_weights, compute_alpha
 from hedgerow.progress import report, shown
 
 _NEEDS_MASS = "{} needs log_mass, the log probability of each record's range at each draw."
@@ -223,7 +223,7 @@ def _alpha(weights: Weights, risk: Risk, standard: Standard) -> PerRecord:
 
     missing = np.full_like(risk.low, np.nan)  # the outcome is not known here
     evidence = Evidence(risk, missing, _NoTable(), no_refit)  # type: ignore[arg-type]  # refuses every use
-    return checked_alpha(weights, evidence)
+    return compute_alpha(weights, evidence)
 
 
 class _NoTable:

@@ -152,7 +152,7 @@ def _measure_link(
     plain: list[PerRecord],
 ) -> Gauge:
     """The gauge of one column, from its copies in these rows."""
-    there = start.present if link.present is None else start.present & link.present
+    there = link.present_in(start.present)
     if settings.several and there[rows].any():
         here = there[rows]
         rows, copies, plain = rows[here], [one[here] for one in copies], [one[here] for one in plain]

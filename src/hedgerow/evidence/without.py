@@ -18,7 +18,8 @@ from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
 from hedgerow.models.base import Model, Parameters
 from hedgerow.models.chain import Chain, part_of, there
-from hedgerow.models.exact import Posterior, Regression
+from hedgerow.models.conjugate import Posterior
+from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import ORDERS, least_epsilon
 from hedgerow.numerics.scoring import Draws
 from hedgerow.privacy.bounds import LIPSCHITZ

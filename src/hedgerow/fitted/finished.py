@@ -51,7 +51,7 @@ class Finished(Confidential):
     @property
     @abstractmethod
     def table(self) -> Table:
-        """What was fitted."""
+        """The table that was fitted."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class Finished(Confidential):
     @property
     @abstractmethod
     def present(self) -> RecordMask:
-        """Outcomes that were used."""
+        """Which outcomes were used."""
 
     @property
     def records(self) -> int:

@@ -163,8 +163,7 @@ class Fitted(Finished):
                 continue
             own = part_of(fit.parameters, place) if self.settings.several else fit.parameters
             precision = float(np.mean(own["sigma"] ** -2.0))  # (a0 + n/2)/b
-            present = self.present if link.present is None else self.present & link.present
-            used = float(present.mean()) * self.records
+            used = float(link.present_in(self.present).mean()) * self.records
             shares.append(model.prior.rate * precision / (model.prior.shape + used / 2))
         return max(shares)
 

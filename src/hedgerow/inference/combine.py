@@ -3,7 +3,7 @@
     >>> import hedgerow as hr
     >>> table = hr.datasets.payroll(n=300, seed=1)
     >>> limits = hr.Strict(limits=(1e3, 1e9))
-    >>> synth = hr.Synthesizer("payroll ~ log(employees)", standard=limits, epsilon=1, copies=10, seed=1)
+    >>> synth = hr.Synthesizer("payroll ~ log(employees)", standard=limits, epsilon=1.0, copies=10, seed=1)
     >>> found = hr.combine(synth.fit(table).sample(), "np.log(payroll) ~ np.log(employees)")
     >>> list(found.columns)
     ['term', 'estimate', 'std_error', 'df', 'lower', 'upper', 'rule']

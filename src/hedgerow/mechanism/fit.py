@@ -78,7 +78,7 @@ class Fit:
         return to_inference_data(groups, self.health.chains)
 
     def part(self, draws: slice) -> "Fit":
-        """The same fit with some of its draws."""
+        """The fit with some of its draws."""
         chosen = {name: np.ascontiguousarray(value[draws]) for name, value in self.parameters.items()}
         return replace(self, parameters=chosen)
 

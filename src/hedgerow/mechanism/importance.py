@@ -40,7 +40,7 @@ def importance(part: LogLik) -> Importance:
 
 
 def importance_of(fit: Fit) -> Importance:
-    """The same for every record of a fit, x_i withheld, in blocks of records."""
+    """Leave-one-out estimates for every record of a fit, x_i withheld, in blocks of records."""
     every = blocks(fit.design.records, fit.draws)
     parts = [vars(importance(fit.power[records] * fit.log_lik(records))) for records in every]
     return Importance(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

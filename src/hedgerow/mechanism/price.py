@@ -125,7 +125,7 @@ class Pricing(Confidential):
 
     @property
     def by_row(self) -> "Pricing":
-        """The same with single records withheld."""
+        """The prices where single records are withheld."""
         return self
 
     @cached_property
@@ -209,7 +209,7 @@ def largest_by_draw(
 
 @dataclass(frozen=True, repr=False)
 class UnitPricing(Pricing):
-    """The same where all records of a unit are withheld together: each record has the price of its unit.
+    """Prices where all records of a unit are withheld together: each record has the price of its unit.
 
     d of a unit is the sum over its records, at each draw, before any maximum is taken; exact losses and Rényi
     divergences are those of the posterior without all of them (`models.chain.UnitInfluence`).

@@ -27,7 +27,7 @@ from hedgerow.privacy.bounds import Bound, Statement, distance
 from hedgerow.privacy.ranges import Everywhere, Range
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
-from hedgerow.privacy.weights import Evidence, checked_alpha
+from hedgerow.privacy.weights import Evidence, compute_alpha
 from hedgerow.progress import phase
 from hedgerow.randomness import Key
 from hedgerow.tables.chain import Units
@@ -58,7 +58,7 @@ class Weighted(Confidential):
     present: RecordMask
 
     def scaled(self, scale: float) -> "Weighted":
-        """The same with every weight multiplied by scale."""
+        """These weights, each multiplied by the scale."""
         return replace(self, alpha=apply(lambda alpha: scale * alpha, self.alpha))
 
 
@@ -133,7 +133,7 @@ def weigh(settings: Settings, start: Start, *, key: Key) -> Weighted:
     evidence = Evidence(
         risk, values, table, refit, partial(planned_weight, settings, start.design, table=start.table)
     )
-    return everybody(checked_alpha(settings.weights.of_rows(rows), evidence))
+    return everybody(compute_alpha(settings.weights.of_rows(rows), evidence))
 
 
 def run(settings: Settings, start: Start, weighted: Weighted, *, key: Key, tries: int = 1) -> Outcome:
@@ -239,10 +239,7 @@ def find_interval(known: Range, start: Start, ranged: tuple[bool, ...] | None = 
     """
     links, table, found = start.design.links, start.table, []
     for link in links:
-        own, rows = (
-            known.of(link.outcome),
-            start.present if link.present is None else start.present & link.present,
-        )
+        own, rows = known.of(link.outcome), link.present_in(start.present)
         try:
             if rows.all():
                 part = own.interval(link.values, table)

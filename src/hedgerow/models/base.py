@@ -110,7 +110,7 @@ class Influence(ABC):
 
     @abstractmethod
     def neighbours(self, share: PerRecord) -> Neighbours:
-        """The same pairs of posteriors, for their Rényi divergence."""
+        """The pairs of posteriors that `loss_constant` compares, for their Rényi divergence."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from hedgerow.arrays import Array
-from hedgerow.models.exact import Posterior
+from hedgerow.models.conjugate import Posterior
 from hedgerow.numerics.normal_mass import (
     IntervalMoments,
     interval_moments,

@@ -24,7 +24,7 @@ class Correctable(Model):
 
     @abstractmethod
     def natural(self, design: Design, free: Array) -> Parameters:
-        """Back from `free`."""
+        """The parameters of one draw from its vector: the reverse of `free`."""
 
     @abstractmethod
     def stand_in(self, design: Design, near: Parameters) -> "StandIn":

@@ -4,19 +4,27 @@ The conjugate pseudo posterior with one power per record has a closed form; its 
 exact. It is the oracle for every other model, and the only kind whose privacy loss is known exactly.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import expit, gammaln, ndtri, polygamma, psi
+from scipy.special import expit, ndtri, psi
 
-from hedgerow.arrays import Array, LogLik, LogMass, Mask, Matrix, PerDraw, PerRecord
+from hedgerow.arrays import Array, LogLik, LogMass, Mask, Matrix, PerRecord
 from hedgerow.errors import DataError
 from hedgerow.models.base import Domain, Health, Influence, Parameters, Sample, Units
+from hedgerow.models.conjugate import (
+    DIGITS,
+    LOG_2PI,
+    REFIT,
+    Left,
+    Places,
+    Posterior,
+    Refit,
+    RegressionInfluence,
+)
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.models.reductions import blocked_extremes
@@ -39,118 +47,6 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import LARGEST, Design
 from hedgerow.tables.values import Support
 from hedgerow.threads import one_blas_thread, share_out
-
-_LOG_2PI = float(np.log(2 * np.pi))
-_DIGITS = 1e-8  # what is left after a subtraction must keep this share of what was there
-_REFIT = 1e-3  # where less is left, the fit without a record is made anew
-
-
-@dataclass(frozen=True, repr=False)
-class Posterior:
-    """β | σ² ~ N(mean, σ² (R'R)⁻¹), σ² ~ IG(shape, rate)."""
-
-    factor: Array  # R, upper triangular: R'R = Λ
-    mean: Array
-    shape: float
-    rate: float
-
-    def draw(self, draws: int, key: Key) -> Draws:
-        """Independent draws."""
-        variance = self.rate / key.child("sigma").stream().gamma(self.shape, draws)
-        sigma = np.sqrt(variance)
-        noise = key.child("beta").stream().normal((draws, len(self.mean)))
-        beta = self.mean + sigma[:, None] * solve_triangular(self.factor, noise.T).T
-        return Draws(np.ascontiguousarray(beta), sigma)
-
-    def log_density(self, draws: Draws) -> PerDraw:
-        """log ξ(β, σ²) at each draw, normalised."""
-        width = len(self.mean)
-        standardised = (draws.beta - self.mean) @ self.factor.T / draws.sigma[:, None]
-        log_variance = 2 * np.log(draws.sigma)
-        return np.asarray(
-            np.log(np.diag(self.factor)).sum()
-            - width / 2 * (_LOG_2PI + log_variance)
-            - np.sum(standardised**2, axis=1) / 2
-            + self.shape * np.log(self.rate)
-            - gammaln(self.shape)
-            - (self.shape + 1) * log_variance
-            - self.rate / draws.sigma**2,
-            dtype=np.float64,
-        )
-
-    def divergences(self, other: "Posterior", orders: Array) -> Array:
-        """Rényi's D_o of this posterior from another, at each order; infinite where it does not exist.
-
-        Both are of one exponential family: with η its natural parameter and A the log normaliser,
-        (o − 1) D_o = A(o η − (o − 1) η') − o A(η) + (o − 1) A(η'). In coordinates that make this precision
-        the identity and the other's diagonal, nothing is subtracted that is nearly equal.
-        """
-        o, more = orders, orders - 1
-        beside = solve_triangular(self.factor, other.factor.T, trans=1).T
-        precision, turn = np.linalg.eigh(beside.T @ beside)
-        apart = turn.T @ (self.factor @ (other.mean - self.mean))
-        mixed = o[:, None] - more[:, None] * precision
-        shape = o * self.shape - more * other.shape
-        with np.errstate(all="ignore"):
-            lost = (more * o)[:, None] * precision * apart**2 / mixed
-            rate = o * self.rate - more * other.rate - lost.sum(axis=1) / 2
-            spread = np.log(mixed) + more[:, None] * np.log(precision)
-            found = (
-                gammaln(shape)
-                - o * gammaln(self.shape)
-                + more * gammaln(other.shape)
-                - shape * np.log(rate)
-                + o * self.shape * np.log(self.rate)
-                - more * other.shape * np.log(other.rate)
-                - spread.sum(axis=1) / 2
-            ) / more
-        exists = (mixed > 0).all(axis=1) & (shape > 0) & (rate > 0)
-        return np.where(exists, found, np.inf)
-
-
-Places = NDArray[np.intp]
-Left = tuple[float, float, float]  # h, r² and b where a record's neighbour is fitted without it
-Refit = Callable[[PerRecord, Places], list[Left]]  # what some records find in the fit without their shares
-
-
-@dataclass(frozen=True, repr=False)
-class RegressionInfluence(Influence):
-    """docs/maths.md, "Exact loss"."""
-
-    leverage: PerRecord
-    pull: PerRecord
-    spread: PerRecord  # h = z'Λ⁻¹z
-    squared: PerRecord  # r², the squared residual
-    jacobian: PerRecord
-    shape: float
-    rate: float
-    refit: Refit
-
-    def loss_constant(self, share: PerRecord) -> PerRecord:
-        taken = share * self.spread
-        with np.errstate(all="ignore"):
-            removed = share * self.squared / (2 * (1 - taken) * self.rate)
-            half = share / 2
-            constant = (
-                np.log1p(-taken) / 2
-                - half * (_LOG_2PI + np.log(self.rate) + np.log1p(-removed))
-                + self.shape * np.log1p(-removed)
-                + _log_gamma_drop(self.shape, half)
-            )
-        # A record that decides the fit to the last digits leaves nothing to compute the fit without it from:
-        # its loss is not bounded by anything known.
-        lost = (1 - taken < _DIGITS) | (1 - removed < _DIGITS) | ~np.isfinite(constant)
-        return np.where(lost, -np.inf, constant + share * self.jacobian)
-
-    def neighbours(self, share: PerRecord) -> Neighbours:
-        left = 1 - share * self.spread
-        with np.errstate(all="ignore"):
-            rest = 1 - share * self.squared / (2 * left * self.rate)
-            spread, squared, rate = self.spread / left, self.squared / left**2, self.rate * rest
-        rows = np.flatnonzero(~((left > _REFIT) & (rest > _REFIT)))
-        if rows.size:
-            spread[rows], squared[rows], rate[rows] = np.transpose(self.refit(share, rows))
-        return Neighbours(share, spread, squared, self.shape - share / 2, rate)
 
 
 class Drawn(dict[str, Array]):
@@ -204,7 +100,7 @@ class Regression(StandIn):
         return np.zeros(design.records)
 
     def jacobians(self, design: Design) -> PerRecord:
-        """The same, computed once."""
+        """`jacobian`, computed once for a design."""
         return design.once("jacobian", lambda: self.jacobian(design), self)
 
     def outcome(self, response: PerRecord) -> PerRecord:
@@ -288,7 +184,7 @@ class Regression(StandIn):
         mean = parameters["beta"] @ design.matrix[records].T
         residual = (self.response(design.values[records]) - mean) / sigma
         return np.asarray(
-            self.jacobians(design)[records] - _LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
+            self.jacobians(design)[records] - LOG_2PI / 2 - np.log(sigma) - residual**2 / 2, dtype=np.float64
         )
 
     def log_mass(self, design: Design, parameters: Parameters, interval: Interval, records: slice) -> LogMass:
@@ -352,7 +248,7 @@ class Regression(StandIn):
             return apply(lambda share, size: np.where(share == 0, 0.0, share * size), density, scored)
 
     def density_bound(self, design: Design, parameters: Parameters) -> PerRecord:
-        most = np.max(-np.log(parameters["sigma"])) - _LOG_2PI / 2
+        most = np.max(-np.log(parameters["sigma"])) - LOG_2PI / 2
         return most + 1e-9 * (1 + abs(most)) + self.jacobians(design)
 
     def mean_mass(self, design: Design, parameters: Parameters, interval: Interval) -> PerRecord:
@@ -392,12 +288,12 @@ class Regression(StandIn):
     def leave_out(
         self, Z: Array, y: PerRecord, power: PerRecord, share: PerRecord, *, base: Array, rest: float
     ) -> list[Left]:
-        """The same from these records and a factor of the others, whose powers add up to `rest`."""
+        """h, r² and b of these records' neighbours, by a factor of the others and the sum of their powers."""
         left: list[Left] = []
         for place in range(len(y)):
             own = power.copy()
             own[place] -= share[place]
-            if own[place] < -_DIGITS:  # a standard of one's own may take away more than there is
+            if own[place] < -DIGITS:  # a standard of one's own may take away more than there is
                 left.append((np.inf, np.inf, np.inf))
                 continue
             own[place] = max(own[place], 0.0)
@@ -433,7 +329,7 @@ class Regression(StandIn):
         added = np.bincount(unit, share, minlength=count).astype(np.float64)
         with np.errstate(all="ignore"):
             rate = posterior.rate - (squared / left).sum(axis=1) / 2
-            hard = np.flatnonzero(~((left > _REFIT).all(axis=1) & (rate > _REFIT * posterior.rate)))
+            hard = np.flatnonzero(~((left > REFIT).all(axis=1) & (rate > REFIT * posterior.rate)))
             sizes, squared = sizes / left, squared / left**2
         for one in hard:
             members = order[first[one] : first[one] + many[one]]
@@ -445,8 +341,8 @@ class Regression(StandIn):
             sizes[one, : values.shape[1]], squared[one, : along.shape[1]] = values[0], along[0]
             rate[one] = without.rate
         found = BlockNeighbours(added, sizes, squared, posterior.shape - added / 2, rate, unit)
-        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobians(design) - _LOG_2PI / 2))
-        lost = ~np.isfinite(constant) | (sizes.max(axis=1) > 1 / _DIGITS)
+        constant = found.loss_constant() + np.bincount(unit, share * (self.jacobians(design) - LOG_2PI / 2))
+        lost = ~np.isfinite(constant) | (sizes.max(axis=1) > 1 / DIGITS)
         return found, np.where(lost, -np.inf, constant)[unit]
 
     def _end(self, values: PerRecord) -> PerRecord:
@@ -571,16 +467,3 @@ class Logit(Regression):
 def _predictors(design: Design) -> Matrix:
     """The matrix as nobody may write to it, so that a device may keep what it was sent."""
     return design.once("matrix", lambda: design.matrix)
-
-
-def _log_gamma_drop(shape: float, half: PerRecord) -> PerRecord:
-    """lnΓ(shape) − lnΓ(shape − half) for 0 ≤ half ≤ ½, without cancellation for large shapes."""
-    if shape < 50:
-        return np.asarray(gammaln(shape) - gammaln(shape - half), dtype=np.float64)
-    # Taylor series about the shape; the terms fall by a factor of half/shape each.
-    total = half * psi(shape)
-    term = half.copy()
-    for order in range(1, 6):
-        term = -term * half / (order + 1)
-        total = total + term * polygamma(order, shape)
-    return np.asarray(total, dtype=np.float64)

@@ -10,6 +10,7 @@ what they add the log normaliser is, up to a term linear in s,
 and (o − 1) D_o = B(o) − o B(1) with the unit against without it, B(1 − o) + (o − 1) B(1) in reverse, infinite
 where 1 − o is no multiple that leaves a posterior. One record is the case of a single direction.
 
+    >>> from hedgerow.numerics.renyi import Neighbours
     >>> one = np.ones(1)
     >>> alone = BlockNeighbours(one, one[None] * 0.01, one[None], 50 * one, 50 * one, np.zeros(1, np.int64))
     >>> pair = Neighbours(share=one, spread=0.01 * one, squared=one, shape=50 * one, rate=50 * one)
@@ -104,7 +105,7 @@ class BlockNeighbours(OfUnits):
 
 
 class CellBlockNeighbours(OfUnits):
-    """The same for Dirichlet posteriors: a unit's records may be of several classes and cells.
+    """Neighbours that lack a unit, for Dirichlet posteriors: its records may be of several classes and cells.
 
     Each term is a class of a cell, with the sign +1, or all classes of a cell, with −1, at `base` in the
     neighbour, to which the unit adds `added`.

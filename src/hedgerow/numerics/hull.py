@@ -35,7 +35,7 @@ class Deciding:
     margin: float
 
 
-def deciding(beta: Array, sigma: Array) -> Deciding | None:
+def find_deciding(beta: Array, sigma: Array) -> Deciding | None:
     """The deciding draws, or None where leaving draws out is not safe or does not pay."""
     draws, columns = beta.shape
     if columns > MOST_COLUMNS or draws < _LEAST_DRAWS:
@@ -92,7 +92,7 @@ def rounding_bound(Z: Array, y: Array, beta: Array, sigma: Array) -> PerRecord:
 
 
 def largest_rounding(Z: Array, y: Array, beta: Array, sigma: Array) -> float:
-    """The same for all of these records together: at least the largest of theirs."""
+    """`rounding_bound` for all of these records together: at least the largest of theirs."""
     middle, deviation, smallest = reach_of_draws(beta, sigma)
     sizes = np.array([np.abs(column).max() for column in Z.T])
     magnitude = (np.abs(y).max() + sizes @ np.abs(middle)) / smallest

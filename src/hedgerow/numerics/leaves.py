@@ -86,7 +86,7 @@ def summarize_columns(Z: Matrix) -> Columns:
 
 
 def summarize_leaf(Z: Matrix) -> Columns:
-    """The same of one leaf."""
+    """Extremes and sums of the columns of one leaf."""
     with np.errstate(all="ignore"):
         found = [(column.min(), column.max(), column.sum()) for column in _by_column(Z)]
     return Columns(*np.array(found, dtype=np.float64).reshape(-1, 3).T)
@@ -109,7 +109,7 @@ def sum_powers(Z: Matrix, means: Array, reach: Array) -> Array:
 
 
 def sum_leaf_powers(Z: Matrix, means: Array, reach: Array) -> Array:
-    """The same of one leaf; they are added from the first to the last."""
+    """Σ u² and Σ u⁴ of one leaf; leaves are added from the first to the last."""
     sums = np.empty((2, Z.shape[1]))
     with np.errstate(all="ignore"):
         for place, column in enumerate(_by_column(Z)):

@@ -173,7 +173,7 @@ class Neighbours(Confidential):
         return len(self.share)
 
     def of(self, records: Any) -> "Neighbours":
-        """Those of some records."""
+        """The neighbours of some records."""
         return Neighbours(*(column[np.atleast_1d(records)] for column in self._columns()))
 
     def _columns(self) -> list[Array]:

@@ -23,7 +23,14 @@ import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import DataError, RangeError, SettingError
-from hedgerow.numerics.hull import Deciding, Index, deciding, largest_rounding, reach_of_draws, rounding_bound
+from hedgerow.numerics.hull import (
+    Deciding,
+    Index,
+    find_deciding,
+    largest_rounding,
+    reach_of_draws,
+    rounding_bound,
+)
 from hedgerow.threads import share_out
 
 BACKENDS = ("numba", "jax")
@@ -66,7 +73,7 @@ class Draws:
     @cached_property
     def deciding(self) -> Deciding | None:
         """The draws that can decide a minimum, found once."""
-        return deciding(self.beta, self.sigma)
+        return find_deciding(self.beta, self.sigma)
 
 
 @dataclass(frozen=True, eq=False)

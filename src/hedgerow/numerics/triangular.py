@@ -49,7 +49,7 @@ def weighted_factor(Z: Array, y: Array, power: Array | float = 1.0, *, start: Ar
 
 
 def leaf_factor(Z: Array, y: Array, power: Array, *, start: Array | None = None) -> Array:
-    """The same of one leaf; the first one continues from `start`."""
+    """The factor of one leaf of rows; the first one continues from `start`."""
     width = Z.shape[1] + 1
     above = [np.zeros((width, width)) if start is None else np.asarray(start, dtype=np.float64)]
     # Whole blocks are factored many at a time, in one call that keeps no other thread waiting; their factors
@@ -96,7 +96,7 @@ def leverages(Z: Array, R: Array) -> PerRecord:
 
 
 def leaf_leverages(Z: Array, inverse: Array) -> PerRecord:
-    """The same of one leaf, from the inverse of R."""
+    """The leverages of one leaf of rows, from the inverse of R."""
     result = np.empty(len(Z))
     for first in range(0, len(Z), 4 * ROWS):
         block = slice(first, first + 4 * ROWS)

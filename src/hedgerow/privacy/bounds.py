@@ -357,7 +357,7 @@ class NoisyStatistics(Bound):
 
 
 class GaussianStatistics(NoisyStatistics):
-    """The same with Gaussian noise: (ε, δ)."""
+    """Noisy statistics with Gaussian noise, whose ε comes with a δ."""
 
     name = "gaussian"
     brief = "(ε, δ)-differential privacy by noisy statistics, for any number of copies"

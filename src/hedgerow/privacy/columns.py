@@ -1,11 +1,11 @@
-"""What is said of one protected column: formula, family, prior and what was declared of it. Public.
+"""One protected column as its owner declares it: formula, family, prior and more. Public.
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'
 
-A cell of a column may hold an amount (or a class), one of several codes, or nothing. `mechanism.cells` makes
-links of a column, each with a model of its own: which kind of cell it is, where that is not public, and then
-the amount, or its share of another column.
+A cell of a column may hold an amount (or a class), one of several codes, or nothing. So a column has links,
+each with a model of its own: which kind of cell it is, where that is not public, and then the amount, or its
+share of another column. `mechanism.links` builds their designs.
 
 >>> [link.outcome for link in link_columns([Column("bonus ~ wage", missing="synthesized", codes=(-8,))])]
 ['bonus: kind', 'bonus']

@@ -90,7 +90,7 @@ class Range(ABC):
             yield from part.sentences(f"{subject}, for {whose}", f"{place}.{name}".lstrip("."))
 
     def describe(self) -> str:
-        """The same in one line, for the guarantee."""
+        """The sentences in one line, for the guarantee."""
         return "; ".join(sentence for _, sentence in self.sentences())
 
     def of_rows(self, rows: RecordMask) -> "Range":
@@ -384,7 +384,7 @@ class Tail(Range):
         return records - max(1, int(np.ceil(self.top * records - 1e-9)))
 
     def settled(self, threshold: float) -> "Tail":
-        """The same where these are some of the records, and the smallest of all largest values is this."""
+        """The range for some of the records, where the smallest of all largest values is the threshold."""
         other = replace(self)
         object.__setattr__(other, "threshold", threshold)
         return other

@@ -334,7 +334,7 @@ class Settings(Terms):
         return self.columns[0]
 
     def respelled(self, *formulas: str) -> "Settings":
-        """The same with another spelling of each column's formula."""
+        """These settings with another spelling of each column's formula."""
         pairs = zip(self.columns, formulas, strict=True)
         return replace(self, columns=tuple(replace(column, formula=text) for column, text in pairs))
 

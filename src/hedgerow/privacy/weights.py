@@ -373,13 +373,13 @@ def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
     return write_caveat("C15" if isinstance(weights, IdentificationWeights) else "C16")
 
 
-def checked_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
-    """The weights, after checking that they are weights."""
+def compute_alpha(weights: Weights, evidence: Evidence) -> PerRecord:
+    """The weights of these records, checked."""
     return check_alpha(weights, weights.alpha(evidence), len(evidence.values))
 
 
 def check_alpha(weights: Weights, alpha: PerRecord, records: int) -> PerRecord:
-    """The same of so many records, after checking that they are weights."""
+    """The weights, after checking that there is one from 0 to 1 for each record."""
     if alpha.shape != (records,):
         raise SettingError(f"{type(weights).__name__} gave shape {alpha.shape} for {records} records.")
     bad = int((~(np.isfinite(alpha) & (alpha >= 0) & (alpha <= 1))).sum())

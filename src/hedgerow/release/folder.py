@@ -88,7 +88,7 @@ def write_private(out: Path, content: bytes) -> None:
         raise FileError(f"{out.name}: cannot be written ({reason_of(error)}).") from None
 
 
-def drafts(out: Path) -> list[Path]:
+def find_drafts(out: Path) -> list[Path]:
     """What earlier releases to this place left behind when they died."""
     return sorted(out.parent.glob(f".{glob.escape(out.name)}.hedgerow-*.partial"))
 

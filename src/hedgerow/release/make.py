@@ -1,7 +1,8 @@
 """Making a release: from a plan to a folder of which `public/` may leave the building.
 
-    >>> made = make_release(Plan.load("plan.yaml"), "release")
-    >>> print(made.certificate.claim)
+    >>> made = make_release(Plan.load("plan.yaml"), "second")
+    >>> sorted(path.name for path in (made.folder / "public").iterdir())
+    ['certificate.json', 'certificate.md', 'index.html', 'plan.yaml', 'synthetic-copy-1.csv']
 
 The order is the guarantee. The spend is recorded (`reserve`) before a single copy is on disk. When all of it
 is there, the ledger records that it is about to be published (`begin_publishing`), unless the entry was
@@ -55,7 +56,7 @@ from hedgerow.release.folder import (
     STATISTICS,
     Draft,
     check_place,
-    drafts,
+    find_drafts,
 )
 from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
@@ -117,7 +118,7 @@ def make_release(
     tell = progress or (lambda step: None)
     out = Path(out)
     check_place(out)
-    for left in drafts(out):
+    for left in find_drafts(out):
         _warn(
             f"{left.name} was left by a release that did not finish. It holds copies and confidential files. "
             "Settle its entry as void, which removes it; if it is closed, remove it (hedgerow ledger list)."

@@ -1,6 +1,9 @@
 """A release as a record of OpenDP's registry of differential privacy deployments.
 
-    >>> print(write_record(verify_release("release").certificate))
+    >>> from hedgerow import verify_release
+    >>> record = write_record(verify_release("release").certificate)
+    >>> yaml.safe_load(record)["deployment"]["deployment_model"]["model_name"]
+    'Central'
 
 The registry (opendp/deployments-registry-data) takes one YAML file for each deployment. What a certificate
 says is put where the registry asks for it, in the certificate's words; what it does not say is left out, and

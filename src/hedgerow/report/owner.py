@@ -1,6 +1,10 @@
 """The owner's report: one page on which to decide, in the order a disclosure board asks. Confidential.
 
+    >>> import json
+    >>> from pathlib import Path
     >>> page = write_page(json.loads(Path("release/confidential/report.json").read_text()))
+    >>> MARK in page
+    True
 
 Is it labelled, what could be learned, does it have the structure, is it documented? The page is a function of
 one document (`figures`), which a release keeps as `confidential/report.json`, and of what was run later: an

@@ -110,7 +110,7 @@ class ChainDesign(Design):
         return self.parts
 
     def take(self, rows: NDArray[np.intp]) -> "ChainDesign":
-        """The same of some rows."""
+        """The designs of some rows."""
         table = None if self.table is None else self.table.take(rows)
         return ChainDesign.of([part.take(rows) for part in self.parts], table)
 

@@ -46,7 +46,7 @@ class Crossing:
         return cls(codes, count, tuple(steps), dict(declared)).encode(table)
 
     def encode(self, table: Table) -> "Crossing":
-        """The same cells of another table's records."""
+        """The cells that another table's records fall into."""
         codes = np.zeros(table.rows, dtype=np.int64)
         for name, words, patterns in self.steps:
             texts = table.words(name)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord
+from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord, RecordMask
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
@@ -79,6 +79,10 @@ class Design:
         """Number of records."""
         return len(self.values)
 
+    def present_in(self, records: RecordMask) -> RecordMask:
+        """Which of these records have an outcome."""
+        return records if self.present is None else records & self.present
+
     def once(self, name: str, make: Callable[[], Array], *of: object) -> Array:
         """What `make` makes of this design and these objects, made once; nobody may write to it."""
         kept: dict[str, tuple[tuple[object, ...], Array]] = vars(self).setdefault("_kept", {})
@@ -91,13 +95,13 @@ class Design:
         return made
 
     def replace_values(self, values: PerRecord) -> "Design":
-        """The same predictors with another outcome."""
+        """The design with another outcome."""
         other = replace(self, values=values)
         vars(other).update(summary=self.summary, means=self.means, spread=self.spread)
         return other
 
     def take(self, rows: NDArray[np.intp]) -> "Design":
-        """The same of some rows."""
+        """The design of some rows."""
         return replace(
             self,
             values=self.values[rows],
@@ -152,7 +156,7 @@ class Design:
         return frozenset(place for name in names for place in self.spec.variable_indices.get(name, ()))
 
     def encode(self, table: Table) -> "Design":
-        """The same encoding of another table's predictors, without an outcome."""
+        """Another table's predictors in the same encoding, without an outcome."""
         if self.crossing is not None:
             return replace(
                 self, values=np.full(table.rows, np.nan), matrix=np.ones((table.rows, 1)), present=None,

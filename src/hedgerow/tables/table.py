@@ -108,7 +108,7 @@ class Table:
 
     @staticmethod
     def explain_gaps(name: str, rows: int, missing: int, infinite: int) -> str:
-        """What is said of a column with missing or infinite values where none may be."""
+        """The message about a column with missing or infinite values where none may be."""
         if missing:
             return (
                 f"Column '{name}' has {format_count(missing, 'missing value')} in {rows} rows; none is "

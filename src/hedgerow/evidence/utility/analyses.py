@@ -24,8 +24,7 @@ from hedgerow.errors import DataError, FormulaError, SettingError, list_some
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
-    columns_of_rows,
-    pool_copies,
+    pooled_columns,
     read_weights,
     stack_tables,
 )
@@ -103,7 +102,7 @@ def compare_analyses(
     `codes`, in a column of the formula are left out. `weight` names the survey weights.
     """
     found = analyses_of_copies(stack_tables(original, copies, codes=codes), analyses, weight)
-    return Table.of(original).like(columns_of_rows(pool_copies(found, COMPARED)))
+    return Table.of(original).like(pooled_columns(found, COMPARED))
 
 
 def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weight: str | None) -> Rows:

@@ -21,13 +21,13 @@ from hedgerow.evidence.utility.columns import ecdf_distance, statistics
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
-    columns_of_rows,
-    pool_copies,
+    pooled_columns,
     read_weights,
     stack_tables,
 )
 from hedgerow.tables.table import Table
 
+GROUPED = ("synthetic", "error")
 _QUANTILES = (0.1, 0.25, 0.75, 0.9)
 _MOST_GROUPS = 50
 
@@ -50,7 +50,7 @@ def compare_groups(
         protected = [name for name in Table.of(original).columns if name not in (by, weight)]
     stack = stack_tables(original, copies, protected=protected, codes=codes)
     rows = groups_of_copies(stack, by, weight)
-    return Table.of(original).like(columns_of_rows(pool_copies(rows, ("synthetic", "error"))))
+    return Table.of(original).like(pooled_columns(rows, GROUPED))
 
 
 def groups_of_copies(stack: Stack, by: str, weight: str | None = None) -> Rows:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hedgerow.errors import FormulaError, SettingError
 from hedgerow.evidence.utility.analyses import COMPARED, Analysis, analyses_of_copies
-from hedgerow.evidence.utility.groups import few_groups, groups_of_copies
+from hedgerow.evidence.utility.groups import GROUPED, few_groups, groups_of_copies
 from hedgerow.evidence.utility.pairs import TWO_WAY, two_way_of_copies
 from hedgerow.evidence.utility.propensity import MEASURES, By, rows_of_copies
 from hedgerow.evidence.utility.stack import POOLED, SUMMED_UP, Rows, Stack, pool_copies, read_weights
@@ -43,7 +43,7 @@ def write_overview(
     found["groups"] = []
     for name in few_groups(stack)[:_MOST_BY]:
         rows = [row for row in groups_of_copies(stack, name, weight) if row["statistic"] in _SHOWN]
-        found["groups"] += _sum_up(rows, ("synthetic", "error"))
+        found["groups"] += _sum_up(rows, GROUPED)
     written = {name: [_plain(row) for row in rows] for name, rows in found.items()}
     return {"design_weight": weight, "rows": stack.sizes[0], **written, "left_out": left_out}
 

@@ -21,8 +21,7 @@ from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
     Stacked,
-    columns_of_rows,
-    pool_copies,
+    pooled_columns,
     read_weights,
     stack_tables,
     sum_up,
@@ -98,7 +97,7 @@ def compare_two_way(
     if weight is not None:
         weights = read_weights(stack_tables(original, copies, columns=[weight]), weight)
     rows = two_way_of_copies(stack, weights, without=[weight] if weight else ())
-    return Table.of(original).like(columns_of_rows(pool_copies(rows, TWO_WAY)))
+    return Table.of(original).like(pooled_columns(rows, TWO_WAY))
 
 
 def two_way_of_copies(stack: Stack, weights: PerRecord | None, without: Collection[str] = ()) -> Rows:

@@ -22,7 +22,7 @@ from scipy.special import expit
 from hedgerow.arrays import Mask, Matrix, PerRecord
 from hedgerow.errors import SettingError, is_count
 from hedgerow.evidence.utility.columns import ecdf_distance
-from hedgerow.evidence.utility.stack import Rows, Stack, columns_of_rows, pool_copies, stack_tables
+from hedgerow.evidence.utility.stack import Rows, Stack, pooled_columns, stack_tables
 from hedgerow.evidence.utility.terms import split_terms
 from hedgerow.tables.table import Table
 
@@ -114,7 +114,7 @@ def _score(fitted: PerRecord, copied: Mask, expected: float) -> Propensity:
 def measure_by_trees(
     terms: Matrix, copied: Mask, *, paired: bool, permutations: int = PERMUTATIONS, seed: int = 1
 ) -> Propensity:
-    """The same by a classification tree; its expectation is the mean over trees of permuted rows.
+    """The propensity score of a classification tree; its expectation is the mean over trees of permuted rows.
 
     Rows of a table and a copy that share columns are swapped pair by pair, which leaves these as they are.
     Unlike the closed form, this is the expectation of rows that are exchangeable, such as another sample's.
@@ -168,7 +168,7 @@ def compare_rows(
     """
     stack = stack_tables(original, copies, protected=protected, classes=classes, codes=codes, columns=columns)
     rows = rows_of_copies(stack, by=by, permutations=permutations, seed=seed)
-    return Table.of(original).like(columns_of_rows(pool_copies(rows, MEASURES)))
+    return Table.of(original).like(pooled_columns(rows, MEASURES))
 
 
 def rows_of_copies(stack: Stack, *, by: By, permutations: int = PERMUTATIONS, seed: int = 1) -> Rows:

@@ -185,6 +185,7 @@ def sum_up(values: Array) -> dict[str, Array]:
     return found
 
 
-def columns_of_rows(rows: Rows) -> dict[str, list[Any]]:
-    """Rows as tidy columns."""
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+def pooled_columns(rows: Rows, measures: Sequence[str]) -> dict[str, list[Any]]:
+    """What `pool_copies` returns, as tidy columns."""
+    pooled = pool_copies(rows, measures)
+    return {name: [row[name] for row in pooled] for name in pooled[0]} if pooled else {}

@@ -5,7 +5,7 @@
 Everything after `Released` is post-processing: any number of copies costs the same ε.
 
     >>> X = np.column_stack([np.ones(200), np.linspace(-1, 1, 200)])
-    >>> recipe = make_recipe(X, low=-3, high=9, epsilon=1.0)
+    >>> recipe = make_recipe(X, low=-3.0, high=9.0, epsilon=1.0)
     >>> recipe.noise, recipe.first_share, recipe.loadings.shape
     ('laplace', 0.3, (200, 2))
 """

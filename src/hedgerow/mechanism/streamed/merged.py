@@ -15,7 +15,8 @@ from hedgerow.errors import DataError, HedgerowError, RangeError
 from hedgerow.mechanism.fit import Fit, checked_sample
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.models.chain import Chain, ChainInfluence, join_samples
-from hedgerow.models.exact import Drawn, Left, Places, Posterior, Regression
+from hedgerow.models.conjugate import Left, Places, Posterior
+from hedgerow.models.exact import Drawn, Regression
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import merge_factors
 from hedgerow.progress import count_fit, report

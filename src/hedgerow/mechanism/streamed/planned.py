@@ -11,7 +11,7 @@ from hedgerow.mechanism.planned import chance_by_leverage, largest_weight
 from hedgerow.mechanism.streamed.merged import go_over, leaf_factors, merge_leaves, regressions
 from hedgerow.mechanism.streamed.ranks import select_ranks
 from hedgerow.models.base import Model
-from hedgerow.models.exact import Posterior
+from hedgerow.models.conjugate import Posterior
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings

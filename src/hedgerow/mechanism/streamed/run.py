@@ -31,7 +31,7 @@ from hedgerow.mechanism.streamed.merged import (
     regressions,
 )
 from hedgerow.models.chain import there
-from hedgerow.models.exact import Left
+from hedgerow.models.conjugate import Left
 from hedgerow.models.scored import Form, Linear
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Statement

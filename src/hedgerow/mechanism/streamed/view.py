@@ -17,7 +17,8 @@ from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.fit import StreamedFit
 from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
-from hedgerow.models.exact import Left, Places, Regression
+from hedgerow.models.conjugate import Left, Places
+from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval, Risk
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign

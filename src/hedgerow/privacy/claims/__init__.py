@@ -138,9 +138,11 @@ class Figures:
 class Sentence:
     """How a claim under a bound reads, and which figures it states beside ε."""
 
-    write: Callable[[Figures], str]
+    write: Callable[[Figures], str]  # the formal sentence
+    plain: Callable[[Figures], tuple[str, float]]  # the paragraph, and the limit on a probability in it
     states: tuple[str, ...] = ()
     together: bool = False  # copies have one price, which is not the sum of theirs
+    at_hand: bool = False  # it compares the table at hand with one neighbour
 
 
 def write_claim(bound: str, figures: Figures) -> str:
@@ -261,94 +263,127 @@ def _all_copies(given: Figures) -> str:
     return "The released copy is" if given.copies == 1 else f"The {given.copies} released copies together are"
 
 
+def _plain_strict(given: Figures) -> tuple[str, float]:
+    text, limit = _write_odds(given, 2)
+    return f"{text}.", limit
+
+
+def _plain_censored(given: Figures) -> tuple[str, float]:
+    text, limit = _write_odds(given, 2)
+    text = text.replace("Whoever", "If the copies came from exact draws: whoever", 1)
+    text += ". They come from a Markov chain, and how far its draws are from exact ones is not known."
+    return text, limit
+
+
+def _plain_statistics(given: Figures) -> tuple[str, float]:
+    knows, power = _look_up(_KNOWS, given, ("", 1))
+    if knows and given.unit is not None:
+        knows = ", and the public sets that hold these outcomes"
+    text, limit = _write_odds(given, power, knows)
+    return f"{text}, however many copies there are.", limit
+
+
+def _write_odds(given: Figures, power: int, knows: str = "") -> tuple[str, float]:
+    """What may become of 10 %, where odds grow by e^ε to this power."""
+    limit, about = _raise_odds(power * given.epsilon), given.outcome.removesuffix(",")
+    return (
+        f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about {about}, "
+        f"may come by {_copies(given)} to at most {_percent(limit)}: its odds grow at most by a factor of "
+        f"e^{'(2ε)' if power == 2 else 'ε'}, with {_total(given)}"
+    ), limit
+
+
+def _plain_gaussian(given: Figures) -> tuple[str, float]:
+    other = _other_table(given).partition(", while")[0]
+    text, limit = _write_test(given, "some table", other)
+    return f"{text}, however many copies there are.", limit
+
+
+def _plain_renyi(given: Figures) -> tuple[str, float]:
+    text, limit = _write_test(given, "this very table", _other_table(given))
+    return f"{text}.", limit
+
+
+def _write_test(given: Figures, first: str, other: str) -> tuple[str, float]:
+    """What a test of the first table against the other can reach; δ is that of all copies."""
+    limit = min(1.0, math.exp(min(given.epsilon, 100.0)) * FALSE_ALARMS + given.delta)
+    return (
+        f"Somebody who knows everything else tests whether {_copies(given)} "
+        f"{'was' if given.copies == 1 else 'were'} made from {first} or from the one in which {other}. A "
+        "test that wrongly says the first in 5 % of the cases rightly says it in at most "
+        f"{_percent(limit)}: e^ε × 5 % + δ, with {_total(given)} and {given.chance}"
+    ), limit
+
+
+def _plain_exact(given: Figures) -> tuple[str, float]:
+    limit, chance = _raise_odds(given.epsilon), format_rounded_up(given.copies * given.delta, 2)
+    return (
+        f"Whoever knows everything else, and gave {_may_come(given, limit)}, even if shown the parameters "
+        f"behind: the odds grow at most by a factor of e^ε, with {_total(given)}, except with probability "
+        f"{chance} over the draws, with {given.confidence:.0%} confidence."
+    ), limit
+
+
+def _plain_on_a_set(given: Figures) -> tuple[str, float]:
+    limit, chance = _raise_odds(given.epsilon), format_rounded_up(given.copies * given.delta, 2)
+    return (
+        f"Suppose somebody knows everything else and is told that the parameters behind {_copies(given)} "
+        f"lie in a certain set, which holds them except with probability {chance}, with "
+        f"{given.confidence:.0%} confidence. Whoever then gives {_may_come(given, limit)} by seeing them: "
+        f"the odds grow at most by a factor of e^ε, with {_total(given)}. What being told so gives away is "
+        "not covered."
+    ), limit
+
+
+def _may_come(given: Figures, limit: float) -> str:
+    return (
+        f"10 % to this very table, and 90 % to the one in which {_other_table(given)}, as what "
+        f"{_copies(given)} came from, may come to at most {_percent(limit)}"
+    )
+
+
+def _copies(given: Figures) -> str:
+    return "the released copy" if given.copies == 1 else f"the {given.copies} released copies"
+
+
+def _total(given: Figures) -> str:
+    return f"ε = {format_rounded_up(given.epsilon, 6)}" + (" in total" if given.copies > 1 else "")
+
+
+def _other_table(given: Figures) -> str:
+    """The neighbour without what follows its colon; a column's name may have a colon too."""
+    return given.neighbour.partition(":" if given.unit is None else ": treated as missing")[0]
+
+
 # By the name of the bound.
 SENTENCES: Mapping[str, Sentence] = {
-    "lipschitz": Sentence(_write_on_a_set, ("delta", "confidence")),
-    "oscillation": Sentence(_write_on_a_set, ("delta", "confidence")),
-    "exact": Sentence(_write_exact, ("delta", "confidence")),
-    "renyi": Sentence(_write_renyi, ("delta",), together=True),
-    "strict": Sentence(_write_strict),
-    "censored": Sentence(_write_censored),
-    "statistics": Sentence(_write_statistics, together=True),
-    "gaussian": Sentence(_write_gaussian, ("delta",), together=True),
+    "lipschitz": Sentence(_write_on_a_set, _plain_on_a_set, ("delta", "confidence"), at_hand=True),
+    "oscillation": Sentence(_write_on_a_set, _plain_on_a_set, ("delta", "confidence"), at_hand=True),
+    "exact": Sentence(_write_exact, _plain_exact, ("delta", "confidence"), at_hand=True),
+    "renyi": Sentence(_write_renyi, _plain_renyi, ("delta",), together=True, at_hand=True),
+    "strict": Sentence(_write_strict, _plain_strict),
+    "censored": Sentence(_write_censored, _plain_censored),
+    "statistics": Sentence(_write_statistics, _plain_statistics, together=True),
+    "gaussian": Sentence(_write_gaussian, _plain_gaussian, ("delta",), together=True),
 }
 
 
 def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> str:
     """The paragraph before the formal sentence; with the number of records it holds δ against 1/n."""
-    copies = "the released copy" if figures.copies == 1 else f"the {figures.copies} released copies"
-    epsilon = f"ε = {format_rounded_up(figures.epsilon, 6)}" + (" in total" if figures.copies > 1 else "")
-    about = figures.outcome.removesuffix(",")
-    if bound in ("strict", "censored"):
-        limit = _raise_odds(2 * figures.epsilon)
-        text = (
-            f"Whoever knows everything else in the table, and gave 10 % to some statement about {about}, "
-            f"may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor of "
-            f"e^(2ε), with {epsilon}."
-        )
-        if bound == "censored":
-            text = text.replace("Whoever", "If the copies came from exact draws: whoever", 1)
-            text += " They come from a Markov chain, and how far its draws are from exact ones is not known."
-        return text + (HARDLY if limit >= _LITTLE else "")
-    if bound == "statistics":
-        knows, power = _look_up(_KNOWS, figures, ("", 1))
-        if knows and figures.unit is not None:
-            knows = ", and the public sets that hold these outcomes"
-        limit = _raise_odds(power * figures.epsilon)
-        text = (
-            f"Whoever knows everything else in the table{knows}, and gave 10 % to some statement about "
-            f"{about}, may come by {copies} to at most {_percent(limit)}: its odds grow at most by a factor "
-            f"of e^{'(2ε)' if power == 2 else 'ε'}, with {epsilon}, however many copies there are."
-        )
-        return text + (HARDLY if limit >= _LITTLE else "")
-    delta = _total_delta(bound, figures)
-    chance = format_rounded_up(delta, 2)
-    # A column's name may have a colon too.
-    other = figures.neighbour.partition(":" if figures.unit is None else ": treated as missing")[0]
-    if bound == "gaussian":
-        limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
-        text = (
-            f"Somebody who knows everything else tests whether {copies} "
-            f"{'was' if figures.copies == 1 else 'were'} made from some table or from the one in which "
-            f"{other.partition(', while')[0]}. A test that wrongly says the first in 5 % of the cases "
-            f"rightly says it in at most {_percent(limit)}: e^ε × 5 % + δ, with {epsilon} and δ = {chance}, "
-            "however many copies there are."
-        )
-        text += HARDLY if limit >= _LITTLE else ""
-        return text + (_above_one_in_n(chance, records) if records and delta >= 1 / records else "")
-    if bound == "renyi":
-        limit = min(1.0, math.exp(min(figures.epsilon, 100.0)) * FALSE_ALARMS + delta)
-        text = (
-            f"Somebody who knows everything else tests whether {copies} "
-            f"{'was' if figures.copies == 1 else 'were'} made from this very table or from the one in which "
-            f"{other}. A test that wrongly says the first in 5 % of the cases rightly says it in at most "
-            f"{_percent(limit)}: e^ε × 5 % + δ, with {epsilon} and δ = {chance}."
-        )
-    else:
-        limit = _raise_odds(figures.epsilon)
-        confident = f"with {figures.confidence:.0%} confidence"
-        come = f"10 % to this very table, and 90 % to the one in which {other}, as what {copies} came from"
-        come = f"{come}, may come to at most {_percent(limit)}"
-        grown = f"the odds grow at most by a factor of e^ε, with {epsilon}"
-        text = (
-            f"Whoever knows everything else, and gave {come}, even if shown the parameters behind: {grown}, "
-            f"except with probability {chance} over the draws, {confident}."
-            if bound == "exact"
-            else f"Suppose somebody knows everything else and is told that the parameters behind {copies} "
-            f"lie in a certain set, which holds them except with probability {chance}, {confident}. Whoever "
-            f"then gives {come} by seeing them: {grown}. What being told so gives away is not covered."
-        )
+    sentence, delta = SENTENCES[bound], _total_delta(bound, figures)
+    text, limit = sentence.plain(figures)
     text += HARDLY if limit >= _LITTLE else ""
-    text += (
-        " This holds for the table at hand, with its weights held fixed. It compares no other values of the "
-        "outcome, and is no limit on what can be guessed about it."
-    )
-    if records is not None and delta >= 1 / records:
+    if sentence.at_hand:
         text += (
-            _above_one_in_n(chance, records)
-            if bound == "renyi"
-            else f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: it is the share of the "
-            "posterior that nobody looked at, and about it nothing is said."
+            " This holds for the table at hand, with its weights held fixed. It compares no other values of "
+            "the outcome, and is no limit on what can be guessed about it."
+        )
+    if records is not None and "delta" in sentence.states and delta >= 1 / records:
+        text += f" δ = {format_rounded_up(delta, 2)} in total is not below 1/n = {1 / records:.2g}: "
+        text += (
+            "publishing one record of n outright has such a δ too."
+            if sentence.together
+            else "it is the share of the posterior that nobody looked at, and about it nothing is said."
         )
     return text
 
@@ -359,13 +394,6 @@ _KNOWS = {
     "Strict, replaced": ("", 1),
     "Strict, in range": (", and a public set that holds the outcome of one record", 1),
 }
-
-
-def _above_one_in_n(chance: str, records: int) -> str:
-    return (
-        f" δ = {chance} in total is not below 1/n = {1 / records:.2g}: publishing one record of n outright "
-        "has such a δ too."
-    )
 
 
 WHOLE_UNIT = ("statistics", "gaussian")  # bounds whose ε is the price of all rows that a unit is declared

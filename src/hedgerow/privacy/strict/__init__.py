@@ -195,7 +195,7 @@ class Strict(Bounded):
         object.__setattr__(self, "box", MappingProxyType(ends))
 
     def of(self, outcome: str) -> "Strict":
-        """The same with the box of one of several columns."""
+        """The standard with the box of one of several columns."""
         box = self.box or {}
         if not isinstance(box.get(outcome), Mapping):
             raise SettingError(

@@ -1,8 +1,11 @@
 """A few blinded samples of a table, by which other versions and parts of it are recognised.
 
-    >>> known, asked = (sketch(frame, "payroll", key=key) for frame in (this_year, corrected))
-    >>> share_rows(known, asked)
-    True
+    >>> import hedgerow as hr
+    >>> from hedgerow.release.ledger.overlap import share_rows
+    >>> table, other = (hr.datasets.payroll(300, seed=seed) for seed in (1, 2))
+    >>> known = sketch(table, "payroll", key=b"of the ledger")
+    >>> [share_rows(known, sketch(asked, "payroll", key=b"of the ledger")) for asked in (table[50:], other)]
+    [True, False]
 
 A fingerprint tells whether two tables are the same; a sketch tells whether they are likely to have records in
 common: after a changed cell, with rows or columns added, dropped, renamed or reordered, in another format. It

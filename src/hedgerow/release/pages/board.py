@@ -1,6 +1,8 @@
 """Two sheets for a disclosure review board: what is asked, what is promised, who answers, what was tested.
 
     >>> sheets = write_board_of(Path("release"))
+    >>> "For the disclosure review board" in sheets
+    True
 
 What is promised and what it leaves open are the certificate's own sentences; who answers for each is said
 here. What was found on the confidential data is marked as such, and makes the sheets confidential. Long lists

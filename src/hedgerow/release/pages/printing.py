@@ -1,8 +1,6 @@
 """A page as PDF, printed by a browser of this machine where one is found.
 
-    >>> pdf = print_page(write_board(certificate, found))
-    >>> pdf is None  # there is no Chromium here
-    False
+    pdf = print_page(write_board(certificate, found))  # None: no browser was found
 
 The browser gets a profile of its own, in a folder that only its owner can read and that is removed: nothing
 of a confidential page stays in a history or a cache. The page itself may load nothing (`report.html`).

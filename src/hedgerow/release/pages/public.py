@@ -1,6 +1,6 @@
 """The releasable page, `public/index.html`: what this is, what may be claimed, what is kept, how to use it.
 
-    >>> page = write_page(certificate, plan.public(), Layout.of(copy.schema, like))
+    page = write_page(certificate, plan.public(), Layout.of(copy.schema, like))
 
 It says what a receiver needs and nothing else, and is a function of public things alone: the certificate, the
 published plan and how the copies are laid out. So it can hold none of what stays in `confidential/`, and

@@ -8,7 +8,8 @@
 
 A plan is a frozen value. It is written as YAML (`Plan.text`), read back (`Plan.load`), and turned into the
 flags of a command line and back (`hedgerow.release.plan.flags`); all three go through one description of its
-keys (`hedgerow.release.plan.parts`), from which the JSON Schema comes as well.
+keys (`hedgerow.release.plan.keys`, and `kinds` for ranges, standards and weights), from which the JSON Schema
+comes as well.
 """
 
 import hashlib
@@ -28,8 +29,19 @@ from hedgerow.privacy.standards import ADP
 from hedgerow.privacy.strict import Bounded
 from hedgerow.release import text
 from hedgerow.release.document import read
-from hedgerow.release.plan import parts
-from hedgerow.release.plan.parts import NO_TARGET, PLAN, VERSION, About, Outputs, Read
+from hedgerow.release.plan.keys import (
+    ALONE,
+    NO_TARGET,
+    PLAN,
+    VERSION,
+    About,
+    ColumnKeys,
+    Outputs,
+    Read,
+    write_changes,
+    write_column,
+)
+from hedgerow.release.plan.kinds import build, put_reasons, take_reasons, write
 from hedgerow.tables.files import DictionaryEntry
 from hedgerow.tables.formula import shorten
 
@@ -79,7 +91,7 @@ class Plan:
         **asked: Any,
     ) -> None:
         if settings is None:
-            parts.write(asked.get("standard", ADP()), "a standard")  # before it is asked anything
+            write(asked.get("standard", ADP()), "a standard")  # before it is asked anything
             said = {name: value for name, value in asked.items() if value is not None}
             columns = said.get("formula")
             shared = isinstance(columns, Mapping) and any(column.shared for column in columns.values())
@@ -116,7 +128,7 @@ class Plan:
     @property
     def ranged(self) -> bool:
         """Whether the standard assumes that the public knows a range."""
-        return "range" in parts.write(self.settings.standard, "a standard")
+        return "range" in write(self.settings.standard, "a standard")
 
     @property
     def by_unit(self) -> bool:
@@ -148,10 +160,10 @@ class Plan:
                 f"version {keys.version} is not known; this hedgerow reads {VERSION}. Update hedgerow."
             )
         plain = keys.model_fields_set - {"version", "columns"}
-        values = {name: parts.build(getattr(keys, name)) for name in plain}
+        values = {name: build(getattr(keys, name)) for name in plain}
         if keys.columns is not None:
             values["formula"] = {name: _build_column(name, said) for name, said in keys.columns.items()}
-            entries = {name: parts.build(column.dictionary) for name, column in keys.columns.items()}
+            entries = {name: build(column.dictionary) for name, column in keys.columns.items()}
             values["dictionaries"] = {name: entry for name, entry in entries.items() if entry is not None}
         if values["epsilon"] == NO_TARGET:
             values["epsilon"] = None
@@ -159,7 +171,7 @@ class Plan:
         values |= {"rules": Rules(**rules)} if rules else {}
         written = given.get("standard")
         if isinstance(written, Mapping) and "range" in written:
-            values["reasons"] = parts.take_reasons(written["range"])
+            values["reasons"] = take_reasons(written["range"])
         return cls(**values)
 
     @classmethod
@@ -186,9 +198,9 @@ class Plan:
 
     def mapping(self) -> dict[str, Any]:
         """The plan as a file holds it; what has its default value is left out."""
-        asked, standard = self.settings, parts.write(self.settings.standard, "a standard")
+        asked, standard = self.settings, write(self.settings.standard, "a standard")
         if "range" in standard:
-            parts.put_reasons(standard["range"], self.reasons)
+            put_reasons(standard["range"], self.reasons)
         plain = {entry.name: getattr(asked, entry.name) for entry in fields(Terms)}
         plain |= {name: getattr(self, name) for name in _PLAIN}  # a unit may be named and not priced
         plain |= {
@@ -202,12 +214,12 @@ class Plan:
             "analyses": [_write_analysis(each) for each in self.analyses] or None,
             "weights": None,
             "bound": None,
-            "read": parts.write_changes(self.read) or None,
-            "outputs": parts.write_changes(self.outputs) or None,
-            "about": parts.write_changes(self.about) or None,
+            "read": write_changes(self.read) or None,
+            "outputs": write_changes(self.outputs) or None,
+            "about": write_changes(self.about) or None,
         }
         if not isinstance(asked.standard, Bounded):  # which brings its own
-            plain |= {"weights": parts.write(asked.weights, "weights"), "bound": asked.bound.name}
+            plain |= {"weights": write(asked.weights, "weights"), "bound": asked.bound.name}
         if not asked.bound.takes_delta:  # others have a δ of their own
             del plain["delta"]
         if asked.noisy is not None:  # which has no weights
@@ -217,12 +229,12 @@ class Plan:
 
     def _write_columns(self) -> dict[str, Any]:
         """What is protected: one column by keys of the plan, where these say all, or several by name."""
-        written = {column.outcome: parts.write_column(column) for column in self.settings.columns}
+        written = {column.outcome: write_column(column) for column in self.settings.columns}
         (first, *others) = written.values()
-        if not others and first.keys() <= {*parts.ALONE}:
+        if not others and first.keys() <= {*ALONE}:
             return first
         for name, entry in self.dictionaries.items():
-            written[name]["dictionary"] = parts.write_changes(entry)
+            written[name]["dictionary"] = write_changes(entry)
         return {"columns": written}
 
     @property
@@ -281,7 +293,7 @@ class Plan:
         return f"{written['kind']} {_range_line(written['range'])}{weight}{together}"
 
 
-def _build_column(name: str, said: parts.ColumnKeys) -> Column:
+def _build_column(name: str, said: ColumnKeys) -> Column:
     """The column that a plan names; what is wrong with it is told with its place."""
     try:
         return said.build()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hedgerow.errors import show_controls
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
-from hedgerow.release.plan.parts import ALONE, PlanKeys
+from hedgerow.release.plan.keys import ALONE, PlanKeys
 
 _EXAMPLES = {
     "data": "payroll.csv",

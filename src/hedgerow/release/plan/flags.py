@@ -16,7 +16,8 @@ from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.weights import Weights
 from hedgerow.release import text
 from hedgerow.release.plan import Plan
-from hedgerow.release.plan.parts import BOUNDED, NO_TARGET, STANDARDS, VERSION, write
+from hedgerow.release.plan.keys import NO_TARGET, VERSION
+from hedgerow.release.plan.kinds import BOUNDED, STANDARDS, write
 
 _PLAIN = ("data", "formula", "bound", "epsilon", "delta", "copies", "draws", "known", "sampling", "dataset",
           "ledger", "seed", "unit", "rows_per_unit", "design_weight")  # fmt: skip

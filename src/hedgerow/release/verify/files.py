@@ -1,6 +1,6 @@
 """Files that somebody else wrote: nothing is followed, waited for, or read beyond the size it should have.
 
-    >>> with open_file(Path("public/synthetic-copy-1.csv")) as file:
+    >>> with open_file(Path("release/public/synthetic-copy-1.csv")) as file:
     ...     count_records(file, "csv")
     150
 

@@ -18,8 +18,8 @@ Guarantee: writing puts a whole file in place or none, and the same table always
 time, path, pandas index or value hidden under a null is written, and no file label but the one passed.
 
 Read in this order: `source` (the formats, and what a file was), `columns` (which types are accepted),
-`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`
-and `csv_writer`, `excel`, `columnar` (Parquet and Arrow), `growing` (files written part by part),
+`dictionary` (what copies may say about their columns), `buffers` (columns in memory of their own), `csv`,
+`excel`, `columnar` (Parquet and Arrow), `growing` (files written part by part),
 `statistical` (Stata, SPSS and SAS in, and their dates) and `statistical_writer` (Stata and SPSS out).
 
 To add a format: its name and endings in `source`, a module that reads and writes it, and a branch in each of
@@ -38,11 +38,21 @@ import pyarrow as pa
 from hedgerow.errors import FileError, SettingError, reason_of
 from hedgerow.tables.files.columnar import read_columnar, read_footer, write_columnar
 from hedgerow.tables.files.columns import check_flat, to_arrow
-from hedgerow.tables.files.csv import MISSING_WORDS, read_csv
-from hedgerow.tables.files.csv_writer import check_csv, csv_bytes
+from hedgerow.tables.files.csv import read_csv
+from hedgerow.tables.files.csv.writer import check_csv, csv_bytes
 from hedgerow.tables.files.dictionary import DictionaryEntry, source_of_copies
 from hedgerow.tables.files.growing import find_not_numbers, grow, look_at, placing, tell_gaps, tell_labels
-from hedgerow.tables.files.source import Dictionary, Format, Missing, Source, Written, as_format, format_of
+from hedgerow.tables.files.source import (
+    MISSING_WORDS,
+    Dictionary,
+    Format,
+    Missing,
+    Reading,
+    Source,
+    Written,
+    as_format,
+    format_of,
+)
 
 __all__ = [
     "MISSING_WORDS", "DictionaryEntry", "Format", "Missing", "Source", "Written", "check", "format_of",
@@ -79,6 +89,7 @@ def read(
     kind = as_format(format) if format is not None else format_of(path)
     if isinstance(missing, str) or isinstance(text, str):
         raise SettingError("missing and text are lists of words and of columns, not one string. Use ['NA'].")
+    reading = Reading(missing, text, header, numbers, dates)
     if sheet is not None and kind is not Format.EXCEL:
         raise SettingError(f"sheet: {path.name} is no Excel file and has no sheets. Leave --sheet out.")
     try:
@@ -87,16 +98,13 @@ def read(
         with path.open("rb"):
             pass  # a missing permission is said here, before a parser words it its own way
         if kind is Format.CSV:
-            return read_csv(
-                path, encoding or "utf-8", delimiter, decimal, missing, text, header=header, numbers=numbers,
-                dates=dates,
-            )  # fmt: skip
+            return read_csv(path, encoding or "utf-8", delimiter, decimal, reading)
         if kind in (Format.PARQUET, Format.ARROW):
             return read_columnar(path, kind)
         if kind is Format.EXCEL:
             from hedgerow.tables.files.excel import read_excel
 
-            return read_excel(path, sheet, missing, text, header=header, numbers=numbers, dates=dates)
+            return read_excel(path, sheet, reading)
         from hedgerow.tables.files.statistical import read_statistical
 
         return read_statistical(path, kind, encoding=encoding)

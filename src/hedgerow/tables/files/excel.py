@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, FileError, HedgerowError, list_some
 from hedgerow.tables.files.columns import check_flat, check_width, is_text
-from hedgerow.tables.files.csv import check_header, check_names
-from hedgerow.tables.files.csv_writer import escape_formulas
-from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Source, freeze
+from hedgerow.tables.files.csv.header import check_header, check_known, check_names
+from hedgerow.tables.files.csv.writer import escape_formulas
+from hedgerow.tables.files.source import LEFT_INDEX, Format, Missing, Reading, Source, freeze
 
 _ERRORS = {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#SPILL!", "#CALC!"}
 _KINDS = {int: "numbers", float: "numbers", str: "texts", bool: "flags", dt.datetime: "dates"}
@@ -48,18 +48,9 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
-def read_excel(
-    path: Path,
-    sheet: str | None,
-    missing: Collection[str],
-    text: Collection[str],
-    *,
-    header: bool = False,
-    numbers: Collection[str] = (),
-    dates: Collection[str] = (),
-) -> Source:
+def read_excel(path: Path, sheet: str | None, reading: Reading) -> Source:
     """A sheet of an Excel file as a `Source`."""
-    rows, notes = _read_rows(path, sheet, {*numbers, *dates})
+    rows, notes = _read_rows(path, sheet, {*reading.numbers, *reading.dates})
     width = max(
         (place for row in rows for place, cell in enumerate(row, 1) if not _is_blank(cell)), default=0
     )
@@ -78,15 +69,12 @@ def read_excel(
     if len(rows) == 1:
         raise DataError(f"{path.name}: a header of {len(names)} columns and no rows. At least one is needed.")
     columns = dict(zip(names, map(list, zip(*rows[1:], strict=True)), strict=True))
-    if not header:
+    if not reading.header:
         words = [pa.chunked_array([_as_text(cells)]) for cells in columns.values()]
         numbered = [str(place) for place in range(len(names))]
-        known = {*text, *numbers, *dates}
-        check_header(path.name, names, pa.Table.from_arrays(words, names=numbered), ".", missing, known)
-    unknown = sorted(set(text) - set(names))
-    if unknown:
-        raise DataError(f"{path.name}: no column named {list_some(unknown)}. It has {list_some(names, 20)}.")
-    types = _Types(path.name, missing, text, numbers, dates)
+        check_header(path.name, names, pa.Table.from_arrays(words, names=numbered), ".", reading)
+    check_known(path.name, names, reading)
+    types = _Types(path.name, reading)
     arrays = [types.convert(name, cells) for name, cells in columns.items()]
     table = check_flat(pa.Table.from_arrays(arrays, names=names), path.name)
     return Source(table, Format.EXCEL, freeze(types.counts), tuple(notes))
@@ -149,17 +137,10 @@ def _check_results(file: str, rows: list[list[Any]], said: list[list[Any]], numb
 class _Types:
     """Gives each column its type and counts what was missing."""
 
-    def __init__(
-        self,
-        file: str,
-        missing: Collection[str],
-        text: Collection[str],
-        numbers: Collection[str],
-        dates: Collection[str],
-    ) -> None:
-        self.file, self.text, self.numbers, self.dates = file, text, numbers, dates
-        self.words = {*missing}
-        self.codes = {float(word) for word in missing if re.fullmatch(r"[+-]?\d+(\.\d*)?", word)}
+    def __init__(self, file: str, reading: Reading) -> None:
+        self.file, self.text, self.numbers, self.dates = file, reading.text, reading.numbers, reading.dates
+        self.words = {*reading.missing}
+        self.codes = {float(word) for word in reading.missing if re.fullmatch(r"[+-]?\d+(\.\d*)?", word)}
         self.counts: dict[str, Missing] = {}
 
     def convert(self, name: str, cells: list[Any]) -> pa.Array:

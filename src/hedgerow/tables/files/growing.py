@@ -28,7 +28,7 @@ import pyarrow as pa
 from hedgerow.errors import FileError, SettingError, list_some, reason_of
 from hedgerow.tables.files.columnar import ParquetParts, count_missing
 from hedgerow.tables.files.columns import join_chunks
-from hedgerow.tables.files.csv_writer import (
+from hedgerow.tables.files.csv.writer import (
     CsvParts,
     choose_stamps,
     count_running,

@@ -1,6 +1,6 @@
 """The file formats, and what a file was when it was read: its table, and all that a copy like it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hedgerow.errors import FileError, SettingError
 
+MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 LEFT_INDEX = "an index without a name, as pandas and R write it, is left out. Name the column to keep it."
 
 
@@ -82,6 +83,27 @@ def as_format(value: "Format | str") -> Format:
 def freeze(mapping: Mapping[Any, Any] = MappingProxyType({})) -> Mapping[Any, Any]:
     """A copy that cannot be changed."""
     return MappingProxyType(dict(mapping))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a caller says of the cells of a CSV or an Excel file."""
+
+    missing: Collection[str] = MISSING_WORDS  # words that stand for a missing value
+    text: Collection[str] = ()  # columns to keep as text
+    header: bool = False  # the first line holds names, though it looks like a record
+    numbers: Collection[str] = ()  # columns of doubles, where any other cell is missing
+    dates: Collection[str] = ()  # columns of days, likewise
+
+    @property
+    def settled(self) -> set[str]:
+        """Columns whose cells decide nothing."""
+        return {*self.text, *self.numbers, *self.dates}
+
+    @property
+    def words(self) -> pa.Array:
+        """The words that stand for a missing value, the empty one among them."""
+        return pa.array(sorted({"", *self.missing}), pa.string())
 
 
 @dataclass(frozen=True)

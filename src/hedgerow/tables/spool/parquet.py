@@ -79,9 +79,9 @@ class Parquet:
                     columns = [batch.column(name).cast(schema.field(name).type) for name in names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
             if seen != count or stamp_of(file) != stamp:
-                raise changed(file.name)
+                raise refuse_changed(file.name)
         if self.folder is not None and _list(self.folder) != self.files:
-            raise changed(self.name)
+            raise refuse_changed(self.name)
 
 
 def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
@@ -91,8 +91,8 @@ def check_schema(schema: pa.Schema, name: str) -> pa.Schema:
     return check_flat(row, name).schema
 
 
-def changed(name: str) -> FileError:
-    """What is said of a file that is not what it was."""
+def refuse_changed(name: str) -> FileError:
+    """The error about a file that changed while it was read."""
     return FileError(
         f"{name}: changed while it was read, so that the records are of no one state of it. Wait until it is "
         "written, or copy it first; nothing was released."

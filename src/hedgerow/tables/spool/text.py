@@ -15,10 +15,28 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.csv
 
-from hedgerow.tables.files import csv as cells
-from hedgerow.tables.files.csv import MISSING_WORDS, Commas, Likeness, Seen, Types
-from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, Missing
-from hedgerow.tables.spool.parquet import changed, check_schema, stamp_of
+from hedgerow.tables.files.csv.header import (
+    Likeness,
+    check_known,
+    check_names,
+    compare_header,
+    judge_header,
+    read_header,
+)
+from hedgerow.tables.files.csv.rows import cell_options, check_any, telling_rows_apart
+from hedgerow.tables.files.csv.spelling import (
+    Commas,
+    check_nul,
+    check_quotes,
+    count_commas,
+    explaining_encoding,
+    find_decimal,
+    refuse_utf16,
+    spell,
+)
+from hedgerow.tables.files.csv.types import Seen, Types
+from hedgerow.tables.files.source import LEFT_INDEX, Dialect, Format, Missing, Reading
+from hedgerow.tables.spool.parquet import check_schema, refuse_changed, stamp_of
 
 _CHUNK = 1 << 20  # bytes read at a time
 _HEAD = 1 << 24  # of a first line, at most
@@ -52,22 +70,18 @@ class Text:
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
-        missing: Collection[str] = MISSING_WORDS,
-        text: Collection[str] = (),
-        header: bool = False,
-        numbers: Collection[str] = (),
-        dates: Collection[str] = (),
+        **said: Any,
     ) -> "Text":
         """What is at a path: looks at every cell; options are those of `files.read`."""
+        reading = Reading(**said)
         stamp, content = stamp_of(path), Content(path, encoding or "utf-8")
-        dialect = cells.spell(
+        dialect = spell(
             path.name, content.first_line(), content.encoding, delimiter, decimal, bom=content.bom
         )
-        first = cells.read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]
-        has_index = cells.check_names(first, path.name)
+        first = read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]
+        has_index = check_names(first, path.name)
         names, notes = first[has_index:], [LEFT_INDEX] if has_index else []
-        words = pa.array(sorted({"", *missing}), pa.string())
-        fixed = {*text, *numbers, *dates}
+        words, settled = reading.words, reading.settled
 
         def look(tell: Callable[[str, pa.ChunkedArray], None], known: Collection[str] = ()) -> int:
             rows = 0
@@ -79,32 +93,32 @@ class Text:
             return rows
 
         if decimal is None and dialect.delimiter != ",":
-            commas = dict.fromkeys((name for name in names if name not in fixed), Commas())
+            commas = dict.fromkeys((name for name in names if name not in settled), Commas())
 
             def count(name: str, column: pa.ChunkedArray) -> None:
-                commas[name] = _add(commas[name], cells.count_commas(column, words))
+                commas[name] = _add(commas[name], count_commas(column, words))
 
-            look(count, fixed)
-            dialect = cells.find_decimal(dialect, commas, notes)
-        cells.check_known(path.name, names, text)
-        types = Types(path.name, dialect.decimal, words, text, numbers, dates)
+            look(count, settled)
+            dialect = find_decimal(dialect, commas, notes)
+        check_known(path.name, names, reading)
+        types = Types(path.name, dialect.decimal, reading)
         seen = {name: Seen() for name in names}
-        likes = {name: Likeness() for name in names if not header and name not in fixed}
+        likes = {name: Likeness() for name in names if not reading.header and name not in settled}
 
         def see(name: str, column: pa.ChunkedArray) -> None:
             types.look(name, column, seen[name])
             if name in likes:
-                likes[name] = _add(likes[name], cells.compare_header(name, column, dialect.decimal))
+                likes[name] = _add(likes[name], compare_header(name, column, dialect.decimal))
 
         records = look(see)
-        cells.check_any(path.name, first, records)
-        if not header:
-            cells.judge_header(path.name, names, likes, dialect.decimal, missing)
+        check_any(path.name, first, records)
+        if not reading.header:
+            judge_header(path.name, names, likes, dialect.decimal, reading)
         kinds = {name: types.decide(name, seen[name]) for name in names}
         none = pa.chunked_array([pa.array([None], pa.string())])
         fields = [pa.field(name, types.cast(name, none, kind).type) for name, kind in kinds.items()]
         if stamp_of(path) != stamp:
-            raise changed(path.name)
+            raise refuse_changed(path.name)
         return cls(
             path, stamp, tuple(first), kinds, types, check_schema(pa.schema(fields), path.name), records,
             (*notes, *types.notes), types.spell(dialect),
@@ -120,7 +134,7 @@ class Text:
             typed = [self.types.cast(n, c, self.kinds[n]) for n, c in zip(names, parts, strict=True)]
             yield from pa.Table.from_arrays(typed, schema=schema).to_batches(size)
         if seen != self.records or stamp_of(self.path) != self.stamp:
-            raise changed(self.path.name)
+            raise refuse_changed(self.path.name)
 
 
 def _add(one: Any, other: Any) -> Any:
@@ -130,15 +144,15 @@ def _add(one: Any, other: Any) -> Any:
 def _read(path: Path, dialect: Dialect, header: list[str]) -> Iterator[pa.RecordBatch]:
     """Every cell below the header as text."""
     content = Content(path, dialect.encoding)
-    with cells.telling_rows_apart(path.name, header, dialect) as parse:
-        reading, converting = cells.cell_options(header, threads=False)
+    with telling_rows_apart(path.name, header, dialect) as parse:
+        reading, converting = cell_options(header)
         try:
             yield from pyarrow.csv.open_csv(pa.PythonFile(content, "r"), reading, parse, converting)
         except pa.ArrowInvalid:
             if content.failure is not None:
                 raise content.failure from None
             raise
-    cells.check_quotes(path.name, content.quotes)
+    check_quotes(path.name, content.quotes)
 
 
 class Content:
@@ -152,7 +166,7 @@ class Content:
         self.bom, self.quotes, self.closed = False, 0, False
         self.failure: Exception | None = None
         self._rest, self._ended, self._begun = b"", False, False
-        with cells.explaining_encoding(self.name, encoding):
+        with explaining_encoding(self.name, encoding):
             self._decoder = codecs.getincrementaldecoder(encoding)("strict")
 
     def first_line(self) -> str:
@@ -181,10 +195,10 @@ class Content:
         self._ended = not raw
         try:
             if not self._begun and raw.startswith((b"\xff\xfe", b"\xfe\xff")) and self.encoding == "utf-8":
-                raise cells.refuse_utf16(self.name)
-            with cells.explaining_encoding(self.name, self.encoding):
+                raise refuse_utf16(self.name)
+            with explaining_encoding(self.name, self.encoding):
                 part = self._decoder.decode(raw, final=self._ended)
-            cells.check_nul(self.name, part.count("\0"))
+            check_nul(self.name, part.count("\0"))
         except Exception as failure:
             self.failure = failure  # Arrow would word it its own way
             raise

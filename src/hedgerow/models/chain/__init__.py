@@ -18,8 +18,8 @@ import numpy as np
 from hedgerow.arrays import LogLik, LogMass, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Blockwise, Health, Influence, Model, Parameters, Sample, Units
+from hedgerow.models.chain.joint import Joint
 from hedgerow.models.exact import Regression
-from hedgerow.models.joint import Joint
 from hedgerow.models.reductions import count_draws, draw_blocks, drawn_extremes
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.numerics.dirichlet import SummedNeighbours, join_neighbours
@@ -115,7 +115,7 @@ class Chain(Model):
     def log_mass_ends(
         self, design: Design, parameters: Parameters, interval: Interval, records: slice
     ) -> tuple[LogMass, LogMass]:
-        """Bounds of the log probability that a record lies in all of its ranges (`models.joint`)."""
+        """Bounds of the log probability that a record lies in all of its ranges (`models.chain.joint`)."""
         if interval.whole:
             nothing = np.zeros((len(next(iter(parameters.values()))), len(interval[records].lower)))
             return nothing, nothing

@@ -28,14 +28,14 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import stdtrit
 
 from hedgerow.arrays import Array, LogMass, Matrix
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Confining, Model, Parameters
 from hedgerow.models.exact import Lognormal, Normal, Regression
 from hedgerow.models.scored import Interval
-from hedgerow.numerics.normal_mass import log_interval_mass
+from hedgerow.numerics.normal_mass import gauss_rule, log_star_mass
 from hedgerow.randomness import Key
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Column, Design
@@ -44,7 +44,6 @@ from hedgerow.tables.predictors import settle_predictors
 Rows = NDArray[np.intp]
 
 MISSED = 0.01  # chance that the ends of a simulation miss anywhere
-_REACH = 8.5  # standard deviations about the mode beyond which a log-concave integrand is nothing
 _CLOSE = 0.02  # half the distance between the ends of a simulated log mass that is close enough
 _NODES = (20, 40, 80, 160)  # of a rule, tried in turn
 _CUT = 1e-9  # share of a range's mass that a rule leaves out at either end, at the draw it is laid out for
@@ -53,8 +52,6 @@ _PAIRS = (64, 256, 1024)  # pairs of points, one pair a stratum, tried in turn
 _CELLS = 1 << 22  # draws × points that are held at a time
 _FREEDOMS = np.geomspace(1, 2048, 100)  # between them Student's t is interpolated, from above
 _ROUNDED = 1e-10  # of a rule's sum, more than arithmetic loses
-_SMALL = 1e-5  # above it a sum of differences of distribution functions keeps ten digits
-_HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True, repr=False)
@@ -290,69 +287,6 @@ class Joint:
         return link.encode_secret(given)
 
 
-def log_star_mass(low: Array, high: Array, leaves: Sequence[tuple[Array, Array, Array]]) -> LogMass:
-    """log P(low ≤ t ≤ high and lower_j ≤ κ_j t + e_j ≤ upper_j for all j), t and e_j standard normal.
-
-    `leaves` holds lower, upper and κ. The integrand φ(t) Π_j P(e_j inside) is log-concave with a curvature
-    between 1 and 1 + Σκ², so that nothing lies far from its mode, and Gauss' rule needs points as wide as it
-    is in units of the smallest feature.
-    """
-    steep = np.sqrt(1 + sum(slope**2 for _, _, slope in leaves))
-    if len(leaves) == 1 and np.isneginf(low).all() and np.isposinf(high).all():
-        lower, upper, _ = leaves[0]
-        return log_interval_mass(lower / steep, upper / steep)  # the sum of two normals
-    mode = np.clip(0.0, low, high)
-    for _ in range(4 + 2 * len(leaves)):  # of the integrand with squared distances for log masses
-        slope, bend = mode.copy(), np.ones_like(mode)
-        for lower, upper, own in leaves:
-            away = np.maximum(lower - own * mode, 0.0) + np.minimum(upper - own * mode, 0.0)
-            slope -= own * away
-            bend += np.where(away != 0, own**2, 0.0)
-        mode = np.clip(mode - slope / bend, low, high)
-    low, high = np.maximum(low, mode - _REACH), np.minimum(high, mode + _REACH)
-    width = (high - low) * steep
-    needed = np.ceil(2 ** (np.ceil(2 * np.log2(np.maximum(6 + 1.4 * width.max(axis=0), 8))) / 2))
-    found = np.empty(low.shape)
-    for points in np.unique(needed):
-        chosen = needed == points
-        some = [tuple(each[:, chosen] for each in leaf) for leaf in leaves]
-        found[:, chosen] = _gauss(low[:, chosen], high[:, chosen], some, int(points))
-    return found
-
-
-def _gauss(low: Array, high: Array, leaves: Sequence[tuple[Array, ...]], points: int) -> Array:
-    """By Gauss' rule: of probabilities where their sum keeps its digits, else of their logs."""
-    half, middle = (high - low) / 2, (high + low) / 2
-    total = np.zeros(low.shape)
-    for node, weight in zip(*_legendre(points), strict=True):
-        t = middle + half * node
-        part = weight * np.exp(-t * t / 2)
-        for lower, upper, slope in leaves:
-            part *= ndtr(upper - slope * t) - ndtr(lower - slope * t)
-        total += part
-    far = ~(half * total > _SMALL)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(half) + np.log(total)
-    if far.any():
-        half, middle, total = half[far], middle[far], np.full(int(far.sum()), -np.inf)
-        leaves = [tuple(each[far] for each in leaf) for leaf in leaves]
-        for node, weight in zip(*_legendre(points), strict=True):
-            t = middle + half * node
-            part = np.log(weight) - t * t / 2
-            for lower, upper, slope in leaves:
-                part = part + log_interval_mass(lower - slope * t, upper - slope * t)
-            total = np.logaddexp(total, part)
-        with np.errstate(divide="ignore"):
-            found[far] = np.log(half) + total
-    return np.asarray(found - _HALF_LOG_TWO_PI)
-
-
-@cache
-def _legendre(points: int) -> tuple[Array, Array]:
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    return nodes, weights
-
-
 def _join(pieces: list[list[int]]) -> list[list[int]]:
     """Pieces that share a link are one."""
     done: list[list[int]] = []
@@ -405,7 +339,7 @@ def _sizes(size: int) -> tuple[int, int, int]:
 @cache
 def _nodes(size: int) -> Array:
     """Gauss' points in (0, 1) of these rules."""
-    return np.concatenate([(1 + _legendre(count)[0]) / 2 for count in _sizes(size)])
+    return np.concatenate([(1 + gauss_rule(count)[0]) / 2 for count in _sizes(size)])
 
 
 def _lay_out(
@@ -436,7 +370,7 @@ def _bound_rule(logs: Array, size: int, beyond: Array) -> tuple[Array, Array]:
         values = np.where(np.isneginf(top)[:, :, None], 0.0, np.exp(logs - top[:, :, None]))
         sums = []
         for count in _sizes(size):
-            sums.append(values[..., first : first + count] @ (_legendre(count)[1] / 2))
+            sums.append(values[..., first : first + count] @ (gauss_rule(count)[1] / 2))
             first += count
         error = np.maximum(np.abs(sums[0] - sums[1]), np.abs(sums[0] - sums[2])) + _ROUNDED * sums[0]
         low, high = (np.log(np.maximum(end, 0.0)) + top for end in (sums[0] - error, sums[0] + error))

@@ -1,54 +1,33 @@
-"""The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential."""
+"""The attributes a synthesizer has after `fit`, because of what it holds then (`fitted`). Confidential.
+
+Prices, weights, audits and attacks are here, what copies keep of the table in `utility`.
+"""
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hedgerow.arrays import PerLink, PerRecord, columns_of
-from hedgerow.errors import HedgerowWarning, NotFittedError, SettingError, is_count
+from hedgerow.arrays import PerLink, PerRecord
+from hedgerow.errors import HedgerowWarning, SettingError, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
 from hedgerow.evidence.more_draws import Outlook, outlook
-from hedgerow.evidence.utility import (
-    Analysis,
-    bin_shapes,
-    compare_associations,
-    compare_copies,
-    compare_kinds,
-    stack_columns,
-)
-from hedgerow.evidence.utility.analyses import COMPARED, analyses_of_copies
-from hedgerow.evidence.utility.groups import groups_of_copies
-from hedgerow.evidence.utility.overview import write_overview
-from hedgerow.evidence.utility.pairs import TWO_WAY, two_way_of_copies
-from hedgerow.evidence.utility.propensity import MEASURES, PERMUTATIONS, By, rows_of_copies
-from hedgerow.evidence.utility.stack import (
-    Rows,
-    Stack,
-    columns_of_rows,
-    pool_copies,
-    read_weights,
-    stack_tables,
-)
 from hedgerow.evidence.without import KEYS, claimed_epsilon, is_claimed, keys_and_powers, powers_without
-from hedgerow.fitted import Finished, Fitted, Noised
+from hedgerow.fitted import Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
 from hedgerow.inference.intervals import check as check_intervals
 from hedgerow.inference.intervals import intervals
-from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import UnitPricing, price_columns
 from hedgerow.models.base import Health
 from hedgerow.privacy.bounds import BY_DRAWS, EXACT, LIPSCHITZ, LOCAL, OSCILLATION, RENYI
 from hedgerow.privacy.guarantee import Release
-from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.progress import job, phase
-from hedgerow.tables.table import Table
+from hedgerow.results.utility import Utility
 
 _UNBOUNDED = 1e100  # in place of a price without end, so that shares of it are numbers
 
@@ -57,11 +36,8 @@ class NoWeightsError(SettingError, AttributeError):
     """Asked of noisy statistics what only a weighted posterior has."""
 
 
-class Results:
+class Results(Utility):
     """The attributes a synthesizer has after `fit`; every one is computed from the confidential data."""
-
-    settings: Settings
-    _fitted: Finished | None
 
     def sample(self) -> Release:
         """The release: the same copies each time, from draws of the fit that was priced."""
@@ -77,13 +53,6 @@ class Results:
         if isinstance(noised := self._fitted, Noised):
             return noised.to_arviz(log_likelihood=log_likelihood)
         return self._need().outcome.fit.to_arviz(log_likelihood=log_likelihood)
-
-    def utility(self) -> Any:
-        """How the copies compare with the confidential outcome: tidy, and confidential.
-
-        One row per copy and statistic, then the mean over copies and of several the lowest and highest.
-        """
-        return self.like(self.utility_columns())
 
     def intervals(
         self, estimator: Estimator | None = None, *, level: float = 0.95, tables: int = TABLES
@@ -115,184 +84,6 @@ class Results:
         columns = {"parameter": list(found.parameters), "estimate": found.estimate, "lower": found.lower}
         flags = [found.corrected] * len(found.parameters)
         return self.like({**columns, "upper": found.upper, "corrected": flags})
-
-    def utility_columns(self) -> dict[str, list[object]]:
-        """The columns of `utility`."""
-        by_column = self.utility_by_column()
-        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
-
-    def utility_by_column(self) -> dict[str, dict[str, list[object]]]:
-        """The same for each protected column, by its name: where it was used, or all of it if nowhere.
-
-        Of a column with kinds of cells, first the share of each kind, then the amounts; of a column that is
-        a share of another, the shares.
-        """
-        originals, copies, found = (
-            self.originals,
-            self.copies_by_column(),
-            dict[str, dict[str, list[object]]](),
-        )
-        weights = self._weights_by_column()
-        for link in self.settings.links:
-            values, made = originals[link.outcome], copies[link.outcome]
-            if link.role == "kind":
-                found[link.column.outcome] = compare_kinds(values, made, link.column.kinds)
-            elif all(len(part) for part in made):
-                compared = compare_copies(values, made, weights=weights.get(link.outcome))
-                for name, cells in compared.items():
-                    found.setdefault(link.column.outcome, {}).setdefault(name, []).extend(cells)
-        return found
-
-    def associations(self) -> Any:
-        """Rank correlations of protected columns, with each other and with public numbers; confidential.
-
-        One row per pair and copy, the original's beside the copy's, then mean, lowest and highest. Columns of
-        classes without an order are left out.
-        """
-        done = self._done()
-        ordered = [
-            (place, link)
-            for place, (link, model) in enumerate(zip(done.design.links, done.settings.models, strict=True))
-            if link.levels is None or len(link.levels) == 2 or model.name != "categorical"
-        ]
-        protected = {
-            link.outcome: link.values if link.present is None else np.where(link.present, link.values, np.nan)
-            for _, link in ordered
-        }
-        every = {column.outcome for column in self.settings.columns}
-        every |= {*self.settings.rules.names, *done.left_out}
-        public = {
-            name: done.table.numbers_or_flags(name)
-            for name in done.table.number_columns()
-            if name not in every
-        }
-        copies = [
-            {link.outcome: columns_of(copy)[place] for place, link in ordered}
-            for copy in self.copied_outcomes()
-        ]
-        return self.like(compare_associations(protected, copies, public))
-
-    def propensity(self, *, by: By = "main", permutations: int = PERMUTATIONS) -> Any:
-        """Whether a model can tell copied rows from real ones: pMSE, its ratio S_pMSE, and others.
-
-        `by`: a logistic regression on all columns ("main"), with products of two ("pairs"), or a tree
-        ("cart", needs scikit-learn). One row per copy, then mean, lowest and highest; confidential.
-        S_pMSE is 1 where nothing was lost and about 2 for one posterior draw (`evidence.utility`).
-        """
-        rows = rows_of_copies(self.stack(), by=by, permutations=permutations)
-        return self._like_rows(rows, MEASURES)
-
-    def analyses(self, analyses: Sequence[str | Analysis]) -> Any:
-        """Regressions on the original and on each copy: interval overlap and standardised difference.
-
-        `analyses` are formulas, or `hr.utility.Analysis(formula, family)`. One row per coefficient and copy,
-        then mean, lowest and highest; confidential.
-        """
-        rows = analyses_of_copies(self.stack(), analyses, self.settings.design_weight)
-        return self._like_rows(rows, COMPARED)
-
-    def two_way(self) -> Any:
-        """Tables of two columns, one of them protected: total variation distance, VW and its ratio.
-
-        One row per pair and copy, then mean, lowest and highest; confidential.
-        """
-        stack, weight = self.stack(), self.settings.design_weight
-        weights = None if weight is None else read_weights(stack, weight)
-        return self._like_rows(two_way_of_copies(stack, weights, [weight] if weight else ()), TWO_WAY)
-
-    def utility_by_group(self, by: str) -> Any:
-        """Distances, means and quantiles of protected columns within groups of a public one; confidential."""
-        rows = groups_of_copies(self.stack(), by, self.settings.design_weight)
-        return self._like_rows(rows, ("synthetic", "error"))
-
-    def utility_overview(
-        self, analyses: Sequence[Analysis] = (), *, most: int | None = None
-    ) -> dict[str, Any]:
-        """All of these in plain numbers (`evidence.utility.overview`), from `most` rows at most."""
-        return write_overview(self.stack(most=most), analyses, self.settings.design_weight)
-
-    def stack(self, *, most: int | None = None) -> Stack:
-        """The released columns of the confidential table and, below them, of each copy.
-
-        Without rows in which a gap of a protected column was withheld: copies have a value there.
-        """
-        done, asked = self._done(), self.settings
-        used = np.ones(done.table.rows, dtype=np.bool_)
-        for column in asked.columns:
-            if column.missing in ("refused", "withheld"):
-                used &= done.table.raw_cells(column.outcome)[1]
-        used = used if used.any() else ~used
-        if most is not None and done.table.rows > most:
-            used &= np.arange(done.table.rows) % -(-done.table.rows // most) == 0
-        levels = [link.outcome for link in done.design.links if link.levels is not None]
-        return stack_tables(
-            done.table.native, done.release.tables, codes=codes_of(asked.columns), rows=used,
-            protected=[*(column.outcome for column in asked.columns), *asked.rules.names],
-            classes=[*levels, *(name for link in done.design.links for name in link.classes)],
-        )  # fmt: skip
-
-    def _weights_by_column(self) -> dict[str, list[PerRecord]]:
-        """The survey weights of `originals` and of `copies_by_column`, but for those of the weight itself."""
-        name = self.settings.design_weight
-        if name is None:
-            return {}
-        done = self._done()
-        tables = [done.table, *map(Table.of, done.release.tables)]
-        weights = [table.numbers(name) for table in tables]
-        copies = [columns_of(copy) for copy in self.copied_outcomes()]
-        found = {}
-        for place, link in enumerate(done.design.links):
-            if link.outcome == name:
-                continue
-            present = done.present if link.present is None else done.present & link.present
-            own = weights[0][present] if present.any() else weights[0]
-            made = [weight[~np.isnan(copy[place])] for weight, copy in zip(weights[1:], copies, strict=True)]
-            found[link.outcome] = [own, *made]
-        return found
-
-    def _like_rows(self, rows: Rows, measures: Sequence[str]) -> Any:
-        return self.like(columns_of_rows(pool_copies(rows, measures)))
-
-    def shape_columns(self) -> dict[str, Any]:
-        """The shares of outcome and copies in each of some bins (`evidence.utility.bin_shapes`).
-
-        Of several protected columns below each other, with the column's name before the rest.
-        """
-        by_column = self.shapes_by_column()
-        return stack_columns(by_column) if self.settings.several else by_column[self.outcome_name]
-
-    def shapes_by_column(self) -> dict[str, dict[str, Any]]:
-        """The same for each protected column, by its name."""
-        copies = self.copies_by_column()
-        return {
-            name: bin_shapes(values, {self.copies_label: copies[name]})
-            for name, values in self.originals.items()
-            if all(len(part) for part in copies[name])
-        }
-
-    @property
-    def originals(self) -> dict[str, PerRecord]:
-        """The confidential values of each protected column where they were used; all if nowhere."""
-        done, found = self._done(), {}
-        for link in done.design.links:
-            present = done.present if link.present is None else done.present & link.present
-            found[link.outcome] = link.values[present] if present.any() else link.values
-        return found
-
-    def copies_by_column(self) -> dict[str, list[PerRecord]]:
-        """Each protected column in every copy, where it has values: numbers or the places of labels."""
-        copies = [columns_of(copy) for copy in self.copied_outcomes()]
-        links = enumerate(self._done().design.links)
-        return {link.outcome: [_drop_gaps(copy[place]) for copy in copies] for place, link in links}
-
-    @property
-    def copies_label(self) -> str:
-        """What the copies are called in tables."""
-        return "copy" if self.settings.copies == 1 else "copies"
-
-    def like(self, columns: Mapping[str, Any]) -> Any:
-        """A dataframe of the kind that was fitted."""
-        return self._done().table.like(columns)
 
     def audit(
         self, *, riskiest: int | None = None, sample: int | None = None, keys: int | None = None
@@ -505,15 +296,6 @@ class Results:
         return self._need().outcome.weighted.known
 
     @property
-    def outcome_name(self) -> str:
-        """The protected column."""
-        return self._done().design.outcome
-
-    def copied_outcomes(self) -> list[PerLink]:
-        """What is protected of every copy, as numbers or the places of labels."""
-        return self._done().copied_outcomes
-
-    @property
     def outcome_(self) -> PerLink:
         """The confidential outcome itself."""
         return self._done().design.values
@@ -571,11 +353,6 @@ class Results:
         """Under `Strict(limits=…)`: the share of the outcomes that were moved to a limit; confidential."""
         return self._noised("clipped_").clipped
 
-    def _done(self) -> Finished:
-        if self._fitted is None:
-            raise NotFittedError("Not fitted yet: call fit(data) first.")
-        return self._fitted
-
     def _need(self) -> Fitted:
         """The weighted posterior."""
         done = self._done()
@@ -591,7 +368,3 @@ class Results:
         if not isinstance(done, Noised):
             raise AttributeError(f"{name}: only a fit under Strict(limits=…) has noisy statistics.")
         return done
-
-
-def _drop_gaps(values: PerRecord) -> PerRecord:
-    return values[~np.isnan(values)]

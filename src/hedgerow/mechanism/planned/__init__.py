@@ -20,7 +20,7 @@ from scipy.special import betainc
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError
-from hedgerow.mechanism.planned_links import plan_links
+from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.leaves import sum_leaves
