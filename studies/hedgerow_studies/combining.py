@@ -1,7 +1,7 @@
 """How often intervals from combined copies cover the truth (docs/combine.md).
 
 python -m hedgerow_studies.combining             # the rules in a normal model, where all else is exact
-python -m hedgerow_studies.combining --strict 200  # ten strict copies of 2000 rows at ε = 1, so many tables
+python -m hedgerow_studies.combining --strict 500  # ten strict copies of 2000 rows at ε = 1, so many tables
 python -m hedgerow_studies.combining --stratified 300  # five copies of 200 rows, no privacy, both samplings
 """
 
