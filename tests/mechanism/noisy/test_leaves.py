@@ -193,6 +193,18 @@ def test_the_bound_counts_every_row(monkeypatch):
             _ = recipe.matrix
 
 
+def test_public_passes_over_a_single_leaf_stay_here():
+    """Groups are then cut by all of its records, which is more than a worker may send."""
+    spy = Spying()
+    X = np.column_stack([np.ones(3000), np.random.default_rng(1).normal(size=3000)])
+    rows = LeafRows(Held(None, _Predictors(X)), spy)
+    recipe = make_recipe(rows, low=0.0, high=1.0, epsilon=1.0)
+    ((fitted, shares),) = group_fitted(recipe, [np.array([0.0, 1.0])])
+    assert len(fitted) == 1000
+    assert shares.sum() == pytest.approx(1.0)
+    assert spy.seen == []
+
+
 class _Predictors:
     """As much of a design as public passes read."""
 

@@ -25,7 +25,7 @@ from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.tables.leaves import Leaves
-from hedgerow.threads import Workers, share_out
+from hedgerow.threads import Here, Workers, share_out
 
 Loadings = NDArray[np.int64]
 Chosen = NDArray[np.intp]  # numbers of records, in order
@@ -238,7 +238,10 @@ class LeafRows(Rows):
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
         on_part = _OnPart(task, self.capping, self.read, self.taken_out)
-        return go_over(self.workers, on_part, self.leaves, stage=STAGE)
+        # One leaf leaves nothing to share out, and groups are then cut by all of its records: more than a
+        # worker may send.
+        workers = self.workers if self.leaves.count > 1 else Here()
+        return go_over(workers, on_part, self.leaves, stage=STAGE)
 
     def load(self, capping: Capping) -> "LeafRows":
         return replace(self, capping=capping)
