@@ -61,7 +61,7 @@ class Order(Confidential):
                 with one_blas_thread():
                     for number in numbers:
                         results.append(_pack(task(leaves, number)))
-                        trim_heap()
+                trim_heap()
             except Exception as error:  # any, as a result: Dask would log it, with what it quotes
                 failure = _explain(error)
             finally:
