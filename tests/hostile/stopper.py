@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -60,17 +61,26 @@ def fork(work) -> int:
         os._exit(code)
 
 
-def stop_at(moment: str) -> None:
+def stop_at(moment: str, *, interrupted: bool) -> None:
+    """Stop this process there; where an interrupt is to meet it, nothing goes on before it has arrived."""
     when, step = moment.split()
     owner, name = STEPS[step]
     inner = getattr(owner, name)
 
+    def stop():
+        os.kill(os.getpid(), signal.SIGSTOP)
+        # An interrupt may be handed to another thread, and this one, which has to act on it, would run on.
+        late = time.monotonic() + 60
+        while interrupted:
+            time.sleep(0.01)
+            assert time.monotonic() < late, "the interrupt did not arrive"
+
     def stopping(*args, **given):
         if when == "before":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            stop()
         result = inner(*args, **given)
         if when == "after":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            stop()
         return result
 
     setattr(owner, name, stopping)
@@ -93,7 +103,7 @@ def meet(folder: Path, moment: str, meeting: str) -> dict:
     outcome, blind, number = MEETINGS[meeting]
 
     def work():
-        stop_at(moment)
+        stop_at(moment, interrupted=number == signal.SIGINT)
         try:
             making.make_release(plan(folder), out)
         except (hr.HedgerowError, KeyboardInterrupt):

@@ -1,6 +1,5 @@
 """Ctrl-C in a release, and signals that end it: what the command says of it, and whether that is so."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def interrupt_at(monkeypatch, owner, name, *, after=False, by=signal.SIGINT):
     def interrupted(*args, **given):
         if after:
             whole(*args, **given)
-        os.kill(os.getpid(), by)
+        signal.raise_signal(by)
 
     monkeypatch.setattr(owner, name, interrupted)
 

@@ -305,7 +305,7 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(
     if not child:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), number))
+        setattr(owner, name, lambda *_, **__: signal.raise_signal(number))
         try:
             make("release", stream=True)
         finally:

@@ -337,7 +337,7 @@ def test_whoever_stops_it_twice_leaves_nothing_behind(tmp_path, monkeypatch, num
     remove = shutil.rmtree
 
     def disturbed(folder, **told):
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         remove(folder, **told)
 
     def work():
