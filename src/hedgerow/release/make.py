@@ -75,6 +75,7 @@ Expectation = tuple[str, list[tuple[str, str]]]
 _BY_DEFINITION = "The method passes them through, and its neighbours share them."
 _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for 64 bytes
 _NO_REASON = "No reason was given."
+_PATIENCE = 300.0  # seconds for which a fit that may have taken hours waits for a ledger in use
 _NOTHING_DONE = "Nothing was written or spent."
 _DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
@@ -167,6 +168,7 @@ def _make(prepared: Prepared, out: Path, tell: Progress, *, new_dataset: bool, a
                     raise
             prepared.try_copies(synth)
         tell("recording the spend")
+        ledger.timeout = _PATIENCE
         release = secrets.token_hex(8)
         account |= {"copies": plan.settings.copies, "plan": plan.digest, "note": f"folder {out.name}"}
         account |= charge_unit(price | charge_of(synth, plan.relation), plan.rows_charged)

@@ -21,10 +21,9 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,11 +80,12 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection, key: bytes, timeout: float) -> None:
         self._path = path
         self._connection = connection
-        self._timeout = timeout
+        self.timeout = (
+            timeout  # seconds; who has much to lose raises it
+        )
         self._data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
         self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
         self._head_path = path.with_name(path.name + ".head")
-        self._explaining_errors = partial(files.explaining_errors, path, timeout)
 
     @classmethod
     def open(cls, path: str | Path, *, timeout: float = 5.0) -> Self:
@@ -122,11 +122,14 @@ class Store:
             undo.pop_all()
         return store
 
+    def _explaining_errors(self) -> AbstractContextManager[None]:
+        return files.explaining_errors(self._path, self.timeout)
+
     @contextmanager
     def _transaction(self, *, resealing: bool = False) -> Iterator[list[Entry]]:
         """All rows, found sound, under a lock of our own; what is added is kept or lost as one."""
         with self._explaining_errors():
-            files.execute_in_turn(self._connection, "BEGIN IMMEDIATE", self._timeout)
+            files.execute_in_turn(self._connection, "BEGIN IMMEDIATE", self.timeout)
             try:
                 check_tables(self._connection, self._path)
                 rows = self.entries()
