@@ -200,7 +200,7 @@ def test_reiters_rule_holds_for_stratified_copies():
             "noisy",
             "which shows in how much copies differ",
         ),
-        ({"standard": LIMITED, "epsilon": 1.0, "copies": 2}, "noisy", "2 show it poorly"),
+        ({"standard": LIMITED, "epsilon": 1.0, "copies": 2}, "noisy", "2 copies show it poorly"),
         (
             {"standard": LIMITED, "epsilon": 1.0, "sampling": "projected", "copies": 5},
             "projected",

@@ -171,6 +171,14 @@ def test_a_chart_has_its_numbers():
     assert "<title>All</title>" in chart.svg
 
 
+@pytest.mark.parametrize(("points", "printed"), [(12, True), (13, False)])
+def test_numbers_that_fit_a_sheet_are_printed(points, printed):
+    line = charts.Line([(place, 1.0) for place in range(points)], "line")
+    shown = html.figure(charts.plot("P", [line], x=charts.Axis("x"), y=charts.Axis("y")), "P")
+    assert ('class="numbers"' in shown) == printed
+    assert ('class="numbers long"' in shown) != printed
+
+
 @pytest.mark.parametrize(
     ("axis", "values", "words"),
     [

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LONGEST = 48  # signs of a name that are shown
 _SHORT_CELL = 28  # signs of a cell that are not broken
 _LONG_CELL = 200  # signs of a cell from which it is cut like a name
+_PRINTED = (12, 5)  # rows and columns of numbers up to which a sheet has room for them
 _TITLE = 300  # signs of it that are shown when pointed at
 # Invisible, beyond what `show_controls` writes out: soft hyphens, marks of direction, joints of no width.
 _INVISIBLE = re.compile(
@@ -218,14 +219,16 @@ def _cell(value: object, heads: bool, figure: bool, digits: int) -> Html:
 
 
 def figure(chart: "Chart", title: object, *how: object) -> Html:
-    """A picture under its title, how to read it, and its numbers as a table."""
+    """A picture under its title, how to read it, and its numbers as a table; printed where it is short."""
+    size = (len(chart.rows), max(map(len, chart.rows), default=0))
+    short = all(each <= most for each, most in zip(size, _PRINTED, strict=True))
     numbers = table(chart.rows, label=f"Numbers of: {shorten(chart.title, _LONG_CELL)}")
     return element(
         "figure",
         element("figcaption", title),
         chart.svg,
         reading(*how) if how else None,
-        details("Numbers", numbers, class_="numbers"),
+        details("Numbers", numbers, class_="numbers" if short else "numbers long"),
     )
 
 

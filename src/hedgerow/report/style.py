@@ -131,7 +131,7 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  html{font-size:10pt}
  body{line-height:1.4}
  .wrap{max-width:none;padding:0}
- nav,.numbers,.mark{display:none}
+ nav,.numbers.long,.mark{display:none}
  details::details-content{content-visibility:visible;block-size:auto}
  h2{margin-top:1.6rem}
  h2,h3,figcaption,caption,.warn{break-after:avoid}

@@ -30,7 +30,7 @@ def choose_rule(*, standard: str, bound: str, processing: Sequence[str], copies:
         if copies == 1:
             why += " One copy does not show it: ask for more, which cost no privacy."
         elif copies < 5:
-            why += f" {copies} show it poorly: intervals may be far too narrow, or very wide."
+            why += f" {copies} copies show it poorly: intervals may be far too narrow, or very wide."
         return Combining("projected" if evened else "noisy", why)
     why = "Protected values were drawn from a posterior, and public columns are as they were: "
     if standard == "Unweighted" and copies == 1:

@@ -80,9 +80,7 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection, key: bytes, timeout: float) -> None:
         self._path = path
         self._connection = connection
-        self.timeout = (
-            timeout  # seconds; who has much to lose raises it
-        )
+        self.timeout = timeout  # seconds; who has much to lose raises it
         self._data_key = hmac.digest(key, b"hedgerow ledger data", "sha256")
         self._chain = hmac.digest(key, b"hedgerow ledger chain", "sha256")
         self._head_path = path.with_name(path.name + ".head")
