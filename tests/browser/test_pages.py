@@ -120,7 +120,7 @@ def test_the_board_has_two_sheets_whatever_there_is_to_say(browser, release, pag
         assert count_sheets(print_page(page)) == 2
 
 
-def test_names_of_wide_signs_leave_the_board_two_sheets(release, tmp_path, monkeypatch):
+def test_names_of_wide_signs_leave_the_board_two_sheets(browser, release, tmp_path, monkeypatch):
     whole, sheets = board.write_board, []
 
     def write_wide(certificate, found, lines):
