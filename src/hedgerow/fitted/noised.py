@@ -18,7 +18,7 @@ from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.fit import to_inference_data
 from hedgerow.mechanism.noisy.copies import draw_places, plan_copies, predict_all
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,

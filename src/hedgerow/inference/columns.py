@@ -21,7 +21,7 @@ from hedgerow.mechanism.noisy.chain.encode import build_public
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
 from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 

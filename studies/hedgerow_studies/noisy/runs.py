@@ -11,7 +11,8 @@ from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import Estimate, estimate
 from hedgerow.mechanism.noisy.margin import fit_tilt, margin_pays
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key

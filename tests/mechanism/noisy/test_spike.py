@@ -17,7 +17,7 @@ from hedgerow.mechanism.noisy.expect import expected_errors
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.prices import noise_for_spike, price_spike
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.run import log_ratio, losses
 from hedgerow.mechanism.noisy.spike import draw_spike, expect_presence
 from hedgerow.randomness import Key

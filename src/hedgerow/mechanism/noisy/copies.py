@@ -27,7 +27,8 @@ from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
 from hedgerow.mechanism.copies import stratify_leaf
 from hedgerow.mechanism.noisy.leaves.rows import Part, add_parts
 from hedgerow.mechanism.noisy.margin import Tilt, bin_chances, fit_tilts
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Parameters
 from hedgerow.models.scored import Interval
 from hedgerow.numerics import leaves

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from hedgerow.arrays import Array
-from hedgerow.mechanism.noisy.recipe import Recipe, Released, Round
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.numerics.sums.clipped import clipped_moments
 
 _SWEEPS = 100

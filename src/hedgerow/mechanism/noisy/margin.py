@@ -21,7 +21,8 @@ from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import Estimate
 from hedgerow.mechanism.noisy.leaves.groups import group_fitted
-from hedgerow.mechanism.noisy.recipe import Counts, Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Counts, Released
 from hedgerow.privacy.strict.limits import Relation
 
 BINS = 32

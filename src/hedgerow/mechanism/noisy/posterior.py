@@ -28,7 +28,7 @@ import numpy as np
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.leaves.groups import Cells
-from hedgerow.mechanism.noisy.recipe import Released, Round
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.mechanism.noisy.spike import draw_spike
 from hedgerow.models.base import Health
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice

@@ -40,15 +40,8 @@ from hedgerow.mechanism.noisy.prices import (
     price_spike,
     rounded_up,
 )
-from hedgerow.mechanism.noisy.recipe import (
-    LOADING_UNIT,
-    Counts,
-    Recipe,
-    Released,
-    Round,
-    Spike,
-    middle_of,
-)
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, middle_of
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS

@@ -15,7 +15,9 @@ from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.copies import public_interval
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows, Rows
 from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA

@@ -21,14 +21,8 @@ from scipy.special import expit
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.estimate import start
 from hedgerow.mechanism.noisy.leaves.rows import Loadings, Part, add_parts
-from hedgerow.mechanism.noisy.recipe import (
-    LOADING_UNIT,
-    Presence,
-    Recipe,
-    Spike,
-    chance_left,
-    choose_rows,
-)
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, chance_left, choose_rows
+from hedgerow.mechanism.noisy.released import Spike
 from hedgerow.numerics.sums.modes import draw_about_mode
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key

@@ -23,7 +23,7 @@ from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.copies import Drawing, Numbers, draw_responses
 from hedgerow.mechanism.noisy.margin import fit_tilts
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Parameters
 from hedgerow.privacy.settings import Sampling
 from hedgerow.randomness import Key

@@ -27,7 +27,7 @@ from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, 
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.leaves.rows import Beside
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.randomness import Key
 
 _CLIP = 1.5  # standard deviations

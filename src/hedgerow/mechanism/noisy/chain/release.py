@@ -21,7 +21,9 @@ from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amoun
 from hedgerow.mechanism.noisy.chain.handed import Handed, HandedAmounts, HandedClasses, reach_beside
 from hedgerow.mechanism.noisy.chain.rows import Chained
 from hedgerow.mechanism.noisy.chain.tasks import Task
-from hedgerow.mechanism.noisy.recipe import Reading, Recipe, Released, make_recipe
+from hedgerow.mechanism.noisy.recipe import Reading, Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import run_rounds
 from hedgerow.randomness import Key
 from hedgerow.threads import one_blas_thread
