@@ -31,9 +31,10 @@ from hedgerow.models.prior import Prior
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.columns import Column, Rules
-from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
+from hedgerow.privacy.settings import UNSET, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded, Strict
+from hedgerow.privacy.terms import Known, Sampling
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs

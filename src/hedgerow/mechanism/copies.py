@@ -34,7 +34,8 @@ from hedgerow.models.reductions import count_draws
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.privacy.columns import marks_of
-from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.terms import Sampling
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 from hedgerow.tables.chain import Units

@@ -24,9 +24,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
-from hedgerow.privacy.claims import TUNED, list_protected, write_unit
+from hedgerow.privacy.claims import TUNED, list_protected
 from hedgerow.privacy.claims import combining as combinings
 from hedgerow.privacy.claims.caveats import find_id
+from hedgerow.privacy.claims.units import write_unit
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine

@@ -14,7 +14,7 @@ from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 
 LOW, HIGH = -3.0, 9.0  # limits of log x in the simulation: some four standard deviations about its mean

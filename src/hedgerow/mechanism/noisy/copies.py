@@ -33,8 +33,9 @@ from hedgerow.models.base import Parameters
 from hedgerow.models.scored import Interval
 from hedgerow.numerics import leaves
 from hedgerow.numerics.normal_mass import interval_quantile
-from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict.limits import amounts_of, spike_of
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.threads import one_blas_thread, share_out

@@ -25,7 +25,7 @@ from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe
 from hedgerow.mechanism.noisy.released import Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.spike import draw_chances
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.threads import share_out
 

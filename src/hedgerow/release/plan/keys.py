@@ -16,7 +16,7 @@ from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.columns import Column, Missing
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.release.certificate import MOST_ROWS
 from hedgerow.release.document import (
     AnyText,

@@ -25,7 +25,7 @@ from hedgerow.mechanism.noisy.margin import fit_tilts
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
 from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Parameters
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.threads import one_blas_thread
 
