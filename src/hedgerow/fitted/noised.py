@@ -126,7 +126,7 @@ class Noised(Finished):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NoisedColumn(Noised):
-    """Of one column."""
+    """Noisy statistics of one protected column."""
 
     released: Released
 
@@ -172,7 +172,7 @@ class NoisedColumn(Noised):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Those of the response."""
+        """The limits of the response."""
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerLink]:

@@ -76,7 +76,7 @@ class Drawing:
     stretch: float | None = None  # what makes them as large as σ says
 
     def residuals(self, rows: slice, matrix: Matrix, fitted: PerRecord, leaf: int | None = None) -> PerRecord:
-        """Of a leaf's records, as far as it is settled what is taken out of them."""
+        """Residuals of a leaf's records, less what is already settled to be taken out of them."""
         numbers = self.numbers.of(rows, fitted, leaf)
         if self.tilt is None:
             residual = self.sigma * ndtri(numbers)

@@ -49,7 +49,7 @@ class State:
 
     @property
     def covariance(self) -> Array:
-        """Of the line, by noise and sampling."""
+        """The covariance of the line, by noise and sampling."""
         return self.noisy + self.sampling
 
     def uncertain_variance(self) -> float:

@@ -81,7 +81,7 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
 
 
 def fit_tilts(released: Released, draws: Sequence[tuple[Array, float]]) -> list[Tilt]:
-    """The same for several draws of line and σ, with the passes over records that one takes."""
+    """`fit_tilt` for several draws of line and σ, in as many passes over records as one draw takes."""
     counts = released.counts
     if counts is None:
         raise SettingError("This release has no counts, and so no margin. Ask for one with margin=.")

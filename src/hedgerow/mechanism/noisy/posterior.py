@@ -234,7 +234,7 @@ class _State:
     log_prior: Array
 
     def log_density(self, tau: Array) -> Array:
-        """Of θ given the statistics and the noise's variances, up to a constant."""
+        """The log density of θ given the statistics and the variances of the noise, up to a constant."""
         root, scaled = _factor(self.spread, tau, self.residual[:, :, None])
         return self.log_prior - _log_volume(root) - 0.5 * (scaled**2).sum(axis=(1, 2))
 

@@ -12,7 +12,7 @@ class Spike:
 
     scores: Array  # T₀ = Σ v_i q_i + noise (p,)
     scale: float  # of the noise
-    row_price: float = 0.0  # as a round's
+    row_price: float = 0.0  # ε, or ρ with Gaussian noise, that it costs one row; rounded up
 
     def remaining(self, matrix: Matrix) -> Array | float:
         """The chance that records with these predictors may still be here."""
@@ -48,7 +48,10 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """All that was read off the confidential outcome: public once ε is paid."""
+    """All that was read off the confidential outcome, and the recipe by which: public once ε is paid.
+
+    Draws, copies and intervals are functions of it, of public things and of independent randomness.
+    """
 
     recipe: Recipe
     rounds: tuple[Round, ...]

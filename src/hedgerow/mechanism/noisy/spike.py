@@ -78,7 +78,7 @@ def draw_chances(recipe: Recipe, spike: Spike, key: Key) -> tuple[PerRecord, Per
 
 
 class _Moments(NamedTuple):
-    """Of T₀/n at one γ, over some rows."""
+    """Moments of T₀/n at one γ, over some rows."""
 
     mean: Array
     slope: Array  # by coordinates of γ (p, p)
@@ -134,7 +134,7 @@ def _add_moments(
 
 
 def noise_variance(recipe: Recipe, spike: Spike) -> float:
-    """Of the noise on each entry of a sum."""
+    """The variance of the noise on each entry of a sum."""
     return (2.0 if recipe.noise == "laplace" else 1.0) * spike.scale**2
 
 

@@ -31,7 +31,7 @@ from hedgerow.threads import one_blas_thread
 
 @dataclass(frozen=True, eq=False)
 class ReleasedColumn:
-    """Of one column: what was read off it, and what later ones may read. Public once ε is paid."""
+    """What was read off one column, and what later ones may read of it. Public once ε is paid."""
 
     task: Task
     released: Released | ReleasedClasses

@@ -88,12 +88,12 @@ class Streamed(Confidential):
 
     @property
     def parameters(self) -> Parameters:
-        """Its draws."""
+        """The draws of that posterior."""
         return self.drawn.parameters
 
     @property
     def health(self) -> Health:
-        """What the draws are worth."""
+        """Whether these draws can be trusted."""
         return self.drawn.health
 
     def plan_copies(self) -> list[Copying]:

@@ -40,9 +40,13 @@ _LIKE = 0.25  # how far squares of some rows may be from those of all, in any di
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Settled before any outcome is read: from the plan, the public predictors and their number alone."""
+    """What a release by noisy statistics settles before it reads any outcome.
 
-    rows: Rows  # X, n × p, public, and V: v_i q_ij in units of LOADING_UNIT
+    It follows from the plan, the public predictors and the number of records alone, and so is public.
+    `make.make_recipe` makes one, and `rounds.release_statistics` carries it out.
+    """
+
+    rows: Rows  # predictors X, n × p, public, and loadings V: v_i q_ij in units of LOADING_UNIT
     basis: Array  # p × p: Q = X · basis has Q'Q/n = I, rows made sparse by a rotation
     low: float  # limits of the response (of log x for the lognormal)
     high: float
@@ -56,13 +60,13 @@ class Recipe:
     window_factor: float = 1.8  # k: the window of round two in standard deviations
     split: float = 1.3  # x = (C/b₁)·(b₂/w): how scores and squares share a round's price
     rows_per_unit: int = 1  # the most rows of one protected person
-    spiked: bool = False  # outcomes may lie at a spike, in the rounds' eyes as if they were blank
-    presence: "Presence | None" = None  # how many amounts to expect, once the spikes' sums are there
-    beside: "Beside | None" = None  # of other protected columns, the last columns of matrix and loadings
+    spiked: bool = False  # outcomes may lie at a spike; the rounds treat these as blank
+    presence: "Presence | None" = None  # how many amounts to expect, once the spike's sum is released
+    beside: "Beside | None" = None  # how entries of other protected columns enter: last columns of X and V
 
     @property
     def records(self) -> int:
-        """n, public."""
+        """n, the number of records: public."""
         return self.rows.records
 
     @property
@@ -87,7 +91,7 @@ class Recipe:
 
     @cached_property
     def facts(self) -> "Facts":
-        """What is said of all rows together: one pass over them."""
+        """What the recipe has to know of all rows together, in one pass over them."""
         public = len(self.basis) - self.entries
         parts = self.rows.each(partial(_find_facts, self.basis, self.noise, public))
         largest, reach, every, *sums = reduce(Facts.merge, parts)
@@ -143,7 +147,7 @@ class Recipe:
         return np.concatenate(matrices), np.concatenate(loadings)
 
     def expecting(self, presence: "Presence") -> "Recipe":
-        """The same once it is known which records have an amount, as far as it is."""
+        """The recipe with what the spike's released sum says of which records have an amount."""
         other = replace(self, presence=presence)
         vars(other)["facts"] = self.facts  # of all rows, whatever they have
         return other
@@ -154,7 +158,9 @@ class Recipe:
         return 0 if self.beside is None else len(self.beside.scale)
 
     def with_entries(self, entries: Array) -> "Recipe":
-        """The same in memory with the entries of protected columns themselves: what rounds sum; confidential.
+        """The recipe with protected columns' own entries for stand-ins: what rounds sum; confidential.
+
+        For rows in memory only.
 
         No entry's loading exceeds the one that the price counts with, whatever the entry.
         """
@@ -168,17 +174,16 @@ class Recipe:
 
     @property
     def capping(self) -> Capping:
-        """What whoever reads outcomes makes loadings by: none is larger than the noise is made for."""
+        """How a reader of outcomes makes loadings: none is larger than the noise is made for."""
         capping = self.rows.capping
         if capping is None:
             raise SettingError("The loadings of these rows are not settled yet.")
         return replace(capping, most=self.bound)
 
     def choose_some(self, rows: int) -> "Recipe":
-        """A recipe for some rows of a long table in which noise is as large beside the sampling error.
+        """A recipe for a few rows of a long table, with noise as large in relation to the sampling error.
 
-        The recipe itself where the table has at most twice as many, or rows as rare as some are would be
-        missed.
+        The recipe itself if the table has at most twice as many rows, or if a few would miss rare ones.
         """
         if self.records <= 2 * rows:
             return self
@@ -232,7 +237,7 @@ def middle_of(limits: tuple[float, float]) -> float:
 
 
 class Facts(NamedTuple):
-    """Of all rows together, or of one leaf: there sums, here the last three over n."""
+    """Sums over a leaf, merged into those of all rows; in a recipe the last three are divided by n."""
 
     bound: int
     reach: NDArray[np.int64]  # Σ|V_ij|
@@ -242,12 +247,12 @@ class Facts(NamedTuple):
     squares: Array  # Q'diag(v²)Q
 
     def merge(self, other: "Facts") -> "Facts":
-        """Of the rows of both."""
+        """The facts of the rows of both."""
         return Facts(max(self.bound, other.bound), *add_parts([self[1:], other[1:]]))
 
 
 def _find_facts(basis: Array, noise: Noise, public: int, part: Part) -> Facts:
-    """Of a leaf. `public` is the number of columns that do not stand for protected values."""
+    """The facts of one leaf. `public` is the number of columns that do not stand for protected values."""
     most = part.most  # whatever a protected value is
 
     def find(rows: slice) -> Facts:
@@ -297,7 +302,7 @@ class Presence:
     noise: float  # variance of the noise on each of its entries
 
     def chance(self, matrix: Matrix) -> PerRecord:
-        """Of an amount, for records with these predictors."""
+        """The chance that records with these predictors have an amount."""
         return chance_left(self.lines, matrix)
 
 
@@ -316,7 +321,7 @@ def choose_rows(records: int, most: int = _ROWS_TO_CHOOSE_BY) -> Chosen:
 
 @lru_cache(maxsize=8)
 def _spread_rows(records: int, most: int) -> Chosen:
-    """Each leaf asks for them again."""
+    """The rows of `choose_rows`, kept because each leaf asks for them again."""
     places = np.arange(most) * ((5**0.5 - 1) / 2) % 1
     chosen = np.unique((places * records).astype(np.intp))
     chosen.flags.writeable = False
