@@ -54,7 +54,7 @@ _TOO_WIDE = (
 
 
 class Synthesizer(Results):
-    """Synthesize one column of a table under a privacy standard.
+    """Synthesizes one column of a table, or several, under a privacy standard.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ Kind = Literal["number", "integer", "date"]
 
 @dataclass(frozen=True)
 class Declared:
-    """What the owner declares of the outcome's values, without looking at them: copies are written so.
+    """What the owner declares of a column's values without looking at them; copies are written accordingly.
 
         >>> money = Declared("number", decimal_places=2, range_min=0)
         >>> money.nearest(np.array([-3.0, 2.718])).tolist()
