@@ -176,7 +176,7 @@ class Audit:
                 "statement covers that direction."
             )
         if not self.of_claim:
-            yield "Of an outcome withheld nothing is claimed: that price is what this fit costs."
+            yield "Nothing is claimed about an outcome withheld: that price is what this fit costs."
         yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
         if self.importance is None or self.recomputed_k is None:
             return

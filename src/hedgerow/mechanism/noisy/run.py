@@ -102,8 +102,8 @@ def advise_margin(settings: Settings, records: int) -> str:
     if epsilon < pays:
         return f"A margin would add more noise than it mends below ε = {pays:.3g} at this number of records."
     return (
-        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong, "
-        f"and line and σ have the errors of ε = {(1 - share) * epsilon:.3g}."
+        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong; "
+        f"line and σ would have the errors of ε = {(1 - share) * epsilon:.3g}."
     )
 
 
