@@ -233,7 +233,7 @@ class LeafRows(Rows):
     taken_out: Array | None = None
 
     @property
-    def records(self) -> int:  # type: ignore[override]
+    def records(self) -> int:  # type: ignore[override]  # derived, as above
         return self.leaves.records
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
@@ -250,11 +250,11 @@ class LeafRows(Rows):
         return replace(self, taken_out=lines)
 
     @property
-    def matrix(self) -> Matrix:  # type: ignore[override]
+    def matrix(self) -> Matrix:  # type: ignore[override]  # there is none
         raise SettingError(NOT_HELD)
 
     @property
-    def loadings(self) -> Loadings:  # type: ignore[override]
+    def loadings(self) -> Loadings:  # type: ignore[override]  # there is none
         raise SettingError(NOT_HELD)
 
 
