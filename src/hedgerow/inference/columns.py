@@ -98,7 +98,7 @@ def _read(
         return ReleasedClasses(recipe, sums, task.classes == 2), None
     if sums:
         kinds = ReleasedClasses(recipe, sums, signed=False)
-        recipe = recipe.expecting(expect_amounts(kinds))
+        recipe = recipe.with_presence(expect_amounts(kinds))
     counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
     return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts), kinds
 

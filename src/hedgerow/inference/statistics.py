@@ -139,7 +139,7 @@ def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, l
     )
     if spike is not None:
         spike = Spike(**_arrays(spike))
-        recipe = recipe.expecting(expect_presence(recipe, spike))
+        recipe = recipe.with_presence(expect_presence(recipe, spike))
     rounds = tuple(Round(**_arrays(each)) for each in document["rounds"])
     counts = document["counts"]
     return Released(recipe, rounds, None if counts is None else Counts(**_arrays(counts)), spike), columns

@@ -263,7 +263,7 @@ class Settings(Terms):
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
-    def respelled(self, *formulas: str) -> "Settings":
+    def with_formulas(self, *formulas: str) -> "Settings":
         """These settings with another spelling of each column's formula."""
         pairs = zip(self.columns, formulas, strict=True)
         return replace(self, columns=tuple(replace(column, formula=text) for column, text in pairs))

@@ -81,7 +81,7 @@ class Drawing:
         if self.tilt is None:
             residual = self.sigma * ndtri(numbers)
         else:
-            residual = _tilted(fitted, self.sigma, self.tilt, numbers) - fitted
+            residual = _tilt_quantiles(fitted, self.sigma, self.tilt, numbers) - fitted
         for line in self.taken_out:
             residual = residual - matrix @ line / self.numbers.records
         return np.asarray(residual if self.stretch is None else residual * self.stretch)
@@ -209,7 +209,7 @@ def _fall(matrix: Matrix, coefficients: Array, numbers: Numbers, rows: slice) ->
     return np.asarray(numbers.of(rows, logits) < expit(logits), dtype=np.bool_)
 
 
-def _tilted(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> PerRecord:
+def _tilt_quantiles(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> PerRecord:
     """Quantiles of each record's tilted density: first the bin, then the place in it."""
     ends = np.concatenate(([-np.inf], tilt.edges, [np.inf]))
     values = np.empty(len(fitted))

@@ -97,7 +97,7 @@ def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
     _ = recipe.facts  # predictors that make no loadings are refused here, before an outcome is read
     if recipe.spiked and recipe.presence is None:
         spike = read_spike(recipe, reader, key.child("spike"))
-        recipe = recipe.expecting(expect_presence(recipe, spike))
+        recipe = recipe.with_presence(expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()
     first = read_round(recipe, first_setup(recipe, first_budget), reader, key.child("first"))
     second = read_round(recipe, second_setup(recipe, first, second_budget), reader, key.child("second"))

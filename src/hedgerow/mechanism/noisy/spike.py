@@ -144,7 +144,7 @@ def _prior(recipe: Recipe) -> tuple[Array, Array]:
     return state.line, np.asarray(np.linalg.inv(state.noisy), dtype=np.float64)
 
 
-def _observed(recipe: Recipe, spike: Spike) -> Array:
+def _clip_mean(recipe: Recipe, spike: Spike) -> Array:
     """T₀/n; no noise in practice leads further than this."""
     far = recipe.reach + 60 * spike.scale
     return np.asarray(np.clip(spike.scores, -far, far) / recipe.records)
@@ -153,7 +153,7 @@ def _observed(recipe: Recipe, spike: Spike) -> Array:
 def _find_mode(recipe: Recipe, spike: Spike) -> Array:
     """By scoring with halved steps: on some rows of a long table first, the last steps on all."""
     n, noise = recipe.records, noise_variance(recipe, spike)
-    observed, (centre, precision) = _observed(recipe, spike), _prior(recipe)
+    observed, (centre, precision) = _clip_mean(recipe, spike), _prior(recipe)
 
     def value(at: _Moments, point: Array) -> float:
         spread = at.spread / n + noise / n**2 * np.eye(len(point))
@@ -205,7 +205,7 @@ class _Target:
         chosen = _choose(recipe, rows)
         Q, V = chosen.matrix @ recipe.basis, chosen.loadings * LOADING_UNIT
         at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
-        observed, noise = _observed(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
+        observed, noise = _clip_mean(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
         return cls(*known, Q, V / len(V), spike.remaining(chosen.matrix), at, some)
 

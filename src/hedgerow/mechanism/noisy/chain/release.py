@@ -64,7 +64,7 @@ def _release_column(chain: Chained, key: Key) -> ReleasedColumn:
     if task.kinds:
         reader = chain.reader(recipe, kinds=True)
         kinds = read_kinds(recipe, len(task.kinds), reader, key=key.child("kinds"))
-        recipe = recipe.expecting(expect_amounts(kinds))
+        recipe = recipe.with_presence(expect_amounts(kinds))
     return finish_column(task, run_rounds(recipe, chain.reader(recipe), key=key), kinds)
 
 

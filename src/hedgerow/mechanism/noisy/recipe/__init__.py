@@ -29,7 +29,7 @@ from hedgerow.mechanism.noisy.leaves.rows import (
     add_parts,
     count_norms,
 )
-from hedgerow.mechanism.noisy.prices import Noise, concentrated, convert
+from hedgerow.mechanism.noisy.prices import Noise, find_epsilon, find_rho
 from hedgerow.privacy.strict.limits import Relation
 
 LOADING_UNIT = 2.0**-16  # loadings are whole multiples of it
@@ -146,7 +146,7 @@ class Recipe:
         matrices, loadings = zip(*self.rows.each(partial(_pick, chosen)), strict=True)
         return np.concatenate(matrices), np.concatenate(loadings)
 
-    def expecting(self, presence: "Presence") -> "Recipe":
+    def with_presence(self, presence: "Presence") -> "Recipe":
         """The recipe with what the spike's released sum says of which records have an amount."""
         other = replace(self, presence=presence)
         vars(other)["facts"] = self.facts  # of all rows, whatever they have
@@ -187,9 +187,7 @@ class Recipe:
         """
         if self.records <= 2 * rows:
             return self
-        # Spread over the table by the golden ratio: every k-th would follow a table's own period.
-        places = np.arange(rows) * ((5**0.5 - 1) / 2) % 1
-        matrix = self.matrix[np.unique((places * self.records).astype(np.intp))]
+        matrix = self.matrix[choose_rows(self.records, rows)]
         Q = matrix @ self.basis
         values, vectors = np.linalg.eigh(Q.T @ Q / len(Q))
         used = np.count_nonzero(np.any(self.basis != 0, axis=0))
@@ -200,8 +198,8 @@ class Recipe:
         counts = float(times * self.margin_share * self.epsilon)
         rounds = float(times * self.epsilon) - counts
         if self.noise == "gaussian":  # noise falls with the root of ρ
-            rho = concentrated((1 - self.margin_share) * self.epsilon, self.delta)
-            rounds = convert(float(rho) * times**2, self.delta)
+            rho = find_rho((1 - self.margin_share) * self.epsilon, self.delta)
+            rounds = find_epsilon(float(rho) * times**2, self.delta)
         cap = LOADING_UNIT * self.bound ** (1 / order)
         some = HeldRows(matrix).load(Capping(basis, cap, order, LOADING_UNIT))
         epsilon = counts + rounds
@@ -219,7 +217,7 @@ class Recipe:
             first = total * Fraction(self.first_share)
             return first / rows, (total - counts - first) / rows, counts / rows
         # Counts have Laplace noise and an ε of their own; what is left of ε, with δ, is for both rounds.
-        rho = concentrated(float(total - counts), self.delta)
+        rho = find_rho(float(total - counts), self.delta)
         first = rho * Fraction(self.first_share)
         return first / rows**2, (rho - first) / rows**2, counts / rows
 

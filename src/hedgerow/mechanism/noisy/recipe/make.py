@@ -25,7 +25,7 @@ from hedgerow.mechanism.noisy.leaves.rows import (
     Rows,
     add_parts,
 )
-from hedgerow.mechanism.noisy.prices import Noise, Sums, concentrated
+from hedgerow.mechanism.noisy.prices import Noise, Sums, find_rho
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Reading, Recipe, choose_rows
 from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.numerics.sums.loadings import spreads_by_cap, whiten
@@ -85,7 +85,7 @@ def make_recipe(
     used = np.any(basis != 0, axis=0)  # columns that others explain stay zero
     rotation = rotate_sparse(few[:, used])
     basis[:, used], few[:, used] = basis[:, used] @ rotation, few[:, used] @ rotation
-    affordable = delta > 0 and concentrated(epsilon * (1 - margin_share), delta) > 0
+    affordable = delta > 0 and find_rho(epsilon * (1 - margin_share), delta) > 0
     kinds: tuple[Noise, ...] = ("laplace", "gaussian") if affordable else ("laplace",)
     if noise == "gaussian" and not affordable:
         raise SettingError(
