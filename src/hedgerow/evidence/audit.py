@@ -99,7 +99,7 @@ class Audit:
 
     @property
     def largest_reverse(self) -> float | None:
-        """The same at draws of the posterior without the record; None where that was not looked at."""
+        """The largest loss at draws of the posterior without the record; None where none was looked at."""
         seen = self.reverse[~np.isnan(self.reverse)]
         return float(seen.max()) if len(seen) else None
 
@@ -314,7 +314,7 @@ class _Audited(Confidential):
 
 
 def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:
-    """The same by importance weights, from one sum over records per draw; and the weights' Pareto k̂."""
+    """An estimate by importance weights, from one sum over records per draw; last, their Pareto k̂."""
     fit = outcome.fit
     moved = np.zeros(fit.draws)
     for records in blocks(fit.design.records, fit.draws):

@@ -72,7 +72,7 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
 
 
 def choose_draws(settings: Settings, parameters: Parameters, *, key: Key) -> list[Parameters]:
-    """As many draws as copies, at random."""
+    """Picks as many draws as there are copies, at random."""
     order = np.argsort(key.child("draws").stream().uniform(count_draws(parameters)))[: settings.copies]
     return [public_draw(parameters, int(draw)) for draw in order]
 

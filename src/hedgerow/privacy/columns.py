@@ -202,7 +202,7 @@ class Link:
 
     @property
     def family(self) -> str | Model:
-        """The model's."""
+        """The family of this link's model: the column's own, or one for kinds of cells."""
         if self.role != "kind":
             return self.column.family
         kinds = self.column.kinds
@@ -212,7 +212,7 @@ class Link:
 
     @property
     def prior(self) -> Prior | None:
-        """That of the column is for amounts."""
+        """The column's prior, which is for amounts; kinds of cells have none."""
         return None if self.role == "kind" else self.column.prior
 
     def formula(self, marks: Sequence[str] = ()) -> str:

@@ -38,7 +38,7 @@ class Overall(Confidential):
 
     @classmethod
     def of(cls, risk: PerRecord, reads: Reads) -> "Overall":
-        """That of risks which are all at hand."""
+        """What rules read of risks that are all at hand."""
         if reads == "moments":
             mean = sum_leaves(risk) / len(risk)
             squares = sum_leaves((risk - mean) ** 2)

@@ -142,7 +142,7 @@ def _list(texts: Any) -> str | None:
 
 
 def _without_gaps(value: Any) -> Any:
-    """The same without what is not known."""
+    """The value without what is not known."""
     if not isinstance(value, dict):
         return value
     kept = {name: _without_gaps(item) for name, item in value.items()}
