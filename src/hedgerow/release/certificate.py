@@ -313,10 +313,15 @@ class Certificate(_Strict):
         ids = [None if self.version == 1 else find_id(text) for text in self.not_covered]
         return [f"{text} [{id}]" if id else text for id, text in zip(ids, self.not_covered, strict=True)]
 
+    @property
+    def owner_says(self) -> Mapping[str, str]:
+        """What the owner says of the release, by the keys of `about`; nothing where there is no such part."""
+        return self.about or {}  # type: ignore[return-value]  # keys are words too
+
     def describe_about(self) -> list[str]:
         """What the owner says of the release, a line each."""
-        given: Mapping[str, str] = self.about or {}  # type: ignore[assignment]  # keys are words too
-        return [f"{words}: {given[name]}" for name, words in ABOUT.items() if name in given]
+        said = self.owner_says
+        return [f"{words}: {said[name]}" for name, words in ABOUT.items() if name in said]
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures and columns, one by one."""
