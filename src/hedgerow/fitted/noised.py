@@ -45,8 +45,9 @@ _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies b
 class Noised(Finished):
     """Noisy statistics of what is protected: the only thing that was read, and all that copies come from.
 
-    Formal guarantee: what was released is ε-differentially private under the standard's relation. Copies,
-    draws, intervals and `statistics` are functions of it, of public things and of independent randomness.
+    Formal guarantee: what was released is ε-differentially private under the standard's relation, or
+    (ε, δ)-differentially private with Gaussian noise. Copies, draws, intervals and `statistics` are functions
+    of it, of public things and of independent randomness.
     """
 
     source: Table
