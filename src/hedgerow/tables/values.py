@@ -151,7 +151,7 @@ class Declared:
         [4.0, 9.0]
 
     Copies are rounded and moved into the limits, which is post-processing. The confidential values are not
-    held against it. The words are those of SDV's metadata, and of JSON Schema for `multiple_of`.
+    checked against it. The names are those of SDV's metadata; `multiple_of` is JSON Schema's.
     """
 
     type: Kind
