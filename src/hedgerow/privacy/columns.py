@@ -38,12 +38,11 @@ class Column:
     formula, family, prior, declared
         As for `Synthesizer`.
     missing
-        What to do with a missing cell. "refused": raise an error, unless the standard withholds it.
-        "withheld": treat it as withheld; copies have a value there. "synthesized": copies have gaps as well,
-        by a model of their own. "public": everybody knows which cells are missing, and copies have gaps in
-        the same places.
+        What a missing cell is. "refused": an error, unless the standard withholds it. "withheld": a cell
+        whose value is not used; copies have one. "synthesized": copies have gaps as well, by a model of
+        their own. "public": everybody knows which cells are missing; copies have gaps in the same places.
     codes
-        Values that are not amounts, such as -8 for a refusal; copies have them by a model of their own.
+        Values that stand for no amount, such as -8 for a refusal: each is a kind of its own in the copies.
     share_of
         A column, or arithmetic such as "total - rent", of which this one is a part: the share is modelled (by
         beta, say), so that no copy exceeds the whole. Where the whole is zero or less, the part equals it;

@@ -107,7 +107,7 @@ class Leverages(Protocol):
     """The leverages of all records, wherever they are."""
 
     def ordered(self, ranks: Sequence[int]) -> Array:
-        """The leverages of some ranks, counted from the smallest, 0."""
+        """Those of some ranks, from 0 up."""
 
     def add_up(self, places: Array, tail: Array) -> float:
         """The sum over records of a function of their leverages, interpolated between these places."""

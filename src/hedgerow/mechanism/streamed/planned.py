@@ -76,7 +76,7 @@ class KeptLeverages(Confidential):
     ends: list[tuple[float, float]]
 
     def ordered(self, ranks: Sequence[int]) -> Array:
-        """The leverages of some ranks, counted from the smallest, 0."""
+        """Those of some ranks, from 0 up."""
         return select_ranks(self.leaves, self.workers, ranks, self.ends)
 
     def add_up(self, places: Array, tail: Array) -> float:

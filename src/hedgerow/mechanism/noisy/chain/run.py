@@ -144,7 +144,7 @@ def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple
 
 
 def largest_share(counts: Sequence[tuple[int, int]]) -> float:
-    """The largest share of a column's amounts that was moved to a limit; confidential."""
+    """Of any column's amounts, that were moved to a limit; confidential."""
     return max([moved / there for there, moved in counts if there], default=0.0)
 
 
