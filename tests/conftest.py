@@ -1,6 +1,7 @@
 """Axes named in types are checked at run time while the tests run, each worker on one core."""
 
 import os
+import signal
 
 # Matrices here are small: OpenBLAS's threads wait for each other in a loop, which cost four times the work.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is imported
@@ -20,6 +21,14 @@ import hedgerow as hr  # noqa: E402
 
 settings.register_profile("hedgerow", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("hedgerow")
+
+
+@pytest.fixture(autouse=True)
+def _interrupts():
+    """A command that has ended ignores interrupts, which its process does not survive and this one does."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -69,6 +69,15 @@ def test_who_interrupts_twice_sees_no_traceback(monkeypatch):
     assert ended.value.code == 130
 
 
+def test_who_interrupts_a_command_that_is_done_sees_no_traceback(monkeypatch):
+    """Python ends its threads last, and an interrupt there would be told as an exception of theirs."""
+    monkeypatch.setattr(cli, "app", lambda **_: sys.exit(0))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    signal.raise_signal(signal.SIGINT)
+
+
 @pytest.mark.slow
 def test_360_signals_at_every_phase(tmp_path):
     """54 before the spend, 36 after it, 90 in the draft, 90 from rename to confirm, 18 later, 72 by clock."""

@@ -29,9 +29,11 @@ def plain(Z, y, power):
     return R * np.sign(np.diag(R))[:, None]
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
+@pytest.fixture(params=["narrow", "wide"])
+def small_blocks(request, monkeypatch):
     monkeypatch.setattr(triangular, "ROWS", 64)
+    monkeypatch.setattr(triangular, "_SHORT_ROWS", 32)
+    monkeypatch.setattr(triangular, "_NARROW", 8 if request.param == "narrow" else 0)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -20,7 +20,7 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli import ledger, plan, release, report, study, trial
-from hedgerow.cli.screen import open_streams, show_error, show_stopped
+from hedgerow.cli.screen import let_python_end, open_streams, show_error, show_stopped
 from hedgerow.errors import (
     BudgetError,
     CalibrationError,
@@ -79,6 +79,9 @@ def main() -> None:
             app(prog_name="hedgerow")
         finally:
             sys.stdout.flush()
+    except SystemExit:
+        let_python_end()
+        raise
     except KeyboardInterrupt as stopped:
         show_stopped(stopped, "Interrupted.")
         sys.exit(130)

@@ -111,9 +111,14 @@ def show_error(title: str, message: str) -> None:
 
 def show_stopped(stopped: BaseException, how: str) -> None:
     """What stands after a signal ended a command: as the notes of it say, or what always holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end this with a traceback
+    let_python_end()
     notes = getattr(stopped, "__notes__", ["Nothing is visible that was not complete."])
     show_error("stopped", " ".join([how, *notes]))
+
+
+def let_python_end() -> None:
+    """From here on an interrupt stops nothing any more: it would only end this with a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def json_text(value: Any) -> str:

@@ -23,9 +23,7 @@ _INSTALL = "pip install 'hedgerow[cluster]'"
 
 
 def connect(to: "Client | str | int") -> Cluster:
-    """Workers for a release of a table larger than memory, or for a study.
-
-    For instance::
+    """Workers for a release of a table larger than memory, or for a study::
 
         with hr.connect("tls://scheduler:8786") as cluster:
             hr.make_release(plan, "release", stream=True, workers=cluster)

@@ -193,7 +193,7 @@ class Fitted(Finished):
             return pricing.importance.untrusted
         leverage, pull = pricing.influence.leverage, pricing.influence.pull
         flagged = leverage > _HIGH_LEVERAGE
-        if not (np.maximum(leverage, pull) <= _SOME_INFLUENCE).all():
+        if not (leverage.max() <= _SOME_INFLUENCE and pull.max() <= _SOME_INFLUENCE):  # NaN is not
             flagged |= EXACT.by_record(pricing.withheld) > OSCILLATION.by_record(pricing.withheld)
         return flagged
 

@@ -16,8 +16,11 @@ from hedgerow.errors import SettingError
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.threads import one_blas_thread, share_out
 
-_CELLS = 1 << 19  # numbers that are factored in one call
+_CELLS = 1 << 17  # numbers factored in one call: the memory of larger ones is asked for anew each time
 ROWS = 8_192  # rows factored at a time: they stay in the cache, and continuing costs next to nothing
+# OpenBLAS has one lock for the scratch memory of all threads, and does without for vectors this short: on 16
+# cores narrow matrices are factored seven times as fast. Of wide ones too many rows would be left to merge.
+_SHORT_ROWS, _NARROW = 128, 8
 
 
 def _factor(rows: Array) -> Array:
@@ -54,12 +57,13 @@ def leaf_factor(Z: Array, y: Array, power: Array, *, start: Array | None = None)
     above = [np.zeros((width, width)) if start is None else np.asarray(start, dtype=np.float64)]
     # Whole blocks are factored many at a time, in one call that keeps no other thread waiting; their factors
     # then go with what is left into one more.
-    whole = y.size // ROWS * ROWS if y.size > ROWS else 0
-    step = max(1, _CELLS // (ROWS * width)) * ROWS
+    block = _SHORT_ROWS if width <= _NARROW else ROWS
+    whole = y.size // block * block if y.size > ROWS else 0
+    step = max(1, _CELLS // (block * width)) * block
     for first in range(0, whole, step):
         some = slice(first, min(first + step, whole))
         weighted = _weigh_rows(Z[some], y[some], power[some], 0)
-        factors = np.asarray(np.linalg.qr(weighted.reshape(-1, ROWS, width), mode="r"), dtype=np.float64)
+        factors = np.asarray(np.linalg.qr(weighted.reshape(-1, block, width), mode="r"), dtype=np.float64)
         above.append(factors.reshape(-1, width))
     R = np.concatenate(above)
     rows = _weigh_rows(Z[whole:], y[whole:], power[whole:], len(R))
