@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Tidy frames, all confidential: they say what was achieved on the data at hand."""
+    """What `compare` returns: tidy frames, all confidential, since they say what was achieved on the data."""
 
     synthesizers: Mapping[str, Synthesizer]
 
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def weighted(self) -> dict[str, Synthesizer]:
-        """Those with prices by record: all but `Strict(limits=…)`."""
+        """The fits with prices by record: all but `Strict(limits=…)`."""
         return {label: each for label, each in self.synthesizers.items() if each.settings.noisy is None}
 
     @property

@@ -31,9 +31,10 @@ from hedgerow.models.prior import Prior
 from hedgerow.models.programs.sampled import Sampled
 from hedgerow.privacy.bounds import EXACT, RENYI
 from hedgerow.privacy.columns import Column, Rules
-from hedgerow.privacy.settings import UNSET, Known, Sampling, Settings
+from hedgerow.privacy.settings import UNSET, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded, Strict
+from hedgerow.privacy.terms import Known, Sampling
 from hedgerow.randomness import Key
 from hedgerow.results import Results
 from hedgerow.tables import design as designs
@@ -53,7 +54,7 @@ _TOO_WIDE = (
 
 
 class Synthesizer(Results):
-    """Synthesize one column of a table under a privacy standard.
+    """Synthesizes one column of a table, or several, under a privacy standard.
 
     Parameters
     ----------
@@ -65,18 +66,18 @@ class Synthesizer(Results):
     standard
         Which exponent the mechanism uses and what of it is sensitive.
     weights
-        From risk to weight; an object, a function of the risks, or one number per record. Left out: linear in
-        risk, as in the paper; one weight for all rows where several columns are protected under another bound
-        than "lipschitz".
+        How a risk becomes a weight: an object, a function of the risks, or one number per record. By default
+        linear in risk, as in the paper; with several protected columns under another bound than "lipschitz"
+        one weight for all rows.
     bound
         "lipschitz", "oscillation", "exact" or "renyi": how the privacy loss is bounded (`privacy.bounds`).
     epsilon
-        Target over all copies. The weights are scaled down until a fresh fit meets it; None: no calibration.
+        Target over all copies: the weights are scaled down until a fresh fit meets it. None: no calibration.
     delta
-        With bound="renyi", or Gaussian noise: the δ at which ε holds, over all copies. Well below 1/n.
+        The δ at which ε holds, over all copies, with bound="renyi" or Gaussian noise; well below 1/n.
     copies
-        Number of synthetic tables; each costs the price of one draw, under bound="renyi" less, and under
-        `Strict(limits=…)` nothing more.
+        Number of synthetic tables. Each costs the price of one draw; under bound="renyi" several cost less
+        than their sum, and under `Strict(limits=…)` all of them cost ε once.
     draws
         Posterior draws kept, over all chains.
     known
@@ -91,24 +92,27 @@ class Synthesizer(Results):
         (docs/combine.md). Under `Strict(limits=…)` also "projected": regression on a copy returns its draw.
     debias
         Correct each released draw for the bias of the weights, from public things alone (`mechanism.debias`).
-        To be chosen before looking at the confidential data; it assumes the model.
+        Decide on it before you look at the confidential data. It assumes that the model is right.
     rules
-        `Rules(derived=…, checks=…)`: columns of the copies that follow from others, and what is checked.
+        `Rules(derived=…, checks=…)`: columns that are computed from others, and conditions that are counted.
     rows_per_unit
         Under `Strict(limits=…)`: the most rows of one person or firm, which ε protects as a whole (1).
     unit
-        A public column, such as a household: all rows that have the same of it are withheld together, and
-        what is priced is the unit. Not under `Strict` and `Censored`. It is released as it is, unless it is
-        left out. `Column(…, shared=True)` has one value for all rows of a unit.
+        A public column that says whose row it is, such as a household: all rows with the same value of it
+        are withheld together, and the price is that of the whole unit. Not under `Strict` and `Censored`. The
+        column is released as it is, unless it is left out. A `Column(…, shared=True)` has one value for all
+        rows of a unit.
     design_weight
         A column of survey weights, public or one of the protected ones. The fit does not use it, unless a
-        formula names it; `utility` and its kin weigh records by it, in each copy by its own.
+        formula names it; `utility` and the like weigh records by it, each copy's by its own.
     preset
-        "paper" sets what the caller left unset to what the paper did; "recommended" to settings whose ε
-        stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi", stratified.
+        What to take for settings that you leave out: "paper", what the paper did; "recommended", settings
+        whose ε stands up to an audit (docs/honesty.md): one weight planned beforehand, bound="renyi",
+        stratified.
     seed
-        For tests and studies only: as confidential as the data, and good for one table: copies of two tables
-        from the same seed share their noise. None takes fresh operating-system entropy for every fit.
+        For tests and studies only. A seed is as confidential as the data, and may serve for one table only:
+        copies of two tables from the same seed share their noise. None takes fresh operating-system entropy
+        for every fit.
 
     Formal guarantees
     -----------------

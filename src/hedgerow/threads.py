@@ -1,13 +1,13 @@
-"""How many threads linear algebra takes: one. How many the rest takes: as many as there are cores.
+"""Threads: linear algebra takes one, and the rest as many as there are cores.
 
     with one_blas_thread():
         np.linalg.qr(rows)
     firsts, seconds = share_out(np.sort, columns)
 
-Our matrices are tall and narrow, and factored thousands of times. OpenBLAS's threads wait for each other in a
-loop at each of them: with two cores a factor of 5,571 × 28 takes seven times as long as on one, one of
-65,536 × 100 three times. Scoring shares records out between threads of its own (`numerics.kernels`),
-and what is done to each column, copy or block of a large table is shared out here.
+Our matrices are tall and narrow, and factored thousands of times; OpenBLAS's threads spend most of that time
+waiting for each other. With two threads, factoring 5,571 × 28 takes seven times as long as with one, and
+65,536 × 100 three times. Scoring shares records out among threads of its own (`numerics.kernels`). What is
+done to each column, copy or block of a large table is shared out here.
 """
 
 import copyreg
@@ -47,8 +47,8 @@ def _libraries() -> Any:
 def one_blas_thread() -> Iterator[None]:
     """Within this context, or a function decorated by it, linear algebra stays on the caller's thread.
 
-    The number is the process's: whoever asks first sets it and puts it back, and those who ask meanwhile, on
-    this thread or another, leave it alone. Each putting back what it found would leave the number at one.
+    The number of threads belongs to the process: the first to ask sets it and puts it back, and whoever asks
+    meanwhile, on this thread or another, leaves it alone. If each put back what it found, it would stay one.
     """
     if not _SET.acquire(blocking=False):
         yield
@@ -61,7 +61,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def threads() -> int:
-    """HEDGEROW_THREADS, or the processors this process may use; one where work is already shared out."""
+    """How many threads to use: HEDGEROW_THREADS, or the processors of this process; 1 within `share_out`."""
     if _SHARING.get():
         return 1
     asked = os.environ.get("HEDGEROW_THREADS")
@@ -78,20 +78,20 @@ def _freeze(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(mapping)
 
 
-# Tasks travel with settings, in which are mappings that nobody may change; Python has no way to pickle these.
+# Settings are sent with tasks and hold read-only mappings, which Python cannot pickle by itself.
 copyreg.pickle(MappingProxyType, lambda frozen: (_freeze, (dict(frozen),)))
 
 
 @runtime_checkable
 class Workers(Protocol):
-    """Who runs tasks over leaves of records (`tables.leaves`)."""
+    """Whoever runs tasks over leaves of records (`tables.leaves`): this process, or others."""
 
     def map(self, task: Callable[[Any, int], Made], leaves: Any, which: Iterable[int]) -> Iterator[Made]:
         """`task(leaves, number)` for each number, results in the order of the numbers."""
 
 
 class Here:
-    """One leaf after the other, in this process: what a task does inside may use all cores."""
+    """Workers that are this process: one leaf after the other, each of which may use all cores."""
 
     def map(self, task: Callable[[Any, int], Made], leaves: Any, which: Iterable[int]) -> Iterator[Made]:
         for done, number in enumerate(which, 1):
@@ -102,7 +102,7 @@ class Here:
 
 
 def trim_heap() -> None:
-    """Give memory that is free back to the system; it has to be asked for again, so not after every leaf.
+    """Give free memory back to the system; not after every leaf, since asking for it again takes time.
 
     glibc keeps arrays of up to 32 MB in heaps once a large one was freed, and leaf after leaf these are cut
     into pieces: with 4,000,000 records a chain of twelve columns peaked at 1.55 GB instead of 1.09 GB.
@@ -121,11 +121,11 @@ def _heap_trimmer() -> Callable[[int], object] | None:
 
 
 def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: bool = True) -> list[Made]:
-    """What `make` makes of each item, in their order; at once on as many threads as there are cores.
+    """What `make` makes of each item, in the order of the items, on as many threads as there are cores.
 
-    For work that lets other threads run: NumPy on long arrays, Arrow, hashes. Everything has ended when it
-    returns or raises, and the first error in the items' order is the one that is raised. What `make` would
-    share out in its turn stays on its thread.
+    For work that releases the interpreter's lock: NumPy on long arrays, Arrow, hashes. All threads are done
+    when this returns or raises; of several errors the first in the order of the items is raised. A
+    `share_out` within `make` stays on its thread.
     """
     items = list(items)
     workers = min(threads(), len(items)) if worth else 1
@@ -158,7 +158,7 @@ def share_out(make: Callable[[Item], Made], items: Iterable[Item], *, worth: boo
         begun = [helper for helper in helpers if not helper.cancel()]
         wait(begun)
     for helper in begun:
-        helper.result()  # what is no mere exception
+        helper.result()  # raises what is not an Exception, such as KeyboardInterrupt
     if failed:
         raise failed[min(failed)]
     return [made[place] for place in range(len(items))]

@@ -16,7 +16,7 @@ import pandas as pd
 
 import hedgerow as hr
 from hedgerow import receive
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow_studies.survey import make_copies
 
 CASES = {

@@ -21,7 +21,8 @@ import pandas as pd
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, line, release
 from hedgerow_studies.work import each, jobs_of, processors

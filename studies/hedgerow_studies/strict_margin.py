@@ -18,9 +18,10 @@ from hedgerow.arrays import Array
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow_studies.breaches import markdown
 from hedgerow_studies.work import Jobs, each, processors

@@ -18,7 +18,7 @@ from hedgerow.inference.bootstrap import Replay, Replayed, bootstrap, conclude_f
 from hedgerow.inference.statistics import write_statistics
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
 from hedgerow.release.received import read_folder

@@ -12,9 +12,9 @@ from hedgerow.privacy.claims import (
     write_claim,
     write_plain,
     write_refusal,
-    write_unit,
 )
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
+from hedgerow.privacy.claims.units import write_unit
 from hedgerow.release.plan.kinds import STANDARDS
 
 FIGURES = {"neighbour": NEIGHBOURS["ADP"], "epsilon": 40.0, "copies": 3, "draws": 200, "independent": True}

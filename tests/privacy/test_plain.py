@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 
 from hedgerow.privacy.bounds import BOUNDS
-from hedgerow.privacy.claims import (
-    HARDLY,
-    SENTENCES,
-    TUNED,
-    WHOLE_UNIT,
-    Figures,
-    write_plain,
-    write_unit,
-)
+from hedgerow.privacy.claims import HARDLY, SENTENCES, TUNED, Figures, write_plain
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS
+from hedgerow.privacy.claims.units import WHOLE_UNIT, write_unit
 
 COMMON = {"neighbour": NEIGHBOURS["ADP"], "draws": 1000, "independent": True, "confidence": 0.95}
 LOCAL = [bound.name for bound in BOUNDS if bound.local]

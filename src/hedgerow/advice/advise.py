@@ -169,7 +169,7 @@ def advise(
             f"advise simulates the exact families, normal, lognormal, asinh, not {model.name}. Try the one "
             "that comes closest, or compare on made-up data with hr.compare."
         )
-    chosen = _chosen(candidates, epsilon, box)
+    chosen = _check_candidates(candidates, epsilon, box)
     key = Key.from_seed(seed).child("advise")
     outcome, frame = split(formula)[0], Table.of(public).frame.to_pandas()
     estimated = parameters is None and outcome in frame
@@ -202,7 +202,7 @@ def advise(
     return Advice(float(epsilon), design.records, source, float(trust), scored, chosen)
 
 
-def _chosen(
+def _check_candidates(
     candidates: Any, epsilon: float, box: Mapping[str, tuple[float, float]] | None
 ) -> tuple[Candidate, ...]:
     """The candidates, after checking that each is one and has a row of its own."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What was spent on which data: list, show, budget, settle, verify, …")
 Place = Annotated[Path | None, typer.Option("--ledger", help="The ledger file (or HEDGEROW_LEDGER).")]
-Head = Annotated[str | None, typer.Option("--head", help="COUNT:HASH, as ledger head printed it earlier.")]
+Head = Annotated[
+    str | None, typer.Option("--head", help="COUNT:HASH, as 'hedgerow ledger head' printed it earlier.")
+]
 Release = Annotated[str, typer.Argument(help="Identifier of a release.", show_default=False)]
 
 
@@ -140,7 +142,9 @@ def show(release: Release, screen: Screen, ledger: Place = None) -> None:
 def export(
     screen: Screen,
     ledger: Place = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; without it the ledger is printed.")
+    ] = None,
 ) -> None:
     """Write all rows and accounts as JSON.
 
@@ -256,7 +260,7 @@ def budget(
     screen: Screen,
     ledger: Place = None,
     dataset: Annotated[str | None, typer.Option(help="The dataset's name.")] = None,
-    fingerprint: Annotated[str | None, typer.Option(help="Of data without a name.")] = None,
+    fingerprint: Annotated[str | None, typer.Option(help="Fingerprint of data without a name.")] = None,
     relation: Annotated[str | None, typer.Option(help="Neighbour relation: withheld, …")] = None,
     plan: Annotated[Path | None, typer.Option(help="Take relation and dataset from a plan.")] = None,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
@@ -290,7 +294,7 @@ def budget(
 def require_dataset(
     screen: Screen,
     ledger: Place = None,
-    off: Annotated[bool, typer.Option("--off", help="Take data without a name again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Accept data without a name again.")] = False,
     note: Annotated[str, typer.Option(help="Who decided, and why.")] = "",
 ) -> None:
     """Refuse releases of data without a name, from now on.

@@ -35,7 +35,9 @@ def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
 def init(
     flags: dict[str, Any],
     screen: Screen,
-    out: Annotated[Path | None, typer.Option(help="The plan file to write; else it is printed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The plan file to write; without it the plan is printed.")
+    ] = None,
     command: Annotated[bool, typer.Option("--command", help="Print the command that says the same.")] = False,
     protect: Annotated[
         str | None,
@@ -46,7 +48,7 @@ def init(
     predictors: Annotated[
         str | None,
         typer.Option(
-            help="With --protect: public columns that formulas read (all that are fit): age,sector."
+            help="With --protect: public columns that formulas read (default: all usable ones): age,sector."
         ),
     ] = None,
     metadata: Annotated[
@@ -198,7 +200,9 @@ def box(
     ] = 1.0,
     at: Annotated[
         list[str] | None,
-        typer.Option(help='Between what the median lies there: "{employees: 10, median: [200000, 500000]}".'),
+        typer.Option(
+            help='For these predictors the median lies between: "{employees: 10, median: [200000, 500000]}".'
+        ),
     ] = None,
     spread: Annotated[
         str | None,
@@ -208,11 +212,12 @@ def box(
         str | None, typer.Option("--box", help='A box to price as it is: "{z: [0, 1], sigma: [0.5, 2]}".')
     ] = None,
     limits: Annotated[
-        str | None, typer.Option(help="No box, but limits of the outcome: which errors to expect. 1000,1e9.")
+        str | None,
+        typer.Option(help="Instead of a box, limits of the outcome: shows which errors to expect. 1000,1e9."),
     ] = None,
     family: Annotated[str, typer.Option(help="lognormal or normal; with limits also zero_.")] = "lognormal",
 ) -> None:
-    """See beforehand what a strict release will lose: which errors limits make, or what a box costs.
+    """Show beforehand what a strict release will lose: the errors that limits make, or what a box costs.
 
     With --limits the errors to expect at several ε, on a simulated outcome. Or find a box from public
     statements, and see what a wider one would cost: as many --at as the formula has coefficients, and

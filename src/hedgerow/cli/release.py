@@ -29,14 +29,17 @@ def synthesize(
         bool, typer.Option("--stream", help="Read the data block by block: for files larger than memory.")
     ] = False,
     scratch: Annotated[
-        Path | None, typer.Option(help="Folder for what is read, with --stream (beside the release).")
+        Path | None,
+        typer.Option(help="Folder for temporary files with --stream (default: beside the release)."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="So many processes share the work; as with --stream.")
+        int | None, typer.Option(help="Share the work among this many processes; implies --stream.")
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="Workers of the Dask scheduler at this address share it: tls://host:8786."),
+        typer.Option(
+            help="Share it among the workers of the Dask scheduler at this address: tls://host:8786."
+        ),
     ] = None,
 ) -> None:
     """Make a release: copies and certificate in OUT/public, everything else in OUT/confidential.
@@ -120,10 +123,12 @@ def sign(
     screen: Screen,
     key: Annotated[
         Path,
-        typer.Option(help="OpenSSH key; a public one, if an agent has the other.", show_default=False),
+        typer.Option(
+            help="OpenSSH key; the public one, if an agent holds the private one.", show_default=False
+        ),
     ],
 ) -> None:
-    """Sign a release that verifies: its signature is put beside its certificate, by ssh-keygen.
+    """Sign a release that verifies: ssh-keygen writes a signature beside its certificate.
 
     Example: hedgerow sign release --key ~/.ssh/id_ed25519
     """
@@ -143,14 +148,15 @@ def verify(
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Also compare with what this ledger recorded.")] = None,
     signers: Annotated[
-        Path | None, typer.Option(help="Demand a signature by one of these (OpenSSH's allowed signers).")
+        Path | None,
+        typer.Option(help="Require a signature by one of these signers (OpenSSH's allowed_signers file)."),
     ] = None,
     certificate_sha256: Annotated[
-        str | None, typer.Option(help="SHA-256 of the certificate, as the owner told it.")
+        str | None, typer.Option(help="SHA-256 of the certificate, as the owner gave it to you.")
     ] = None,
     why: Annotated[
         str | None,
-        typer.Option(help="Print what a sentence of certificates rests on, by its id, and verify nothing."),
+        typer.Option(help="Only print what a sentence of a certificate rests on, by its id: C3."),
     ] = None,
 ) -> None:
     """Check that a release is what its certificate says: no file changed, added or missing.
@@ -215,7 +221,7 @@ def certificate(
     folder: Folder,
     screen: Screen,
     registry: Annotated[
-        bool, typer.Option("--registry", help="As YAML for OpenDP's registry of deployments.")
+        bool, typer.Option("--registry", help="Print it as YAML for OpenDP's registry of deployments.")
     ] = False,
 ) -> None:
     """Print the certificate of a release that verifies.

@@ -11,15 +11,15 @@ from hedgerow.cli.screen import CONFIDENTIAL, Screen
 
 @with_screen
 def report(
-    folder: Annotated[Path, typer.Argument(help="A release folder, the whole of it.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The whole release folder.", show_default=False)],
     screen: Screen,
     out: Annotated[
-        Path | None, typer.Option(help="Another file to write it to (FOLDER/confidential/report.html).")
+        Path | None, typer.Option(help="File to write it to (default: FOLDER/confidential/report.html).")
     ] = None,
     board: Annotated[
         bool,
         typer.Option(
-            "--board", help="Two sheets for a review board instead (FOLDER/confidential/board.pdf)."
+            "--board", help="Write two sheets for a review board instead (FOLDER/confidential/board.pdf)."
         ),
     ] = False,
 ) -> None:

@@ -15,8 +15,8 @@ import typer
 from hedgerow.errors import SettingError
 
 app = typer.Typer(help="Studies on simulated tables; none reads confidential data.")
-Out = Annotated[Path, typer.Option(help="Folder for the results; an unfinished run there goes on.")]
-Jobs = Annotated[int | None, typer.Option(help="Processes; as many as there are cores.")]
+Out = Annotated[Path, typer.Option(help="Folder for the results; an unfinished run in it is continued.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes (default: as many as there are cores).")]
 Address = Annotated[
     str | None, typer.Option("--cluster", help="Address of a Dask scheduler, in place of processes here.")
 ]
@@ -67,7 +67,9 @@ def weights(
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,
     cluster: Address = None,
-    report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Report the results that are there, compute nothing.")
+    ] = False,
 ) -> None:
     """Compare weights, risks and bounds over sizes and targets: tables, JSON and pictures.
 
@@ -83,14 +85,18 @@ def weights(
 def coverage(
     out: Out,
     quick: Annotated[bool, typer.Option("--quick", help="Two small samples of two settings.")] = False,
-    only: Annotated[str, typer.Option(help="Settings whose name has this, such as 'strict, n = 200,'.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Only settings whose name contains this, such as 'strict, n = 200,'.")
+    ] = "",
     samples: Annotated[
-        int | None, typer.Option(help="So many of each setting, in place of 500 to 10.")
+        int | None, typer.Option(help="How many replicates of each setting, instead of 500 to 10.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Changes the samples.")] = 1,
     jobs: Jobs = None,
     cluster: Address = None,
-    report: Annotated[bool, typer.Option("--report", help="Tell what is there, compute nothing.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Report the results that are there, compute nothing.")
+    ] = False,
 ) -> None:
     """How often intervals cover the truth, by standard, size and method (docs/coverage.md).
 

@@ -88,13 +88,17 @@ def audit(
     flags: dict[str, Any],
     screen: Screen,
     riskiest: Annotated[
-        int | None, typer.Option(help="Riskiest records to recompute weights for (20; 0 for Markov chains).")
+        int | None,
+        typer.Option(
+            help="How many of the riskiest records get weights computed anew (20; 0 for Markov chains)."
+        ),
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(help="Further records, picked at random (10; 0 for Markov chains).")
+        int | None, typer.Option(help="How many further records, picked at random (10; 0 for Markov chains).")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the losses into this new PNG file; it is confidential.")
+        Path | None,
+        typer.Option(help="Draw the losses into this PNG file, which must not exist yet; confidential."),
     ] = None,
 ) -> None:
     """Withhold outcomes one by one and compute what changes: a loss above the price is a finding.

@@ -274,7 +274,7 @@ class _Copies(Confidential):
         return np.column_stack([beta, np.log(np.maximum(left, np.finfo(np.float64).tiny)) / 2])
 
     def log_density(self, posterior: Posterior) -> PerDraw:
-        """Of each copy, parameters integrated out, up to a common constant."""
+        """The log density of each copy, parameters integrated out, up to a common constant."""
         precision = posterior.factor.T @ posterior.factor
         joint = precision + self.gram
         shifted = precision @ posterior.mean + self.cross
@@ -292,7 +292,7 @@ class _Copies(Confidential):
 
 
 def joint_density(copies: Sequence[_Copies], rival: Mixture) -> PerDraw:
-    """Of each copy under a mixture: the links' log densities add in each part."""
+    """The log density of each copy under a mixture: in each part those of the links add."""
     each = []
     for part in rival.parts:
         links = part.links if isinstance(part, JointPosterior) else (part,)

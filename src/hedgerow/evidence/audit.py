@@ -99,7 +99,7 @@ class Audit:
 
     @property
     def largest_reverse(self) -> float | None:
-        """The same at draws of the posterior without the record; None where that was not looked at."""
+        """The largest loss at draws of the posterior without the record; None where none was looked at."""
         seen = self.reverse[~np.isnan(self.reverse)]
         return float(seen.max()) if len(seen) else None
 
@@ -176,7 +176,7 @@ class Audit:
                 "statement covers that direction."
             )
         if not self.of_claim:
-            yield "Of an outcome withheld nothing is claimed: that price is what this fit costs."
+            yield "Nothing is claimed about an outcome withheld: that price is what this fit costs."
         yield "An audit bounds the loss from below: other records, draws or data may show a larger one."
         if self.importance is None or self.recomputed_k is None:
             return
@@ -314,7 +314,7 @@ class _Audited(Confidential):
 
 
 def _estimated_again(outcome: Outcome, power: PerRecord, epsilon: float) -> tuple[float, float, float]:
-    """The same by importance weights, from one sum over records per draw; and the weights' Pareto k̂."""
+    """An estimate by importance weights, from one sum over records per draw; last, their Pareto k̂."""
     fit = outcome.fit
     moved = np.zeros(fit.draws)
     for records in blocks(fit.design.records, fit.draws):

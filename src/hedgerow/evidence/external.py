@@ -35,7 +35,7 @@ class Prices(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """What the matrix says; confidential, all of it.
+    """What `assess` found from a matrix of log-likelihoods; all of it is confidential.
 
     After an unweighted fit: risks, the weights they lead to and the powers to refit with, and what the
     unweighted posterior itself would cost. After a weighted fit: its price under the standard.

@@ -86,7 +86,7 @@ class Finished(Confidential):
     @property
     @abstractmethod
     def statement(self) -> Statement:
-        """How far draws carry the claim."""
+        """How far draws support the claim: with which δ and confidence."""
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.fit import to_inference_data
 from hedgerow.mechanism.noisy.copies import draw_places, plan_copies, predict_all
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
@@ -45,8 +45,9 @@ _CLIPPED = 0.05  # share of values at a limit from which copies miss what lies b
 class Noised(Finished):
     """Noisy statistics of what is protected: the only thing that was read, and all that copies come from.
 
-    Formal guarantee: what was released is ε-differentially private under the standard's relation. Copies,
-    draws, intervals and `statistics` are functions of it, of public things and of independent randomness.
+    Formal guarantee: what was released is ε-differentially private under the standard's relation, or
+    (ε, δ)-differentially private with Gaussian noise. Copies, draws, intervals and `statistics` are functions
+    of it, of public things and of independent randomness.
     """
 
     source: Table
@@ -126,7 +127,7 @@ class Noised(Finished):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NoisedColumn(Noised):
-    """Of one column."""
+    """Noisy statistics of one protected column."""
 
     released: Released
 
@@ -172,7 +173,7 @@ class NoisedColumn(Noised):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Those of the response."""
+        """The limits of the response."""
         return self.released.recipe.low, self.released.recipe.high
 
     def predict(self) -> list[PerLink]:

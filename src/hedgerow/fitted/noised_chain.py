@@ -41,7 +41,7 @@ _NOT_YET = "{} is for one protected column under Strict, and limits go by column
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NoisedChain(Noised):
-    """Of all protected columns of a row together."""
+    """Noisy statistics of several protected columns: a row's values are protected together."""
 
     released: tuple[ReleasedColumn, ...]
 

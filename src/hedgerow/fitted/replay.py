@@ -26,7 +26,7 @@ _DRAWS = 100  # of each simulated table's posterior
 
 @dataclass(frozen=True, repr=False)
 class ChainReplay(Replay):
-    """Of several columns."""
+    """A replay of a release of several columns by noisy statistics."""
 
     kind: Any  # NoisedChain, which needs this module
     settings: Settings

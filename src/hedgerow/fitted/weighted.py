@@ -107,7 +107,7 @@ class Fitted(Finished):
 
     @property
     def extreme(self) -> "Fitted":
-        """The same fit on the records that stand out: on all, unless this is a view of some."""
+        """The fit on the records that stand out; on all, unless this is a view of some."""
         return self
 
     @property

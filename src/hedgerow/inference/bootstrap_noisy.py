@@ -22,7 +22,8 @@ from hedgerow.mechanism.copies import write_copy
 from hedgerow.mechanism.noisy.copies import predict_values
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import classes_within, clip_response, recipe_of
 from hedgerow.mechanism.noisy.spike import spike_line

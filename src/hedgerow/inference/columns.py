@@ -21,7 +21,7 @@ from hedgerow.mechanism.noisy.chain.encode import build_public
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
 from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task
-from hedgerow.mechanism.noisy.recipe import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 
@@ -98,7 +98,7 @@ def _read(
         return ReleasedClasses(recipe, sums, task.classes == 2), None
     if sums:
         kinds = ReleasedClasses(recipe, sums, signed=False)
-        recipe = recipe.expecting(expect_amounts(kinds))
+        recipe = recipe.with_presence(expect_amounts(kinds))
     counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
     return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts), kinds
 

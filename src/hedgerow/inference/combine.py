@@ -67,16 +67,16 @@ def combine(
     - "mean of pay by region, sex", "total of …" or "share of …": one term for each group, and for each
       value of which there is a share;
     - a function of a table that returns numbers, by name ({"median": 3.2}, a pandas Series) or in an array;
-      with variances, if it has them: {"mean": (3.2, 0.1)}, else rows are left out in turn;
-    - estimates and variances that you have, a row for each copy; of an analysis that does not take the public
-      columns as given, also the parts of the variances that come from protected values.
+      with their variances if it has them, {"mean": (3.2, 0.1)}; otherwise rows are left out in turn;
+    - estimates and variances that you already have, a row for each copy; of an analysis that does not take
+      the public columns as given, also the parts of the variances that come from protected values.
 
-    `weights` names a column of survey weights, for formulas, means, totals and shares; standard errors of a
-    weighted formula are robust ones. `clusters` names a public column in which rows that belong together have
-    the same, as members of a household: where the release says so of its unit, that one, unless you name
-    another. Cells that by the release hold a code, no amount, count as missing, but for shares, which have
-    them as values. `rule` is the one that the release calls for, unless you name another (`hedgerow.receive`
-    lists them). `attrs["why"]` of the result says which and why, and what was done about codes and units.
+    `weights` names a column of survey weights, for formulas, means, totals and shares; a weighted formula
+    has robust standard errors. `clusters` names a public column whose values say which rows belong together,
+    such as members of a household; by default it is the unit that the release names, if any. Cells with a
+    code that stands for no amount, as the release lists them, count as missing; for shares they are values.
+    `rule` is by default the one that the release calls for (`hedgerow.receive` lists them). `attrs["why"]` of
+    the result says which rule and why, and what was done about codes and units.
     """
     tables, (name, why), facts = _open(release, rule, clusters)
     apart = name in ("noisy", "projected")

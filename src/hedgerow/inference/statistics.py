@@ -30,7 +30,8 @@ from hedgerow.inference.columns import check_level, read_columns, summarize_colu
 from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Counts, Recipe, Released, Round, Spike
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Recipe
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.models.base import Parameters
 from hedgerow.randomness import Key
@@ -138,7 +139,7 @@ def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, l
     )
     if spike is not None:
         spike = Spike(**_arrays(spike))
-        recipe = recipe.expecting(expect_presence(recipe, spike))
+        recipe = recipe.with_presence(expect_presence(recipe, spike))
     rounds = tuple(Round(**_arrays(each)) for each in document["rounds"])
     counts = document["counts"]
     return Released(recipe, rounds, None if counts is None else Counts(**_arrays(counts)), spike), columns

@@ -34,7 +34,8 @@ from hedgerow.models.reductions import count_draws
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.privacy.columns import marks_of
-from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.terms import Sampling
 from hedgerow.progress import foresee, job, phase
 from hedgerow.randomness import Key
 from hedgerow.tables.chain import Units
@@ -71,7 +72,7 @@ def released_draws(settings: Settings, start: Start, outcome: Outcome, *, key: K
 
 
 def choose_draws(settings: Settings, parameters: Parameters, *, key: Key) -> list[Parameters]:
-    """As many draws as copies, at random."""
+    """Picks as many draws as there are copies, at random."""
     order = np.argsort(key.child("draws").stream().uniform(count_draws(parameters)))[: settings.copies]
     return [public_draw(parameters, int(draw)) for draw in order]
 

@@ -106,7 +106,7 @@ def check(settings: Settings) -> None:
             "which are not needed, can be left out."
         )
     for part in (settings.weights, standard, settings.model):
-        stranger = _unvouched(part)
+        stranger = _find_unvouched(part)
         if stranger is not None:
             raise SettingError(
                 f"debias: {stranger} is not of hedgerow's own making, and may hold confidential data. If it "
@@ -115,7 +115,7 @@ def check(settings: Settings) -> None:
             )
 
 
-def _unvouched(part: object) -> str | None:
+def _find_unvouched(part: object) -> str | None:
     """The name of something a caller made and has not vouched for with public=True, wherever it is held.
 
     A correction may know the settings, and settings may hold functions and objects of the caller's in which a
@@ -127,7 +127,7 @@ def _unvouched(part: object) -> str | None:
         return getattr(part, "__name__", type(part).__name__)
     for held in vars(part).values():
         if isinstance(held, Weights | Standard | Range | Model) or callable(held):
-            stranger = _unvouched(held)
+            stranger = _find_unvouched(held)
             if stranger is not None:
                 return stranger
     return None

@@ -84,7 +84,7 @@ class Form:
     shifted: bool  # some constant is not zero
 
     def join(self, other: "Form") -> "Form":
-        """That of the records of both."""
+        """The form of the records of both."""
         return Form(
             self.uses_mass or other.uses_mass,
             self.conditional and other.conditional,

@@ -99,7 +99,7 @@ class DirichletNeighbours(ByOrder):
         return ahead, back
 
     def _least(self, delta: float, copies: int) -> tuple[Array, Array, Array]:
-        """Of the different rows: few, where weights follow class and cell."""
+        """Computed once for each different row: there are few, where weights follow class and cell."""
         rows = np.column_stack([self.share, self.own, self.whole])
         kinds, place = np.unique(rows, axis=0, return_inverse=True)
         epsilon, forward, backward = ByOrder._least(DirichletNeighbours(*kinds.T), delta, copies)
@@ -114,7 +114,7 @@ class DirichletNeighbours(ByOrder):
 
 
 class SummedNeighbours(ByOrder):
-    """Those of a chain whose links have different closed forms: divergences add, order by order."""
+    """Neighbours of a chain whose links have different closed forms: divergences add, order by order."""
 
     def __init__(self, parts: Sequence[Neighbours]) -> None:
         object.__setattr__(self, "parts", tuple(parts))
@@ -133,7 +133,7 @@ class SummedNeighbours(ByOrder):
 
 
 def join_neighbours(links: Sequence[Neighbours]) -> Neighbours:
-    """Those of a chain, from those of its links: of one kind in one kernel."""
+    """Neighbours of a chain from those of its links; links of one kind share a kernel."""
     plain = [link for link in links if type(link) is Neighbours]
     if len(plain) == len(links):
         return Neighbours.join(links)

@@ -63,7 +63,7 @@ class Neighbours(Confidential):
 
     @classmethod
     def join(cls, links: Sequence["Neighbours"]) -> "Neighbours":
-        """Those of a chain, from those of its links."""
+        """Neighbours of a chain from those of its links."""
         return cls(
             *(np.column_stack(part) for part in zip(*(link._columns() for link in links), strict=True))
         )
@@ -161,7 +161,7 @@ class Neighbours(Confidential):
         return np.maximum(*self.divergences(float(order)))
 
     def _leaves(self) -> Iterator["Neighbours"]:
-        """Those of each leaf of records: an extreme of all is one of what leaves have."""
+        """Neighbours leaf by leaf: an extreme of all records is an extreme over leaves."""
         leaves = leaves_of(self._count())
         if len(leaves) <= 1:
             yield self

@@ -2,6 +2,7 @@
 
 Read in this order: `ranges` (what the public knows), `standards` (a pair: power and sensitive part),
 `sensitive` (that pair as coefficients), `weights` (from risk to weight), `bounds` (what a price supports),
-`strict/` and `censored` (standards that bring their own bound), `presets`, `claims` (the words), `guarantee`
-(what may be claimed).
+`strict/` and `censored` (standards that bring their own bound), `columns` (what is protected), `presets`,
+`terms` and `settings` (all that a release is told beforehand), `claims` (the words), `guarantee` (what may be
+claimed).
 """

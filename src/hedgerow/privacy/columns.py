@@ -44,20 +44,20 @@ class Column:
     codes
         Values that stand for no amount, such as -8 for a refusal: each is a kind of its own in the copies.
     share_of
-        A column, or arithmetic such as "total - rent", that this one is a part of: its share is modelled (by
-        beta, say), so that no copy exceeds it. Where that is zero or less, the part is the same; where it is
-        missing, missing.
+        A column, or arithmetic such as "total - rent", of which this one is a part: the share is modelled (by
+        beta, say), so that no copy exceeds the whole. Where the whole is zero or less, the part equals it;
+        where it is missing, so is the part.
     only_where, otherwise
         A condition over public and earlier columns, such as "status == 'employed'", and what the cell holds
         elsewhere: a number, a label of classes, or None for a missing cell. What the confidential column
         holds there is not used.
     kinds_by
-        Public categories, such as "C(sector)" or "1" for none, in whose cells the kinds have shares of their
-        own, in closed form: quick, and with a price under every bound. None: a regression on the column's
-        own terms, which with many of them takes minutes.
+        Public categories, such as "C(sector)" (or "1" for none): each of their cells has its own shares of
+        kinds, in closed form, which is quick and has a price under every bound. None: a regression on the
+        column's own terms, which takes minutes where there are many.
     filler
-        A usual amount, known to the public, that stands for cells without one where later columns read this
-        one; an indicator for each kind of cell joins their formulas.
+        A usual amount, known to the public: what later columns read in place of a cell that holds none. An
+        indicator of each kind of cell is added to their formulas.
     shared
         With `Synthesizer(unit=…)`: all rows of a unit hold the same cell, a household's income, say. It is
         modelled once for each unit, from columns that are the unit's own, and copies have one cell for it.
@@ -202,7 +202,7 @@ class Link:
 
     @property
     def family(self) -> str | Model:
-        """The model's."""
+        """The family of this link's model: the column's own, or one for kinds of cells."""
         if self.role != "kind":
             return self.column.family
         kinds = self.column.kinds
@@ -212,7 +212,7 @@ class Link:
 
     @property
     def prior(self) -> Prior | None:
-        """That of the column is for amounts."""
+        """The column's prior, which is for amounts; kinds of cells have none."""
         return None if self.role == "kind" else self.column.prior
 
     def formula(self, marks: Sequence[str] = ()) -> str:

@@ -25,9 +25,10 @@ from hedgerow.privacy.claims import (
 from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.claims.neighbours import join_columns, join_records, whose
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.settings import Settings, Terms
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.privacy.strict.limits import spike_of
+from hedgerow.privacy.terms import Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
 
 

@@ -26,7 +26,7 @@ Outside = Literal["error", "public"]
 
 
 class Range(ABC):
-    """What the public knows. Subclasses say the ends; `interval` checks them against the outcome."""
+    """What the public knows of each value. Subclasses give the ends; `interval` checks them."""
 
     outside: Outside
 

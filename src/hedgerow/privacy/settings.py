@@ -1,29 +1,29 @@
 """Everything a release is told before it sees the outcome, in one frozen value.
 
 A plan writes it down, a synthesizer is built from it, the procedure runs by it, and the guarantee repeats its
-terms. To add a setting, add a field and its check here, a keyword to `Synthesizer`, and use it.
+terms. To add a setting, add a field and its check here, or in `terms` if it is a number or a word that the
+guarantee repeats, then a keyword to `Synthesizer`, and use it.
 
     >>> asked = Settings.of("x ~ z", epsilon=6.0, copies=3)
     >>> asked.target, asked.bound.name
     (2.0, 'lipschitz')
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
-from hedgerow.errors import SettingError, is_count, is_real, list_some
+from hedgerow.errors import SettingError, is_count, list_some
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
-from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, RENYI, Bound, bound_named, per_copy
+from hedgerow.privacy.bounds import LIPSCHITZ, RENYI, bound_named, per_copy
 from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.privacy.columns import Column, Link, Rules, link_columns, read_columns
 from hedgerow.privacy.presets import preset_settings
@@ -31,6 +31,7 @@ from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
 from hedgerow.privacy.strict import Bounded, BoxedChain, Strict, StrictWeights
 from hedgerow.privacy.strict.limits import has_whole_numbers, has_words, spike_of
+from hedgerow.privacy.terms import Terms
 from hedgerow.privacy.weights import (
     IdentificationWeights,
     LinearWeights,
@@ -41,10 +42,6 @@ from hedgerow.privacy.weights import (
 )
 from hedgerow.tables.values import Declared
 
-Known = Literal["exact", "simulated"]
-Sampling = Literal["independent", "stratified", "projected"]
-_MOST_DRAWS = 10**8
-_LEAST_EPSILON = sys.float_info.min  # below it, thirds of a number do not add up to it
 _LEAST_NOISY, _MOST_NOISY = 1e-6, 1e6  # ε for which noise has a scale
 
 
@@ -56,73 +53,6 @@ class _Unset(Enum):
 
 
 UNSET: Any = _Unset.UNSET  # a keyword that the caller left out, so that a preset may fill it in
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What is asked for in numbers and words: public, and free of anybody's objects."""
-
-    bound: Bound = LIPSCHITZ
-    epsilon: float | None = None  # target over all copies; None: no calibration, and no ε may be claimed
-    delta: float = DELTA  # what the Rényi price and Gaussian noise leave open over all copies
-    copies: int = 1
-    draws: int = 1000
-    known: Known = "exact"  # how λ is found: from distribution functions, or simulated as in the paper
-    sampling: Sampling = "independent"
-    debias: bool = False
-    unit: str | None = None  # a public column: the rows that have the same of it are withheld together
-
-    def __post_init__(self) -> None:
-        for name, kind in (("sampling", Sampling), ("known", Known)):
-            if getattr(self, name) not in get_args(kind):
-                words = " or ".join(map(repr, get_args(kind)))
-                raise SettingError(f"{name} must be {words}, got {getattr(self, name)!r}.")
-        if self.unit is not None and (not isinstance(self.unit, str) or not self.unit):
-            raise SettingError(
-                f"unit must be the name of a column that says whose row it is, got {self.unit!r}."
-            )
-        if not isinstance(self.debias, bool):
-            raise SettingError(f"debias must be True or False, got {self.debias!r}.")
-        if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
-            raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
-        if not is_real(self.delta) or not 0 < self.delta < 1:
-            raise SettingError(
-                f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
-            )
-        if self.delta != DELTA:
-            self._require_delta()
-        if not is_count(self.draws) or self.draws < 100:
-            raise SettingError(
-                f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
-            )
-        if self.draws > _MOST_DRAWS:
-            raise SettingError(f"draws must be at most {_MOST_DRAWS}; 1000 is usual.")
-        if not is_count(self.copies) or self.copies < 1:
-            raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
-        if self.copies > self.draws:
-            raise SettingError(
-                f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."
-            )
-        if self.epsilon is not None and self.epsilon / self.copies < _LEAST_EPSILON:
-            raise SettingError(
-                f"epsilon must be at least {_LEAST_EPSILON:g} for each copy, got {self.epsilon!r} over "
-                f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
-            )
-
-    def _require_delta(self) -> None:
-        """A δ that was asked for is kept or refused: other bounds would put their own in its place."""
-        if not self.bound.takes_delta:
-            raise SettingError(
-                f"delta belongs to bound='renyi', got {self.delta!r} with bound='{self.bound}', whose δ "
-                "follows from the draws or is 0. Leave it out, or use bound='renyi' (--bound renyi)."
-            )
-
-    @property
-    def target(self) -> float | None:
-        """What calibration holds a fit against; None without a target, and where weights carry it."""
-        if self.epsilon is None or not self.bound.local:
-            return None
-        return self.bound.target(self.epsilon, self.copies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +263,7 @@ class Settings(Terms):
             raise SettingError(f"This goes with one protected column, got {len(self.columns)}.")
         return self.columns[0]
 
-    def respelled(self, *formulas: str) -> "Settings":
+    def with_formulas(self, *formulas: str) -> "Settings":
         """These settings with another spelling of each column's formula."""
         pairs = zip(self.columns, formulas, strict=True)
         return replace(self, columns=tuple(replace(column, formula=text) for column, text in pairs))

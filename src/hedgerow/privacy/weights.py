@@ -38,7 +38,7 @@ class Overall(Confidential):
 
     @classmethod
     def of(cls, risk: PerRecord, reads: Reads) -> "Overall":
-        """That of risks which are all at hand."""
+        """What rules read of risks that are all at hand."""
         if reads == "moments":
             mean = sum_leaves(risk) / len(risk)
             squares = sum_leaves((risk - mean) ** 2)
@@ -210,7 +210,7 @@ class PlannedWeights(Weights):
 
 @dataclass(frozen=True)
 class IdentificationWeights(Weights):
-    """From identification risk: the share of records whose value is *not* near this record's.
+    """Weights from identification risk: the share of records whose value is *not* near this record's.
 
     B(x) = [x(1−radius), x(1+radius)]. Marginal: IR_i = share of x_h outside B(x_i). Pairwise: averages
     over partners j the share outside both balls. `known` names columns an intruder knows; shares are then

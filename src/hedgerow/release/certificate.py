@@ -24,9 +24,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from hedgerow import __version__
 from hedgerow.errors import FieldError, ReleaseError, show_controls
 from hedgerow.numerics.rounding import format_rounded_up
-from hedgerow.privacy.claims import TUNED, list_protected, write_unit
+from hedgerow.privacy.claims import TUNED, list_protected
 from hedgerow.privacy.claims import combining as combinings
 from hedgerow.privacy.claims.caveats import find_id
+from hedgerow.privacy.claims.units import write_unit
 from hedgerow.release.document import AnyText, Digest, Finite, Flag, Text, Whole, describe, read
 
 if TYPE_CHECKING:  # a receiver verifies without the engine
@@ -312,10 +313,15 @@ class Certificate(_Strict):
         ids = [None if self.version == 1 else find_id(text) for text in self.not_covered]
         return [f"{text} [{id}]" if id else text for id, text in zip(ids, self.not_covered, strict=True)]
 
+    @property
+    def owner_says(self) -> Mapping[str, str]:
+        """What the owner says of the release, by the keys of `about`; nothing where there is no such part."""
+        return self.about or {}  # type: ignore[return-value]  # keys are words too
+
     def describe_about(self) -> list[str]:
         """What the owner says of the release, a line each."""
-        given: Mapping[str, str] = self.about or {}  # type: ignore[assignment]  # keys are words too
-        return [f"{words}: {given[name]}" for name, words in ABOUT.items() if name in given]
+        said = self.owner_says
+        return [f"{words}: {said[name]}" for name, words in ABOUT.items() if name in said]
 
     def facts(self) -> list[tuple[str, str]]:
         """The figures and columns, one by one."""

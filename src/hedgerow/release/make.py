@@ -109,12 +109,12 @@ def make_release(
     """Makes the release that a plan describes, in a folder that does not exist yet.
 
     `stream` reads the data block by block, for files larger than memory (docs/large.md); a folder of Parquet
-    files is always read so. What is read is kept in a private folder meanwhile, beside the release or in
-    `scratch`; `workers` share the work, and imply it.
+    files is always read in this way. Meanwhile the data is kept in a private folder, beside the release or in
+    `scratch`. `workers` share the work, and imply `stream`.
 
-    `new_dataset` states that the data is no version of another dataset, where the ledger asks. Where the
-    target is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything
-    is spent, and the look is counted; `anyway` releases all the same.
+    `new_dataset` tells a ledger that asks that the data is not a version of another dataset. If the target
+    is met only by discarding the data (`evidence.gauge`), a `CalibrationError` says so before anything is
+    spent, and the look is counted; `anyway` releases all the same.
     """
     tell = progress or (lambda step: None)
     out = Path(out)

@@ -199,7 +199,7 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
     spelled = [spell_categories(column.formula, source, protected) for column in columns]
     notes = dict.fromkeys(note for _, told in spelled for note in told)
     if notes:
-        plan = replace(plan, settings=plan.settings.respelled(*(formula for formula, _ in spelled)))
+        plan = replace(plan, settings=plan.settings.with_formulas(*(formula for formula, _ in spelled)))
         source = replace(source, notes=(*source.notes, *notes))
     names, outputs = source.frame.column_names, plan.outputs
     left_out = set(outputs.drop)

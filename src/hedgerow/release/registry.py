@@ -34,7 +34,7 @@ _FROM_ABOUT = {
 
 def write_record(certificate: Certificate) -> str:
     """The record as YAML, with a comment on what is still to be filled in."""
-    given: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+    given = certificate.owner_says
     open_fields = [*_OPEN, *(place for name, place in _FROM_ABOUT.items() if name not in given)]
     head = ["# For OpenDP's registry of deployments, opendp/deployments-registry-data. To be filled in:"]
     head += [f"# - {place}" for place in sorted(open_fields)]
@@ -142,7 +142,7 @@ def _list(texts: Any) -> str | None:
 
 
 def _without_gaps(value: Any) -> Any:
-    """The same without what is not known."""
+    """The value without what is not known."""
     if not isinstance(value, dict):
         return value
     kept = {name: _without_gaps(item) for name, item in value.items()}

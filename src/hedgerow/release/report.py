@@ -11,7 +11,7 @@ the page again with it.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def write_pages(
     """Writes the figures of a release that is being made, and the page of them and of its other files."""
     from hedgerow.report.figures import collect, rows_of
 
-    about: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+    about = certificate.owner_says
     document = collect(synth) | {
         "release": {
             "id": certificate.release,

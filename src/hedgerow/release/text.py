@@ -62,7 +62,7 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML's
         for why, applies in (
             (f"nested more than {_DEEPEST} deep. A plan needs no such depth", self._depth >= _DEEPEST),
             ("anchors (&) and aliases (*) are refused. Write the value out", event.anchor is not None),
@@ -78,7 +78,7 @@ class _Loader(yaml.SafeLoader):
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
             return _PLAIN
-        return str(super().resolve(kind, value, (False, True)))  # type: ignore[no-untyped-call]
+        return str(super().resolve(kind, value, (False, True)))  # type: ignore[no-untyped-call]  # PyYAML's
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)

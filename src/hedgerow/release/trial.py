@@ -23,9 +23,9 @@ from hedgerow.evidence.utility.overview import shorten_overview
 from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, halve_replaced
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
-from hedgerow.privacy.settings import Terms
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
+from hedgerow.privacy.terms import Terms
 from hedgerow.release.confidential import LOOKED_AT, tabulate_columns
 from hedgerow.release.ledger import Balance, open_ledger
 from hedgerow.release.ledger.accounts import charge_unit

@@ -140,7 +140,7 @@ Kind = Literal["number", "integer", "date"]
 
 @dataclass(frozen=True)
 class Declared:
-    """What the owner declares of the outcome's values, without looking at them: copies are written so.
+    """What the owner declares of a column's values without looking at them; copies are written accordingly.
 
         >>> money = Declared("number", decimal_places=2, range_min=0)
         >>> money.nearest(np.array([-3.0, 2.718])).tolist()
@@ -151,7 +151,7 @@ class Declared:
         [4.0, 9.0]
 
     Copies are rounded and moved into the limits, which is post-processing. The confidential values are not
-    held against it. The words are those of SDV's metadata, and of JSON Schema for `multiple_of`.
+    checked against it. The names are those of SDV's metadata; `multiple_of` is JSON Schema's.
     """
 
     type: Kind

@@ -16,7 +16,7 @@ from scipy import stats
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.mechanism.classes import draw_from_classes, predict_inside
 from hedgerow.mechanism.copies import stratify
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.numerics.normal_mass import normal_inside
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, figures, release, simulated

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, release
 from hedgerow_studies.strict import simulate

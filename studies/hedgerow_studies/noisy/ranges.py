@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, differences, figures, line, release, simulated
 from hedgerow_studies.work import Jobs, each, jobs_of, processors

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hedgerow import datasets
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.privacy.standards import Unweighted
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer

@@ -11,9 +11,10 @@ from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import Estimate, estimate
 from hedgerow.mechanism.noisy.margin import fit_tilt, margin_pays
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import release_statistics
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 
 LOW, HIGH = -3.0, 9.0  # limits of log x in the simulation: some four standard deviations about its mean

@@ -19,7 +19,7 @@ from scipy import stats
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import CalibrationError
 from hedgerow.evidence.utility import ecdf_distance
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.privacy.standards import Unweighted
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import Synthesizer

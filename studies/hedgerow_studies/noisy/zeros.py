@@ -16,7 +16,8 @@ from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.evidence.utility import ecdf_distance
 from hedgerow.mechanism.noisy.copies import draw_zeros, predict
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
 from hedgerow_studies.noisy.runs import HIGH, LOW, figures, line

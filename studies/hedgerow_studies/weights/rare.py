@@ -100,7 +100,7 @@ def _row(bound: str, epsilon: str, name: str, figures: dict[str, float]) -> str:
 def main() -> None:
     """Print as it comes."""
     for line in write_table():
-        print(line, flush=True)  # noqa: T201
+        print(line, flush=True)  # noqa: T201 - a table for people
 
 
 if __name__ == "__main__":

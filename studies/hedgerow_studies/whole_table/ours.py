@@ -118,7 +118,7 @@ def main() -> None:
                     continue
                 start = time.process_time()
                 synthesize(table, method, epsilon, seed=number).to_csv(file, index=False)
-                print(f"{file.stem}: {time.process_time() - start:.0f} s", flush=True)  # noqa: T201
+                print(f"{file.stem}: {time.process_time() - start:.0f} s", flush=True)  # noqa: T201 - hours pass
 
 
 if __name__ == "__main__":

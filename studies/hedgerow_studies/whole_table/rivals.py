@@ -97,7 +97,7 @@ def main() -> None:
                 seconds = time.process_time() - start
                 file.parent.mkdir(exist_ok=True)
                 _write(file, made)
-                print(f"{file.stem}: {seconds:.0f} s", flush=True)  # noqa: T201
+                print(f"{file.stem}: {seconds:.0f} s", flush=True)  # noqa: T201 - hours pass
                 file.with_suffix(".json").write_text(json.dumps({"seconds": seconds, "measured": measured}))
 
 

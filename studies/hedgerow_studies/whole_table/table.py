@@ -75,7 +75,7 @@ def main() -> None:
         rows.append({"method": method, "epsilon": epsilon, "copy": number} | found)
         with ROWS.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(rows[-1]) + "\n")
-    print("\n".join(write_table(pd.DataFrame(rows))))  # noqa: T201
+    print("\n".join(write_table(pd.DataFrame(rows))))  # noqa: T201 - a table for people
 
 
 if __name__ == "__main__":

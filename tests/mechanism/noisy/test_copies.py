@@ -6,7 +6,7 @@ from scipy import stats
 
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.margin import Tilt
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.randomness import Key
 
 LINE = np.array([1.0, 0.5, -0.3])

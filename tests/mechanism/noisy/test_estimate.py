@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import truncnorm
 
 from hedgerow.mechanism.noisy.estimate import estimate, start, truncated_mean
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.numerics.sums.clipped import clipped_moments
 from hedgerow.randomness import Key

@@ -6,7 +6,8 @@ import pytest
 from hedgerow.mechanism.noisy import expect
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.expect import expected_errors
-from hedgerow.mechanism.noisy.recipe import Recipe, make_recipe
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
 

@@ -26,7 +26,8 @@ from hedgerow.mechanism.noisy.leaves.streamed import (
     write_leaf,
 )
 from hedgerow.mechanism.noisy.posterior import draw_posterior
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.numerics import leaves
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import encode

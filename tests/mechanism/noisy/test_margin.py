@@ -9,7 +9,8 @@ from scipy import stats
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.margin import bin_chances, bin_edges, fit_tilt, margin_pays
-from hedgerow.mechanism.noisy.recipe import Counts, make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.released import Counts
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
 

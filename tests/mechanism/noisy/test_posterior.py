@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hedgerow.mechanism.noisy.posterior import _Statistics, draw_posterior
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.randomness import Key
 

@@ -10,8 +10,8 @@ import pytest
 from hedgerow.mechanism.noisy.prices import (
     Scales,
     Sums,
-    concentrated,
-    convert,
+    find_epsilon,
+    find_rho,
     noise_for_counts,
     price_counts,
     rounded_up,
@@ -95,8 +95,8 @@ def test_counts():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_rho_is_the_largest_that_converts(epsilon, delta):
-    rho = float(concentrated(epsilon, delta))
-    assert convert(rho, delta) <= epsilon < convert(rho * 1.00001, delta)
+    rho = float(find_rho(epsilon, delta))
+    assert find_epsilon(rho, delta) <= epsilon < find_epsilon(rho * 1.00001, delta)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -105,7 +105,7 @@ def test_gaussian_noise_has_its_epsilon_and_delta(relation, noise):
     """δ of the worst pair, summed over all outputs of a tiny round: below the stated one, above if halved."""
     epsilon, delta = 1.0, 1e-3
     sums = Sums("gaussian", 9, 3, relation, 2 if relation == "range" else 6)
-    scales = sums.noise_for(concentrated(epsilon, delta), split=Fraction(8, 10))
+    scales = sums.noise_for(find_rho(epsilon, delta), split=Fraction(8, 10))
     factor = 1 if noise == "right" else 2
     values = [*range(-3, 4), *([] if relation == "range" else [None])]
     worst = 0.0

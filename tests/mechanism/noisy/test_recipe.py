@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.numerics.sums.varimax import rotate_sparse
 
 LIMITS = {"low": -3.0, "high": 9.0}

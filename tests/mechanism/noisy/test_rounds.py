@@ -17,7 +17,8 @@ from hedgerow.mechanism.noisy import rounds
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.prices import Scales, Sums
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.numerics import leaves
 from hedgerow.randomness import Key
 

@@ -17,7 +17,7 @@ from hedgerow.mechanism.noisy.expect import expected_errors
 from hedgerow.mechanism.noisy.margin import fit_tilt
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.prices import noise_for_spike, price_spike
-from hedgerow.mechanism.noisy.recipe import make_recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.run import log_ratio, losses
 from hedgerow.mechanism.noisy.spike import draw_spike, expect_presence
 from hedgerow.randomness import Key
@@ -73,7 +73,7 @@ def worst_joint(recipe, *, steps=1 << 12):
     for zeros in (-2, 0, 3):
         scale = float(of_spike) / 2**16
         spike = rounds.Spike(np.array([0.5, zeros * scale]), scale)
-        told = recipe.expecting(expect_presence(recipe, spike))
+        told = recipe.with_presence(expect_presence(recipe, spike))
         first = rounds.first_setup(told, budget[0], steps)
         outputs = itertools.product((-3, 0, 3), (-2, 1), (-3, 1)) if zeros else [(0, 0, 0)]
         setups = [first]

@@ -78,10 +78,12 @@ def check_released(
     named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read, settings.unit}
     unused = [name for name in table.columns if name not in named]
     if unused:
-        names, them = (f"Column {unused[0]} is", "it says") if len(unused) == 1 else ("", "they say")
+        names, say, them = f"Columns {list_some(unused, 12)} are", "they say", "them"
+        if len(unused) == 1:
+            names, say, them = f"Column {unused[0]} is", "it says", "it"
         notes.append(
-            f"{names or f'Columns {list_some(unused, 12)} are'} not in the formula: released unchanged and "
-            f"unprotected. If {them} anything about the outcome, leave out: {_flags('--drop', unused)}."
+            f"{names} not in the formula: released unchanged and unprotected. If {say} anything about the "
+            f"outcome, leave {them} out: {_flags('--drop', unused)}."
         )
     return notes
 

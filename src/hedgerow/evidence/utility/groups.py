@@ -41,7 +41,7 @@ def compare_groups(
     codes: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     weight: str | None = None,
 ) -> Any:
-    """Of each column of numbers, within each group: ECDF distance, mean, median, quantiles, and errors.
+    """Columns of numbers within groups: ECDF distance, mean, median, quantiles and their errors.
 
     `by` is a public column with few values. The ECDF's "original" is 0, the distance of the data to itself;
     `error` is synthetic less original.

@@ -178,7 +178,7 @@ def pool_copies(rows: Rows, measures: Sequence[str]) -> Rows:
 
 
 def sum_up(values: Array) -> dict[str, Array]:
-    """Of figures with a row for each copy the mean over copies; of several the lowest and the highest."""
+    """The mean over copies of figures with a row for each; for several copies also the lowest and highest."""
     found = {POOLED: values.mean(axis=0)}
     if len(values) > 1:
         found |= {"lowest": values.min(axis=0), "highest": values.max(axis=0)}

@@ -27,13 +27,15 @@ from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
 from hedgerow.mechanism.copies import stratify_leaf
 from hedgerow.mechanism.noisy.leaves.rows import Part, add_parts
 from hedgerow.mechanism.noisy.margin import Tilt, bin_chances, fit_tilts
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Parameters
 from hedgerow.models.scored import Interval
 from hedgerow.numerics import leaves
 from hedgerow.numerics.normal_mass import interval_quantile
-from hedgerow.privacy.settings import Sampling, Settings
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict.limits import amounts_of, spike_of
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.threads import one_blas_thread, share_out
@@ -74,12 +76,12 @@ class Drawing:
     stretch: float | None = None  # what makes them as large as σ says
 
     def residuals(self, rows: slice, matrix: Matrix, fitted: PerRecord, leaf: int | None = None) -> PerRecord:
-        """Of a leaf's records, as far as it is settled what is taken out of them."""
+        """Residuals of a leaf's records, less what is already settled to be taken out of them."""
         numbers = self.numbers.of(rows, fitted, leaf)
         if self.tilt is None:
             residual = self.sigma * ndtri(numbers)
         else:
-            residual = _tilted(fitted, self.sigma, self.tilt, numbers) - fitted
+            residual = _tilt_quantiles(fitted, self.sigma, self.tilt, numbers) - fitted
         for line in self.taken_out:
             residual = residual - matrix @ line / self.numbers.records
         return np.asarray(residual if self.stretch is None else residual * self.stretch)
@@ -207,7 +209,7 @@ def _fall(matrix: Matrix, coefficients: Array, numbers: Numbers, rows: slice) ->
     return np.asarray(numbers.of(rows, logits) < expit(logits), dtype=np.bool_)
 
 
-def _tilted(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> PerRecord:
+def _tilt_quantiles(fitted: PerRecord, sigma: float, tilt: Tilt, numbers: PerRecord) -> PerRecord:
     """Quantiles of each record's tilted density: first the bin, then the place in it."""
     ends = np.concatenate(([-np.inf], tilt.edges, [np.inf]))
     values = np.empty(len(fitted))

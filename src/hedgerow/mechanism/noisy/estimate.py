@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from hedgerow.arrays import Array
-from hedgerow.mechanism.noisy.recipe import Recipe, Released, Round
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.numerics.sums.clipped import clipped_moments
 
 _SWEEPS = 100
@@ -48,7 +49,7 @@ class State:
 
     @property
     def covariance(self) -> Array:
-        """Of the line, by noise and sampling."""
+        """The covariance of the line, by noise and sampling."""
         return self.noisy + self.sampling
 
     def uncertain_variance(self) -> float:

@@ -21,10 +21,11 @@ from hedgerow.arrays import Array, PerRecord, RecordMask
 from hedgerow.mechanism.noisy.copies import predict
 from hedgerow.mechanism.noisy.estimate import estimate, start
 from hedgerow.mechanism.noisy.margin import fit_tilt
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Spike
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe
+from hedgerow.mechanism.noisy.released import Spike
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.spike import draw_chances
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.threads import share_out
 

@@ -21,7 +21,8 @@ from hedgerow.arrays import Array
 from hedgerow.errors import SettingError
 from hedgerow.mechanism.noisy.estimate import Estimate
 from hedgerow.mechanism.noisy.leaves.groups import group_fitted
-from hedgerow.mechanism.noisy.recipe import Counts, Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Counts, Released
 from hedgerow.privacy.strict.limits import Relation
 
 BINS = 32
@@ -80,7 +81,7 @@ def fit_tilt(released: Released, beta: Array, sigma: float) -> Tilt:
 
 
 def fit_tilts(released: Released, draws: Sequence[tuple[Array, float]]) -> list[Tilt]:
-    """The same for several draws of line and σ, with the passes over records that one takes."""
+    """`fit_tilt` for several draws of line and σ, in as many passes over records as one draw takes."""
     counts = released.counts
     if counts is None:
         raise SettingError("This release has no counts, and so no margin. Ask for one with margin=.")

@@ -28,7 +28,7 @@ import numpy as np
 from hedgerow.arrays import Array, Mask
 from hedgerow.mechanism.noisy.estimate import coordinates, estimate, start
 from hedgerow.mechanism.noisy.leaves.groups import Cells
-from hedgerow.mechanism.noisy.recipe import Released, Round
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.mechanism.noisy.spike import draw_spike
 from hedgerow.models.base import Health
 from hedgerow.numerics.sums.clipped_offsets import Clip, Clipped, clip_normal, clip_normal_twice
@@ -234,7 +234,7 @@ class _State:
     log_prior: Array
 
     def log_density(self, tau: Array) -> Array:
-        """Of θ given the statistics and the noise's variances, up to a constant."""
+        """The log density of θ given the statistics and the variances of the noise, up to a constant."""
         root, scaled = _factor(self.spread, tau, self.residual[:, :, None])
         return self.log_prior - _log_volume(root) - 0.5 * (scaled**2).sum(axis=(1, 2))
 

@@ -150,16 +150,16 @@ def noise_for_counts(relation: Relation, target: Fraction) -> Fraction:
 
 
 @cache
-def concentrated(epsilon: float, delta: float) -> Fraction:
+def find_rho(epsilon: float, delta: float) -> Fraction:
     """A ρ for which ρ-zCDP implies (ε, δ)-differential privacy: within 1e-6 of the largest, never above."""
     low, high = 0.0, epsilon
     while high - low > 1e-7 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if convert(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if find_epsilon(middle, delta) <= epsilon else (low, middle)
     return Fraction(low)
 
 
-def convert(rho: float, delta: float) -> float:
+def find_epsilon(rho: float, delta: float) -> float:
     """ε of ρ-zCDP at δ, rounded up (Canonne, Kamath, Steinke 2020, proposition 12)."""
     return least_epsilon(np.asarray(rho * ORDERS), ORDERS, delta)
 

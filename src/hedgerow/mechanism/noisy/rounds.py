@@ -40,15 +40,8 @@ from hedgerow.mechanism.noisy.prices import (
     price_spike,
     rounded_up,
 )
-from hedgerow.mechanism.noisy.recipe import (
-    LOADING_UNIT,
-    Counts,
-    Recipe,
-    Released,
-    Round,
-    Spike,
-    middle_of,
-)
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, middle_of
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.numerics.sums.discrete import discrete_gaussian, discrete_laplace
 from hedgerow.numerics.triangular import ROWS
@@ -104,7 +97,7 @@ def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
     _ = recipe.facts  # predictors that make no loadings are refused here, before an outcome is read
     if recipe.spiked and recipe.presence is None:
         spike = read_spike(recipe, reader, key.child("spike"))
-        recipe = recipe.expecting(expect_presence(recipe, spike))
+        recipe = recipe.with_presence(expect_presence(recipe, spike))
     first_budget, second_budget, counts_budget = recipe.budget()
     first = read_round(recipe, first_setup(recipe, first_budget), reader, key.child("first"))
     second = read_round(recipe, second_setup(recipe, first, second_budget), reader, key.child("second"))

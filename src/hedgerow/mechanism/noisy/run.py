@@ -15,7 +15,9 @@ from hedgerow.errors import RangeError, SettingError
 from hedgerow.mechanism.copies import public_interval
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows, Rows
 from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe, Released, Round, make_recipe
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.released import Released, Round
 from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA
@@ -100,8 +102,8 @@ def advise_margin(settings: Settings, records: int) -> str:
     if epsilon < pays:
         return f"A margin would add more noise than it mends below ε = {pays:.3g} at this number of records."
     return (
-        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong, "
-        f"and line and σ have the errors of ε = {(1 - share) * epsilon:.3g}."
+        f"With a margin of {share:g} copies would keep the column's distribution where the model is wrong; "
+        f"line and σ would have the errors of ε = {(1 - share) * epsilon:.3g}."
     )
 
 

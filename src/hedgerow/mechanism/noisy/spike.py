@@ -21,14 +21,8 @@ from scipy.special import expit
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.estimate import start
 from hedgerow.mechanism.noisy.leaves.rows import Loadings, Part, add_parts
-from hedgerow.mechanism.noisy.recipe import (
-    LOADING_UNIT,
-    Presence,
-    Recipe,
-    Spike,
-    chance_left,
-    choose_rows,
-)
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, chance_left, choose_rows
+from hedgerow.mechanism.noisy.released import Spike
 from hedgerow.numerics.sums.modes import draw_about_mode
 from hedgerow.numerics.triangular import ROWS
 from hedgerow.randomness import Key
@@ -84,7 +78,7 @@ def draw_chances(recipe: Recipe, spike: Spike, key: Key) -> tuple[PerRecord, Per
 
 
 class _Moments(NamedTuple):
-    """Of T₀/n at one γ, over some rows."""
+    """Moments of T₀/n at one γ, over some rows."""
 
     mean: Array
     slope: Array  # by coordinates of γ (p, p)
@@ -140,7 +134,7 @@ def _add_moments(
 
 
 def noise_variance(recipe: Recipe, spike: Spike) -> float:
-    """Of the noise on each entry of a sum."""
+    """The variance of the noise on each entry of a sum."""
     return (2.0 if recipe.noise == "laplace" else 1.0) * spike.scale**2
 
 
@@ -150,7 +144,7 @@ def _prior(recipe: Recipe) -> tuple[Array, Array]:
     return state.line, np.asarray(np.linalg.inv(state.noisy), dtype=np.float64)
 
 
-def _observed(recipe: Recipe, spike: Spike) -> Array:
+def _clip_mean(recipe: Recipe, spike: Spike) -> Array:
     """T₀/n; no noise in practice leads further than this."""
     far = recipe.reach + 60 * spike.scale
     return np.asarray(np.clip(spike.scores, -far, far) / recipe.records)
@@ -159,7 +153,7 @@ def _observed(recipe: Recipe, spike: Spike) -> Array:
 def _find_mode(recipe: Recipe, spike: Spike) -> Array:
     """By scoring with halved steps: on some rows of a long table first, the last steps on all."""
     n, noise = recipe.records, noise_variance(recipe, spike)
-    observed, (centre, precision) = _observed(recipe, spike), _prior(recipe)
+    observed, (centre, precision) = _clip_mean(recipe, spike), _prior(recipe)
 
     def value(at: _Moments, point: Array) -> float:
         spread = at.spread / n + noise / n**2 * np.eye(len(point))
@@ -211,7 +205,7 @@ class _Target:
         chosen = _choose(recipe, rows)
         Q, V = chosen.matrix @ recipe.basis, chosen.loadings * LOADING_UNIT
         at, some = _moments(recipe, spike, mode), _moments(recipe, spike, mode, chosen)
-        observed, noise = _observed(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
+        observed, noise = _clip_mean(recipe, spike), noise_variance(recipe, spike) / recipe.records**2
         known = mode, observed, noise, recipe.records, _prior(recipe)
         return cls(*known, Q, V / len(V), spike.remaining(chosen.matrix), at, some)
 

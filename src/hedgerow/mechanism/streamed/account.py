@@ -22,7 +22,7 @@ class Charge(Confidential):
     curve: Array | None  # copies·D_o at COARSE_ORDERS, where Rényi divergences are known
 
     def join(self, other: "Charge") -> "Charge":
-        """That of the records of both."""
+        """The charge for the records of both."""
         pairs = (self.epsilon, other.epsilon), (self.total, other.total)
         epsilon, total = (float(np.maximum(*pair)) for pair in pairs)
         curve = None
@@ -40,12 +40,12 @@ class Top(Confidential):
 
     @classmethod
     def of(cls, values: Array, first: int) -> "Top":
-        """Those of a leaf that begins with this record."""
+        """The largest values of a leaf whose first record has this number."""
         rows = np.argsort(-values, kind="stable")[:TOP]
         return cls(rows + first, values[rows])
 
     def join(self, other: "Top") -> "Top":
-        """Those of the records of both."""
+        """The largest values of both."""
         values = np.concatenate([self.values, other.values])
         order = np.argsort(-values, kind="stable")[:TOP]
         return Top(np.concatenate([self.rows, other.rows])[order], values[order])
@@ -62,7 +62,7 @@ class Account(Confidential):
     loudest: Top  # by leverage or pull, whichever is larger
 
     def join(self, other: "Account") -> "Account":
-        """That of the records of both."""
+        """The account of the records of both."""
         return Account(
             self.own.join(other.own), self.withheld.join(other.withheld),
             self.riskiest.join(other.riskiest), self.dearest.join(other.dearest),

@@ -78,7 +78,7 @@ class Merged(Confidential):
     left: tuple[Mapping[Row, Left], ...] = ()  # what neighbours find that were fitted anew, by link
 
     def on(self, model: Model, design: Design, power: PerRecord, leaf: int, asked: "Asking") -> Fit:
-        """The same fit with the records of one leaf."""
+        """The fit on the records of one leaf."""
         links, models = design.links, regressions(model)
 
         def influence() -> Influence:

@@ -163,14 +163,14 @@ class OnLeaf(Confidential):
         return settings.bound.certified(pricing, settings.copies, lambda: self.pilot(pricing))
 
     def pilot(self, pricing: Pricing) -> Extremes:
-        """Extremes of the same over the draws of the pilot."""
+        """Extremes of what is priced, over the draws of the pilot."""
         other = replace(pricing.fit, parameters=self.priced.pilot.parameters)
         return other.extremes(pricing.part, pricing.interval)
 
 
 @dataclass(frozen=True, repr=False)
 class PriceLeaf(OnLeaf):
-    """What a leaf costs; and records whose neighbours are to be fitted anew before that is known."""
+    """What a leaf costs, and the records whose neighbours must be fitted anew before that is known."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
         asked = Asking()
@@ -179,7 +179,7 @@ class PriceLeaf(OnLeaf):
 
 @dataclass(frozen=True, repr=False)
 class TakeStock(OnLeaf):
-    """The same, with the power and the price of each record kept, and an account of the leaf."""
+    """What `PriceLeaf` does, keeping the power and price of each record, with an account of the leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[float, Account], Requests]:
         settings, asked, first = self.overview.settings, Asking(), leaves.rows(leaf).start
@@ -278,7 +278,7 @@ class Runner(Confidential):
         )
 
     def answer(self, priced: PricedFit, asked: Sequence[Requests]) -> PricedFit:
-        """The same with what the neighbours find that records ask for."""
+        """The fit with what the neighbours find that records ask for."""
         requests: Requests = {}
         for of_leaf in asked:  # by leaf, as `LeaveOut` goes through them
             for name, some in of_leaf.items():

@@ -124,7 +124,7 @@ def join_designs(parts: Sequence[Design]) -> Design:
 
 
 def join_weighted(parts: Sequence[Weighted]) -> Weighted:
-    """The same of weights and ranges."""
+    """Weights and ranges of several parts of one table."""
     intervals = [part.interval for part in parts]
     interval = Interval(
         np.concatenate([one.lower for one in intervals]),

@@ -67,7 +67,7 @@ class Proposal:
         return Proposed(positions, np.where(np.isnan(ratios), -np.inf, ratios), stream.uniform(count))
 
     def split(self, potential: Potential, batch: int) -> "Proposal":
-        """The same with a width of its own on each side: the widest that the posterior asks for there.
+        """The proposal with a width of its own on each side: the widest that the posterior asks for there.
 
         Densities are asked for in batches of one size, for which they are compiled.
         """

@@ -48,7 +48,7 @@ def examine(
     largest of a dozen parameters, reaches 1.01 now and then though the chains have converged; more draws
     tell chains that have not the better.
     """
-    values = _joined(chains.positions, densities)
+    values = _join_densities(chains.positions, densities)
     name = f"{settings.sampler} NUTS"
     if not np.isfinite(values).all():
         health = Health(
@@ -57,7 +57,7 @@ def examine(
         return Examined(health, ("draws or log densities that are not finite",), True)
     r_hat, bulk, tail = _diagnose(values)
     if unthinned and chains.unthinned is not None:
-        r_hat, _, _ = _diagnose(_joined(chains.unthinned, densities))
+        r_hat, _, _ = _diagnose(_join_densities(chains.unthinned, densities))
     checks = {
         "R-hat": (r_hat > LARGEST_R_HAT, f"R-hat {r_hat:.3f} (at most {LARGEST_R_HAT})"),
         "bulk ESS": (bulk < needed, f"bulk ESS {bulk:.0f} (at least {needed:g})"),
@@ -103,7 +103,7 @@ def examine_maxima(health: Health, maxima: PerDraw) -> Health:
     return replace(seen, failed=(*health.failed, "ESS of the price"))
 
 
-def _joined(positions: Array, densities: Callable[[Array], Array]) -> Array:
+def _join_densities(positions: Array, densities: Callable[[Array], Array]) -> Array:
     return np.concatenate([positions, densities(positions)[:, :, None]], axis=2)
 
 

@@ -177,7 +177,7 @@ def _note_problems(function: Callable[..., Any], problems: list[Exception]) -> C
     def call(*given: Any) -> Any:
         try:
             return function(*given)
-        except Exception as problem:
+        except Exception as problem:  # whatever a user's function raises
             problems.append(problem)
             raise RuntimeError("noted by hedgerow") from None
 

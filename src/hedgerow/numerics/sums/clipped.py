@@ -9,7 +9,7 @@ from hedgerow.arrays import Array
 
 
 class ClippedMoments(NamedTuple):
-    """Of clip(e, −w, w), e ~ Normal(0, 1), at a window w."""
+    """Moments of clip(e, −w, w), e ~ Normal(0, 1), at a window w."""
 
     slope: Array  # η: how fast the mean follows an offset
     curvature: Array  # e: how fast the second moment follows σ², and the square of an offset

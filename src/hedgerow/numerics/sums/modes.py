@@ -26,10 +26,10 @@ _NEWTON = 100  # steps to the mode at most
 
 @runtime_checkable
 class Target(Protocol):
-    """A density."""
+    """A density whose mode is looked for."""
 
     def log_density(self, points: Array) -> Array:
-        """At rows of coordinates, up to a constant."""
+        """The log density at rows of coordinates, up to a constant."""
         ...
 
 
@@ -39,12 +39,12 @@ class Sloping(Target, Protocol):
 
     @property
     def centre(self) -> Array:
-        """Of the prior."""
+        """The mean of the prior."""
         ...
 
     @property
     def precision(self) -> Array:
-        """Of the prior."""
+        """The precision of the prior."""
         ...
 
     def slope(self, point: Array) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@
     'at most 45.1 %: its odds grow at most by a factor of e^(2ε), with ε = 1.'
 
 A guarantee writes its claim here, and `release.verify` writes it again from the fields of a certificate, so
-that none can say one thing in words and another in figures. What a claim leaves open is in `caveats`. Nothing
-here needs NumPy: a receiver has none of the engine.
+that none can say one thing in words and another in figures. Whom a claim protects is in `units`, what it
+leaves open in `caveats`. Nothing here needs NumPy: a receiver has none of the engine.
 
 A plain paragraph says what its formal sentence implies and nothing beyond it (docs/maths.md, "In plain
 words"). Pure differential privacy bounds the odds of any statement about an outcome, by e^(2ε), because one
@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hedgerow.numerics.rounding import format_count, format_rounded_up
+from hedgerow.numerics.rounding import format_rounded_up
 from hedgerow.privacy.claims.neighbours import ALL, ALL_THEIR, NEIGHBOURS, join_columns, join_records
 
 T = TypeVar("T")
@@ -240,10 +240,10 @@ def _compared(given: Figures, replaced_at: str) -> str:
         "Strict, withheld": f"{given.outcome} withheld, and {replaced_at} for {replaced}",
         "Strict, replaced": f"{replaced}, or withheld",
     }
-    return _look_up(also, given, f"{given.outcome} replaced by {sets} (Blowfish privacy)")
+    return look_up(also, given, f"{given.outcome} replaced by {sets} (Blowfish privacy)")
 
 
-def _look_up(words: Mapping[str, T], figures: Figures, otherwise: T) -> T:
+def look_up(words: Mapping[str, T], figures: Figures, otherwise: T) -> T:
     """What is said under a standard, by what its releases are compared with."""
     for label, value in words.items():
         for neighbour in (NEIGHBOURS[label], join_columns(NEIGHBOURS[label])):
@@ -276,7 +276,7 @@ def _plain_censored(given: Figures) -> tuple[str, float]:
 
 
 def _plain_statistics(given: Figures) -> tuple[str, float]:
-    knows, power = _look_up(_KNOWS, given, ("", 1))
+    knows, power = look_up(_KNOWS, given, ("", 1))
     if knows and given.unit is not None:
         knows = ", and the public sets that hold these outcomes"
     text, limit = _write_odds(given, power, knows)
@@ -370,7 +370,7 @@ SENTENCES: Mapping[str, Sentence] = {
 
 def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> str:
     """The paragraph before the formal sentence; with the number of records it holds δ against 1/n."""
-    sentence, delta = SENTENCES[bound], _total_delta(bound, figures)
+    sentence, delta = SENTENCES[bound], total_delta(bound, figures)
     text, limit = sentence.plain(figures)
     text += HARDLY if limit >= _LITTLE else ""
     if sentence.at_hand:
@@ -396,92 +396,8 @@ _KNOWS = {
 }
 
 
-WHOLE_UNIT = ("statistics", "gaussian")  # bounds whose ε is the price of all rows that a unit is declared
-
-
-def write_unit(
-    bound: str,
-    figures: Figures | None,
-    *,
-    rows: int | None,
-    column: str | None = None,
-    several: bool = False,
-    together: bool = False,
-) -> str:
-    """Who is protected: one row's value, and what follows for a person or firm with several rows.
-
-    `rows` is how many the owner declares at most, None if nothing was declared; `figures` is None where
-    nothing is claimed; `several` columns are protected. `together`: the claim is for all rows of a unit.
-    """
-    if together and bound not in WHOLE_UNIT:
-        count = None if rows is None else format_count(rows, "row")
-        most = "" if count is None else f" The owner declares that none has more than {count}."
-        price = " Nothing is claimed." if figures is None else " The price is that of all of them together."
-        return (
-            f"The unit of privacy is one '{column}': the protected values of all rows with the same value of "
-            f"that column. Which rows these are is public.{most}{price}"
-        )
-    unit = "The unit of privacy is the protected value of one row."
-    if several:
-        unit = "The unit of privacy is one row with its protected values, all of them together."
-    named = "" if column is None else f", as column '{column}' names them,"
-    if rows == 1:
-        than = "than one row" if several else "than one"
-        return f"{unit} The owner declares that no person or firm{named} has more {than}."
-    if figures is not None and rows is not None and bound in WHOLE_UNIT:
-        price = f"ε = {format_rounded_up(figures.epsilon, 6)}"
-        price += f" and δ = {format_rounded_up(figures.delta, 2)}" if bound == "gaussian" else ""
-        return (
-            f"The unit of privacy is one person or firm. The owner declares that none{named} has more than "
-            f"{rows} rows, and the noise is that for all of them: {price} is the price over all copies where "
-            f"{_look_up(_MOVED, figures, '')}."
-        )
-    unit += (
-        " How many rows one person or firm may have was not declared."
-        if rows is None
-        else f" The owner declares that one person or firm{named} has at most {rows}{' rows' * several}."
-    )
-    if figures is None:
-        return f"{unit} Nothing is claimed for any number of rows."
-    k = "k" if rows is None else str(rows)
-    epsilon = "kε" if rows is None else f"{k}ε = {format_rounded_up(rows * figures.epsilon, 6)}"
-    if bound in ("strict", "censored"):
-        sampler = " up to sampler error" if bound == "censored" else ""
-        return (
-            f"{unit} For {k} rows together the price is{sampler} {epsilon} over all copies where their "
-            "outcomes are withheld, and twice that where they are replaced."
-        )
-    moved = _look_up(_MOVED, figures, "")
-    if bound == "statistics":
-        return f"{unit} For {k} rows together the price is {epsilon} over all copies where {moved}."
-    if bound in ("renyi", "gaussian"):
-        chance = f"δ times {k}e^(({k} − 1)ε)"
-        delta = _total_delta(bound, figures)
-        if rows is not None and delta > 0:
-            log = math.log(rows) + (rows - 1) * figures.epsilon + math.log(delta)
-            vacuous = ", which is above 1 and says nothing"
-            chance += vacuous if log >= 0 else f" = {format_rounded_up(math.exp(log), 2)}"
-        if bound == "gaussian":
-            return f"{unit} For {k} rows together the price is {epsilon} and {chance}, where {moved}."
-        return (
-            f"{unit} For {k} rows together nothing is proven: it would be {epsilon} and {chance}, if the "
-            "statement held as well for the tables in which some of these outcomes are withheld already, and "
-            "those were not priced."
-        )
-    return (
-        f"{unit} For {k} rows together nothing is claimed. Adding up their prices makes {epsilon} over all "
-        "copies, which is an account and not a bound."
-    )
-
-
-_MOVED = {
-    "Strict, withheld": "their outcomes are withheld",
-    "Strict, replaced": "their outcomes are replaced by any others",
-    "Strict, in range": "each outcome is replaced by another of its set",
-}
-
-
-def _total_delta(bound: str, figures: Figures) -> float:
+def total_delta(bound: str, figures: Figures) -> float:
+    """δ of all copies together."""
     return figures.delta if SENTENCES[bound].together else figures.copies * figures.delta
 
 
@@ -497,7 +413,7 @@ def _percent(share: float) -> str:
 def tabulate_odds(bound: str, figures: Figures) -> list[dict[str, str]]:
     """What the plain paragraph says of 10 % (of a test: 5 %), for other shares too: before, and at most."""
     if bound in ("renyi", "gaussian"):
-        delta = _total_delta(bound, figures)
+        delta = total_delta(bound, figures)
         factor = math.exp(min(figures.epsilon, 100.0))
         before, after = "a test says wrongly that it was the first table in", "and rightly in at most"
         pairs = [(share, min(1.0, factor * share + delta)) for share in (0.01, FALSE_ALARMS, 0.1)]

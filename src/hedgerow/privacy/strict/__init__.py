@@ -89,7 +89,8 @@ class Strict(Bounded):
     Formal guarantees
     -----------------
     By statistics: all copies together are ε-differentially private under the relation, for every table with
-    these predictors and this number of records; withheld at ε is replaced at 2ε.
+    these predictors and this number of records; what is ε withheld is 2ε replaced. With Gaussian noise they
+    are (ε, δ)-differentially private instead, and what is (ε, δ) withheld is (2ε, (1 + e^ε)δ) replaced.
     By a box: one copy is ε-differentially private for one outcome withheld and 2ε for one outcome replaced by
     any value, where ε is the target per copy, up to the floating-point arithmetic of the sampler.
     Predictors, membership and the number of records are public. Neither whether there is a copy nor its type

@@ -49,7 +49,7 @@ class Boxed(Restricted, StandIn):
 
     @property
     def domain(self) -> Domain:
-        """That of the model, without refusals: an outcome that it does not describe counts as withheld."""
+        """The model's domain, without refusals: an outcome that it does not describe counts as withheld."""
         return replace(self.base.domain, usable=self.base.describes)
 
     def check(self, design: Design) -> None:
@@ -196,7 +196,7 @@ class BoxedChain(PublicRisk, Chain):
     def extremes(
         self, design: Design, parameters: Parameters, sensitive: Sensitive, interval: Interval
     ) -> Extremes:
-        """Of Σ_j α_ij f_ij, where a form without mass gives the rows their power."""
+        """Extremes of Σ_j α_ij f_ij, where a form without mass gives the rows their power."""
         if not isinstance(sensitive, Linear) or sensitive.uses_mass:
             raise SettingError("Strict: a box of parameters takes no range.")
         powers = self.by_link(design, sensitive.density)

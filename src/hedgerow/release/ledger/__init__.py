@@ -205,7 +205,7 @@ class Ledger(Store):
             states = _open_states(rows, release)
             if len(states) > 1:
                 raise LedgerError(f"release {release!r} is being published already. Reserve another.")
-            return self._add(rows, "publishing", **_carried(states), certificate=certificate)
+            return self._add(rows, "publishing", **_repeat_fields(states), certificate=certificate)
 
     def confirm(self, release: str, *, certificate: str | None = None, note: str = "") -> Entry:
         """Records that the copies of a reserved release are visible, and the digest of their certificate."""
@@ -225,7 +225,7 @@ class Ledger(Store):
                     "the folder as hedgerow made it, or settle the entry as spent."
                 )
             digest = certificate or announced
-            return self._add(rows, "released", **_carried(states), certificate=digest, note=note)
+            return self._add(rows, "released", **_repeat_fields(states), certificate=digest, note=note)
 
     def settle(self, release: str, outcome: str, *, note: str = "", draft: Draft | None = None) -> Entry:
         """Closes a reservation without copies: "spent" keeps its price, "void" gives it back.
@@ -260,7 +260,7 @@ class Ledger(Store):
                 if draft is not None:
                     draft.remove()  # first: whoever dies in between leaves a pending entry, not a void draft
             digest = states[-1].certificate if outcome == "spent" else None
-            return self._add(rows, outcome, **_carried(states), certificate=digest, note=note)
+            return self._add(rows, outcome, **_repeat_fields(states), certificate=digest, note=note)
 
     def state(self, release: str) -> str | None:
         """The last event of a release; None where the ledger does not know it."""
@@ -383,7 +383,7 @@ def _open_states(rows: list[Entry], release: str) -> list[Entry]:
     return states
 
 
-def _carried(states: list[Entry]) -> dict[str, Any]:
+def _repeat_fields(states: list[Entry]) -> dict[str, Any]:
     """What every row of a release repeats."""
     same = ("dataset", "fingerprint", "relation", "epsilon", "copies", "plan", "release", "bound", "delta")
     return {name: getattr(states[0], name) for name in same}

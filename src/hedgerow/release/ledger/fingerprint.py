@@ -81,7 +81,7 @@ def fingerprint(frame: Any, columns: Sequence[str] | None = None, *, key: bytes)
 def _fingerprint(
     read: Callable[[Sequence[int]], Iterator[Words]], names: list[str], table: Parts, key: bytes
 ) -> str:
-    """That of a table of which `read` gives some columns, block by block."""
+    """The fingerprint of a table of which `read` gives some columns, block by block."""
 
     def digest(mac: hmac.HMAC, blocks: Blocks, keys: Sequence[int]) -> hmac.HMAC:
         for block in sort_rows(blocks, table.records, keys, table.scratch):

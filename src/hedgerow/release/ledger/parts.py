@@ -48,7 +48,7 @@ class Parts:
 
     @classmethod
     def of(cls, table: Any, scratch: Path | None = None) -> "Parts":
-        """Of parts that are at hand, of leaves, or of a dataframe of any kind."""
+        """From parts that are at hand, from leaves, or from a dataframe of any kind."""
         if isinstance(table, Parts):
             return table
         if isinstance(table, Leaves):

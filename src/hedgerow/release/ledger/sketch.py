@@ -11,7 +11,8 @@ A fingerprint tells whether two tables are the same; a sketch tells whether they
 common: after a changed cell, with rows or columns added, dropped, renamed or reordered, in another format. It
 samples the values of each column that is a key in effect, and the combinations of other columns that single
 out records. What an unrelated table would have as well is no evidence and is left out: see `_Look` and
-`_filled`. Samples are taken by a hash of the value, so that two tables sample the values they share alike.
+`_share_of_grid`. Samples are taken by a hash of the value, so that two tables sample the values they share
+alike.
 
 Each sampled value is stored as 32 bits of an HMAC under the ledger's secret key. Without the key a sketch
 shows about how many values were there to sample, and nobody can test a guess of a value against it.
@@ -182,7 +183,9 @@ class _Look:
         filled = {}
         for name, parts in found.items():
             numbered, of = (sum(each[place] for each in parts) for place in (1, 2))
-            filled[name] = _filled(_unite([each[0] for each in parts])) if numbered >= 0.9 * of else 0.0
+            filled[name] = (
+                _share_of_grid(_unite([each[0] for each in parts])) if numbered >= 0.9 * of else 0.0
+            )
         return filled
 
     def combine(self, choices: list[tuple[str, ...]]) -> list[_Found]:
@@ -311,7 +314,7 @@ def _share(some: Words, others: Words) -> float:
     return both / max(1, min(some.size, others.size))
 
 
-def _filled(values: Any) -> float:
+def _share_of_grid(values: Any) -> float:
     """How much of an even grid the middle half of the values takes; 0 if they lie on none.
 
     Row numbers, consecutive days and prices to the cent are unique in many tables and the same in all.

@@ -154,7 +154,7 @@ def write_board(certificate: Certificate, found: Findings, lines: int = _LINES) 
 
 
 def _ask(certificate: Certificate) -> Html:
-    about: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+    about = certificate.owner_says
 
     def say(key: str) -> str:
         return _cut(about[key]) if key in about else f"not said (about.{key} of the plan)"

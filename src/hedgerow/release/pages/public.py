@@ -144,7 +144,7 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
                 ", row by row as in the confidential table: ", list_names(certificate.unchanged), ".",
             )
         )  # fmt: skip
-    given: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
+    given = certificate.owner_says
     if given:
         body.append(element("h3", "In the owner's words"))
         body.append(facts((words, _prose(given[key])) for key, words in ABOUT.items() if key in given))
@@ -406,9 +406,7 @@ def _verify(certificate: Certificate) -> list[object]:
     ]
     others = {name: sha256 for name, sha256 in certificate.digests.items() if name != PAGE}
     files += [{"file": _link(name), "SHA-256": _code(sha256)} for name, sha256 in others.items()]
-    contact = (
-        " Ask the owner for it: see the contact above." if "contact" in (certificate.about or {}) else ""
-    )
+    contact = " Ask the owner for it: see the contact above." if "contact" in certificate.owner_says else ""
     return [
         paragraph(
             "With hedgerow, in the folder that holds this page: ", _code("hedgerow verify ."), ". It "

@@ -24,9 +24,10 @@ from hedgerow.errors import FieldError, PlanError, SettingError, reason_of
 from hedgerow.evidence.utility.analyses import Analysis
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.ranges import Everywhere
-from hedgerow.privacy.settings import Settings, Terms
+from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.standards import ADP
 from hedgerow.privacy.strict import Bounded
+from hedgerow.privacy.terms import Terms
 from hedgerow.release import text
 from hedgerow.release.document import read
 from hedgerow.release.plan.keys import (

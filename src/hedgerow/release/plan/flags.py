@@ -12,7 +12,7 @@ from typing import Any
 from hedgerow.errors import FieldError, SettingError
 from hedgerow.privacy.bounds import LIPSCHITZ, RENYI
 from hedgerow.privacy.presets import preset_settings
-from hedgerow.privacy.settings import Terms
+from hedgerow.privacy.terms import Terms
 from hedgerow.privacy.weights import Weights
 from hedgerow.release import text
 from hedgerow.release.plan import Plan

@@ -16,7 +16,7 @@ from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
 from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.columns import Column, Missing
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.release.certificate import MOST_ROWS
 from hedgerow.release.document import (
     AnyText,
@@ -58,7 +58,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of the copies: their format (None: the input's), columns to leave out, formula cells.
+    """How copies are written: format (None: the input's), columns to leave out, text like a formula.
 
     `keep` names columns that stay even if they give the protected one away, `dictionary` is what the copies
     say of the protected column, `keep_levels` the public columns that keep levels and labels which do not

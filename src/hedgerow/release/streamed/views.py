@@ -74,7 +74,7 @@ class View(Finished):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class WeightedView(View, Fitted):
-    """Of a weighted posterior."""
+    """A streamed fit with weights, seen on some of its records as `fitted.Fitted` is on all."""
 
     whole: StreamedFit
     mean: float  # of the weights
@@ -146,7 +146,7 @@ class WeightedView(View, Fitted):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NoisedView(View, NoisedColumn):
-    """Of noisy statistics."""
+    """Streamed noisy statistics of one column, seen on some of the records."""
 
     whole: noisy.Streamed
 
@@ -169,7 +169,7 @@ class NoisedView(View, NoisedColumn):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NoisedChainView(View, NoisedChain):
-    """Of noisy statistics of several columns."""
+    """Streamed noisy statistics of several columns, seen on some of the records."""
 
     whole: StreamedChain
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import PlanError, ReleaseError, SettingError, list_some, reason_of
-from hedgerow.privacy.claims import WHOLE_UNIT
+from hedgerow.privacy.claims.units import WHOLE_UNIT
 from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
 from hedgerow.release.folder import (

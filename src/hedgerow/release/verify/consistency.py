@@ -17,16 +17,15 @@ from hedgerow.privacy.claims import (
     NOTHING,
     OWN_BOUNDS,
     SENTENCES,
-    WHOLE_UNIT,
     Figures,
     is_refusal,
     list_protected,
     write_claim,
     write_plain,
-    write_unit,
 )
 from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
+from hedgerow.privacy.claims.units import WHOLE_UNIT, write_unit
 from hedgerow.release.certificate import NAMES, Certificate, Price
 from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN, RECEIVE

@@ -68,7 +68,8 @@ def _run(action: str, *arguments: str, given: bytes = b"") -> subprocess.Complet
             "(openssh-client)."
         )
     # No shell, and each argument that is not ours follows the option it belongs to.
-    return subprocess.run([program, "-Y", action, *arguments], input=given, capture_output=True)  # noqa: S603
+    command = [program, "-Y", action, *arguments]
+    return subprocess.run(command, input=given, capture_output=True)  # noqa: S603 - as said above
 
 
 def _last_line(said: bytes) -> str:

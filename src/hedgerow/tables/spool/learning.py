@@ -35,7 +35,7 @@ Made = TypeVar("Made")
 def encode_leaves(
     spooled: Spooled, builder: Builder, formulas: Sequence[str], workers: Workers | None = None
 ) -> Spooled:
-    """The same leaves with designs; `formulas` are those of all protected columns.
+    """The leaves with their designs; `formulas` are those of all protected columns.
 
     `builder(table, learnt)` makes the design of a leaf, such as `synthesizer.encode` for some settings.
     """

@@ -50,7 +50,7 @@ def encode(spec: Any, native: Any, functions: Mapping[str, Any]) -> Matrix | Non
 
 
 def encode_leaves(spec: Any, native: Any, functions: Mapping[str, Any]) -> Matrix | None:
-    """The same for many rows, leaf by leaf on all cores, where no row's numbers depend on another's."""
+    """`encode` for many rows, leaf by leaf on all cores: no row's numbers depend on another's."""
     made = np.empty((len(native), len(spec.column_names)))
 
     def fill(rows: slice) -> bool:

@@ -234,7 +234,7 @@ def _empty(schema: pa.Schema) -> Any:
 
 
 def _reblock(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """The same records in tables of a size; the last may be shorter."""
+    """The records of batches in tables of one size; the last may be shorter."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -316,7 +316,7 @@ class _Levels:
 
     @property
     def type(self) -> pa.DictionaryType:
-        """As it came, but for codes that have become too many for its own."""
+        """The type that came, with wider codes where there are too many words for its own."""
         own = self.kind.index_type
         fits = len(self.words) <= 2 ** (own.bit_width - pa.types.is_signed_integer(own))
         return self.kind if fits else pa.dictionary(_CODES, self.kind.value_type, self.kind.ordered)

@@ -78,7 +78,7 @@ class Text:
         dialect = spell(
             path.name, content.first_line(), content.encoding, delimiter, decimal, bom=content.bom
         )
-        first = read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]
+        first = read_header(path.name, Content(path, content.encoding), dialect)  # type: ignore[arg-type]  # reads as IO[bytes]
         has_index = check_names(first, path.name)
         names, notes = first[has_index:], [LEFT_INDEX] if has_index else []
         words, settled = reading.words, reading.settled
@@ -199,8 +199,8 @@ class Content:
             with explaining_encoding(self.name, self.encoding):
                 part = self._decoder.decode(raw, final=self._ended)
             check_nul(self.name, part.count("\0"))
-        except Exception as failure:
-            self.failure = failure  # Arrow would word it its own way
+        except Exception as failure:  # any: Arrow would word it its own way
+            self.failure = failure
             raise
         if not self._begun:
             self.bom |= part.startswith("\ufeff")

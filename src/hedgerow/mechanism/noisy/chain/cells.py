@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def regression(self) -> Regression:
-        """That of the amounts."""
+        """The regression model of the amounts."""
         amounts = amounts_of(self.model)
         if amounts is None:
             raise SettingError(f"The {self.model.name} family has no noisy sums of amounts.")

@@ -23,7 +23,8 @@ from scipy.special import expit
 from hedgerow.arrays import Array, Matrix, PerRecord, RecordMask
 from hedgerow.mechanism.noisy.leaves.rows import Part
 from hedgerow.mechanism.noisy.prices import noise_for_spike, price_spike, rounded_up
-from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, Spike, chance_left
+from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Presence, Recipe, chance_left
+from hedgerow.mechanism.noisy.released import Spike
 from hedgerow.mechanism.noisy.rounds import Reader, add_whole, draw_noise
 from hedgerow.mechanism.noisy.spike import draw_spike, noise_variance, presence_given, spike_line
 from hedgerow.randomness import Key

@@ -23,9 +23,9 @@ from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.copies import Drawing, Numbers, draw_responses
 from hedgerow.mechanism.noisy.margin import fit_tilts
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Parameters
-from hedgerow.privacy.settings import Sampling
+from hedgerow.privacy.terms import Sampling
 from hedgerow.randomness import Key
 from hedgerow.threads import one_blas_thread
 
@@ -75,7 +75,7 @@ class Chances:
 
 @dataclass(frozen=True, eq=False)
 class ColumnCopying:
-    """By what one copy's cells of a column are made: small, and public but for the keys."""
+    """What one copy needs to make the cells of a column: small, and public but for the keys."""
 
     task: Task
     handed: Handed
@@ -83,7 +83,7 @@ class ColumnCopying:
     kinds: Chances | None  # of amounts that not every cell has
 
     def values(self, matrix: Matrix, own: Own, fixed: Mask | None) -> Values:
-        """Of some of its own rows, with the copy's entries of the columns before it beside predictors."""
+        """The cells of some of its rows, given predictors and the copy's entries of earlier columns."""
         there = np.ones(len(matrix), dtype=np.bool_)
         if isinstance(self.cells, Chances):
             return Values(self.cells.pick(matrix, own, fixed), there)
@@ -96,15 +96,15 @@ class ColumnCopying:
 
 @dataclass(frozen=True, eq=False)
 class ChainCopying:
-    """By what one copy is made."""
+    """What one copy needs to make all its columns."""
 
     columns: tuple[ColumnCopying, ...]
 
     def values(self, piece: Piece, applies: Applies | None = None) -> list[Values]:
-        """Column by column in some records.
+        """The cells of some records, column by column.
 
-        `applies` says of what was made so far in which of these the next column has a cell of its own, where
-        a rule over protected columns decides that.
+        Where a rule over protected columns decides which records have a cell of the next column, `applies`
+        says which, given what was made so far.
         """
         made, entries = list[Values](), list[Array]()
         for place, one in enumerate(self.columns):
@@ -141,7 +141,7 @@ def _plan_column(
     sampling: Sampling,
     keys: Sequence[Key],
 ) -> list[ColumnCopying]:
-    """Of every copy: margins take passes over records that all of them share."""
+    """A column's part of every copy; together, since the passes that margins take are shared."""
     released, kinds = column.released, column.kinds
     cells, others = list[Chances | Drawing](), list[Chances | None]([None] * len(places))
     if isinstance(released, ReleasedClasses):

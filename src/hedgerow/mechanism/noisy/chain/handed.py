@@ -27,7 +27,7 @@ from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, 
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.estimate import estimate
 from hedgerow.mechanism.noisy.leaves.rows import Beside
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.randomness import Key
 
 _CLIP = 1.5  # standard deviations
@@ -37,11 +37,11 @@ _STANDINS = 20  # seeds the fixed key
 
 @runtime_checkable
 class Handed(Protocol):
-    """Of one column."""
+    """What later columns may know of a released one: names of its entries, how to make and simulate them."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its entries, where the column is called x: "x", or "x, class 2"."""
+        """Names of its entries: for a column called x, "x", or "x, class 2"."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Handed(Protocol):
         ...
 
     def entries(self, matrix: Matrix, values: Values) -> Array:
-        """Of records with these predictors and values (n, m): as confidential as those."""
+        """The entries of records with these predictors and values (n, m): as confidential as the values."""
         ...
 
     def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
@@ -60,7 +60,7 @@ class Handed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HandedAmounts:
-    """Of amounts: line and σ, and the regressions of the kinds of cells that have none."""
+    """What a column of amounts hands on: line and σ, and regressions of the kinds of cells that have none."""
 
     name: str
     line: Array
@@ -107,7 +107,7 @@ class HandedAmounts:
 
 @dataclass(frozen=True, eq=False)
 class HandedClasses:
-    """Of classes: the regressions of their chances."""
+    """What a column of classes hands on: the regressions of their chances."""
 
     name: str
     lines: Array

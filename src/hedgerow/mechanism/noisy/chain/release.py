@@ -21,7 +21,9 @@ from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amoun
 from hedgerow.mechanism.noisy.chain.handed import Handed, HandedAmounts, HandedClasses, reach_beside
 from hedgerow.mechanism.noisy.chain.rows import Chained
 from hedgerow.mechanism.noisy.chain.tasks import Task
-from hedgerow.mechanism.noisy.recipe import Reading, Recipe, Released, make_recipe
+from hedgerow.mechanism.noisy.recipe import Reading, Recipe
+from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import run_rounds
 from hedgerow.randomness import Key
 from hedgerow.threads import one_blas_thread
@@ -29,7 +31,7 @@ from hedgerow.threads import one_blas_thread
 
 @dataclass(frozen=True, eq=False)
 class ReleasedColumn:
-    """Of one column: what was read off it, and what later ones may read. Public once ε is paid."""
+    """What was read off one column, and what later ones may read of it. Public once ε is paid."""
 
     task: Task
     released: Released | ReleasedClasses
@@ -62,7 +64,7 @@ def _release_column(chain: Chained, key: Key) -> ReleasedColumn:
     if task.kinds:
         reader = chain.reader(recipe, kinds=True)
         kinds = read_kinds(recipe, len(task.kinds), reader, key=key.child("kinds"))
-        recipe = recipe.expecting(expect_amounts(kinds))
+        recipe = recipe.with_presence(expect_amounts(kinds))
     return finish_column(task, run_rounds(recipe, chain.reader(recipe), key=key), kinds)
 
 

@@ -51,7 +51,7 @@ class Piece:
         return self.where.stop - self.where.start
 
     def pick(self, place: int, whole: NDArray[Any]) -> NDArray[Any]:
-        """Of an array with all records, a column's own rows."""
+        """The rows of an array over all records that are a column's own."""
         mask = self.masks[place]
         return whole if mask is None else whole[mask]
 
@@ -77,7 +77,7 @@ class Piece:
     def hand_on_all(
         self, tasks: Sequence[Task], handed: Sequence[Handed], make: Making, wanted: Collection[int]
     ) -> list[Array]:
-        """The same of several columns one after the other; nothing of those that are not wanted."""
+        """`hand_on` for several columns, one after the other; empty for those that are not wanted."""
         found: list[Array] = []
         for place, (task, one) in enumerate(zip(tasks, handed, strict=False)):
             there = place in wanted
@@ -100,19 +100,19 @@ def find_read(tasks: Sequence[Task], place: int) -> set[int]:
 
 
 class Chained(ABC):
-    """A chain as far as it is released."""
+    """A chain of columns as far as it is released: it gives the next column its rows and a reader."""
 
     tasks: Sequence[Task]
     handed: tuple[Handed, ...]  # of the columns that are released
 
     @property
     def place(self) -> int:
-        """Of the next column."""
+        """The number of the next column."""
         return len(self.handed)
 
     @property
     def task(self) -> Task:
-        """Of the next column."""
+        """What is to be released of the next column."""
         return self.tasks[self.place]
 
     @property
@@ -126,20 +126,20 @@ class Chained(ABC):
 
     @abstractmethod
     def rows_beside(self) -> Rows:
-        """The same with stand-ins of the entries that it reads."""
+        """Public predictors of the next column, with stand-ins of the entries that it reads beside them."""
 
     @abstractmethod
     def reader(self, recipe: Recipe, *, kinds: bool = False) -> Reader:
-        """Reads the next column's numbers, or what kinds its cells are, beside entries themselves."""
+        """A reader of the next column's numbers, or of its cells' kinds, with the entries that it reads."""
 
     @abstractmethod
     def after(self, handed: Handed) -> "Chained":
-        """The same when one more column is released."""
+        """The chain once one more column is released."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldChain(Chained, Confidential):
-    """Of a table in memory."""
+    """A chain over a table in memory."""
 
     tasks: Sequence[Task]
     whole: Piece  # all records
@@ -164,7 +164,7 @@ class HeldChain(Chained, Confidential):
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """Leaf by leaf."""
+        """The table, cut into a piece for each leaf."""
         return [self._cut(leaf, rows) for leaf, rows in enumerate(leaves_of(self.whole.records))]
 
     def _cut(self, leaf: int, where: slice) -> Piece:

@@ -115,7 +115,7 @@ def cut(settings: Settings, leaves: Leaves, leaf: int) -> tuple[Table, Piece]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeafChain(Chained, Confidential):
-    """Of a table in leaves, on which others run tasks."""
+    """A chain over a table in leaves, on which workers run tasks."""
 
     settings: Settings
     tasks: tuple[Task, ...]

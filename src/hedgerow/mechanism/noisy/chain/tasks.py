@@ -35,7 +35,7 @@ class Values(NamedTuple):
         return self.kinds.astype(np.float64) if kinds and self.kinds is not None else self.numbers
 
     def take(self, rows: slice) -> "Values":
-        """Of some of the rows."""
+        """The values of some of the rows."""
         kinds = None if self.kinds is None else self.kinds[rows]
         return Values(self.numbers[rows], self.present[rows], kinds)
 

@@ -144,7 +144,7 @@ class _CellSums:
     mixed: tuple[Array, ...] = field(kw_only=True)  # Σ c(1−c){1, v q, v² q q'}, with a spike
 
     def merge(self, other: "_CellSums") -> "_CellSums":
-        """Of both, about their common centre."""
+        """The moments of both, about their common centre."""
         records = self.records + other.records
         share = other.records / np.maximum(records, 1.0)
         centre = self.centre + share[:, None] * (other.centre - self.centre)
@@ -171,7 +171,7 @@ class _CellSums:
 
 
 def _sum_cells(basis: Array, line: Array, cuts: Cuts, presence: Presence | None, part: Part) -> _CellSums:
-    """Of one leaf."""
+    """Sums of each cell over one leaf."""
     order, starts = split(_fit(part, line), part.rows.start, cuts)
     chances = None if presence is None else presence.chance(part.matrix)
     width = len(basis)

@@ -43,7 +43,7 @@ class Beside:
     together: float  # no record's entries, scaled and clipped, have a larger sum of absolute values
 
     def norms(self, rows: Matrix, order: int) -> PerRecord:
-        """Of loadings before the cap, at the farthest that protected entries reach beside public rows."""
+        """Norms of rows before the cap, protected entries counted at the farthest that they can reach."""
         if order == 1:
             return np.asarray(np.abs(rows).sum(axis=1) + self.together)
         reach = np.broadcast_to(self.reach, (len(rows), len(self.reach)))
@@ -178,16 +178,16 @@ class Rows(ABC):
 
     @abstractmethod
     def load(self, capping: Capping) -> "Rows":
-        """The same with loadings."""
+        """These rows with loadings made by `capping`."""
 
     @abstractmethod
     def take_out(self, lines: Array) -> "Rows":
-        """The same with lines in public columns (p, m) taken out of the entries beside them."""
+        """These rows with lines in the public columns (p, m) subtracted from the entries beside them."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldRows(Rows):
-    """In memory. Its repr shows no numbers: rows may have entries of protected columns among them."""
+    """Rows in memory. The repr shows no numbers: entries of protected columns may be among them."""
 
     matrix: Matrix = field(repr=False)
     loadings: Loadings = field(
@@ -218,13 +218,13 @@ class HeldRows(Rows):
 
 
 def read_predictors(leaves: Leaves, leaf: int) -> Matrix:
-    """Those of a leaf."""
+    """The public predictors of a leaf."""
     return leaves.design(leaf).matrix
 
 
 @dataclass(frozen=True, eq=False)
 class LeafRows(Rows):
-    """In leaves, which others run tasks on; loadings are made from predictors whenever a task asks."""
+    """Rows in leaves, on which workers run tasks; loadings are made from predictors whenever a task asks."""
 
     leaves: Leaves
     workers: Workers
@@ -233,7 +233,7 @@ class LeafRows(Rows):
     taken_out: Array | None = None
 
     @property
-    def records(self) -> int:  # type: ignore[override]
+    def records(self) -> int:  # type: ignore[override]  # derived, as above
         return self.leaves.records
 
     def each(self, task: Callable[[Part], Made]) -> Iterator[Made]:
@@ -250,11 +250,11 @@ class LeafRows(Rows):
         return replace(self, taken_out=lines)
 
     @property
-    def matrix(self) -> Matrix:  # type: ignore[override]
+    def matrix(self) -> Matrix:  # type: ignore[override]  # there is none
         raise SettingError(NOT_HELD)
 
     @property
-    def loadings(self) -> Loadings:  # type: ignore[override]
+    def loadings(self) -> Loadings:  # type: ignore[override]  # there is none
         raise SettingError(NOT_HELD)
 
 

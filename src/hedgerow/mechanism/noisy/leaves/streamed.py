@@ -28,7 +28,8 @@ from hedgerow.mechanism.copies import write_copy
 from hedgerow.mechanism.noisy.copies import Copying, plan_copies
 from hedgerow.mechanism.noisy.leaves.rows import STAGE, Capping, LeafRows, Part, part_of
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.recipe import Recipe, Released
+from hedgerow.mechanism.noisy.recipe import Recipe
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.mechanism.noisy.rounds import Reader, ReadingTask, run_rounds
 from hedgerow.mechanism.noisy.run import (
     classes_within,
@@ -87,12 +88,12 @@ class Streamed(Confidential):
 
     @property
     def parameters(self) -> Parameters:
-        """Its draws."""
+        """The draws of that posterior."""
         return self.drawn.parameters
 
     @property
     def health(self) -> Health:
-        """What the draws are worth."""
+        """Whether these draws can be trusted."""
         return self.drawn.health
 
     def plan_copies(self) -> list[Copying]:
