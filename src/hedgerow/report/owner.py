@@ -234,7 +234,9 @@ def _learn(document: Document) -> list[Html | None]:
         records, total = document["records"], price["one"]
         rule = None if total is None else Rule(total, f"price of one copy {format_figure(total)}")
         held, every = records["price"]["count"], claim["records"]
-        some = "every record" if held == every else f"{held:,} of {every:,} records"
+        some, dearest = ("every record", "records")
+        if held != every:
+            some, dearest = (f"{held:,} of {every:,} records", "of all")
         made.append(
             pictures.show_violins(
                 records,
@@ -242,7 +244,7 @@ def _learn(document: Document) -> list[Html | None]:
                 "Price by record",
                 "ε of one copy",
                 f"Each violin holds {some}; the ring is the median, the thick line the middle half, "
-                "dots the dearest records one by one. The price is the dearest record's.",
+                f"dots the dearest {dearest} one by one. The price is the dearest record's.",
                 rule=rule,
             )
         )
