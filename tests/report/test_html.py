@@ -171,12 +171,22 @@ def test_a_chart_has_its_numbers():
     assert "<title>All</title>" in chart.svg
 
 
+def test_figures_of_a_column_have_the_decimals_they_share():
+    rows = [
+        {"a": 1.8612, "b": 100.0, "c": 1e-9},
+        {"a": 1.85, "b": 99.987, "c": None},
+        {"a": -9113.0, "b": 0.0},
+    ]
+    cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", html.table(rows).partition("<tbody>")[2])
+    assert cells == ["1.861", "100.0", "1e-09", "1.850", "99.99", "", "-9,113", "0", ""]
+
+
 @pytest.mark.parametrize(("points", "printed"), [(12, True), (13, False)])
 def test_numbers_that_fit_a_sheet_are_printed(points, printed):
     line = charts.Line([(place, 1.0) for place in range(points)], "line")
     shown = html.figure(charts.plot("P", [line], x=charts.Axis("x"), y=charts.Axis("y")), "P")
-    assert ('class="numbers"' in shown) == printed
-    assert ('class="numbers long"' in shown) != printed
+    assert "<summary>Numbers</summary>" in shown
+    assert ('<details class="long">' in shown) != printed
 
 
 @pytest.mark.parametrize(
@@ -184,7 +194,9 @@ def test_numbers_that_fit_a_sheet_are_printed(points, printed):
     [
         (charts.Axis(), [0.0, 10.0], ["0", "2", "4", "6", "8", "10"]),
         (charts.Axis(kind="log"), [1.0, 1e6], ["1", "10", "100", "1,000", "10,000", "100,000", "1M"]),
-        (charts.Axis(kind="log"), [1.0, 1.5], ["1", "1.2", "1.4"]),
+        (charts.Axis(kind="log"), [1.0, 1.5], ["1", "1.1", "1.2", "1.3", "1.4", "1.5"]),
+        (charts.Axis(kind="log"), [0.7, 1.9], ["0.75", "1", "1.25", "1.5", "1.75"]),
+        (charts.Axis(kind="log"), [8.0, 22.0], ["10", "15", "20"]),
         (charts.Axis(kind="knots", knots=[-100.0, -1.0, 0.0, 1.0, 100.0]), [], ["-100", "0", "100"]),
     ],
 )

@@ -450,9 +450,14 @@ def _ticks(axis: Axis, ends: Point, apart: float = _APART[0]) -> list[tuple[floa
         if ends[0] <= value <= ends[1] and all(abs(spot - other) > apart for other in taken):
             thin.append(value)
             taken.append(spot)
-    if len(thin) < 2:  # less than a factor of two apart
-        step = _round_step((ends[1] - ends[0]) / 4)
-        thin = [step * k for k in range(math.ceil(ends[0] / step), math.floor(ends[1] / step) + 1)]
+    if len(thin) < 3:  # not far apart: equal steps say more
+        step, even, last = _round_step((ends[1] - ends[0]) / 6), list[float](), -math.inf
+        for value in (step * k for k in range(math.ceil(ends[0] / step), math.floor(ends[1] / step) + 1)):
+            spot = (axis.place(value) - low) / (high - low)
+            if spot - last > apart:
+                even.append(value)
+                last = spot
+        thin = max(thin, even, key=len)
     return [(value, _word(value)) for value in sorted(thin)]
 
 
