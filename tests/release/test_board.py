@@ -84,6 +84,13 @@ def test_what_was_noted_of_the_fit_reaches_the_board(original):
     assert "Note 0. Note 1. Note 2. And 2 more in summary.json." in shown
 
 
+def test_a_note_of_two_lines_is_not_cut(original):
+    found = Findings.read(original / "confidential")
+    note = "Columns industry, region are not in the formula: released unchanged and unprotected. " * 3
+    noted = Findings(found.summary | {"warnings": [note.strip()]})
+    assert note.strip() in show(write_board(hr.verify_release(original).certificate, noted))
+
+
 def test_tests_that_a_release_does_not_allow_are_not_asked_for(original):
     certificate, refused = hr.verify_release(original).certificate, "audit() leaves out one row."
     found = replace(Findings.read(original / "confidential"), refused={"audit": refused})

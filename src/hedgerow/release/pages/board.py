@@ -58,7 +58,7 @@ _ANSWERS: Mapping[str, str] = {
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
 _LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
-_FEWER = (77, 67, 57)  # if that was too much, once it is printed
+_TRIED = (97, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
 _SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
@@ -109,14 +109,12 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     They go into the confidential part, as board.pdf or board.html, unless `out` names another file, which is
     HTML if its name ends so. One that ends in .pdf becomes .html where nothing prints.
     """
-    page = write_board_of(folder)
+    page, pdf = write_board_of(folder), None
     wanted = out is None or out.suffix != ".html"
-    pdf = print_page(page) if wanted else None
-    for lines in _FEWER:  # names of wide signs take more of them than was counted
+    for lines in _TRIED if wanted else ():  # how many fit depends on how wide signs are
+        pdf = print_page(write_board_of(folder, lines))
         if pdf is None or count_sheets(pdf) <= _SHEETS:
             break
-        page = write_board_of(folder, lines)
-        pdf = print_page(page)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -272,7 +270,8 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield "records whose loss draws cannot bound", f"{count} flagged"
     if notes := summary.get("warnings"):
         more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
-        yield "what was noted meanwhile", " ".join(_cut(note) for note in notes[:_NOTES]) + more
+        told = " ".join(_cut(note, 2 * _LONGEST) for note in notes[:_NOTES])
+        yield "what was noted meanwhile", told + more
 
 
 def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
