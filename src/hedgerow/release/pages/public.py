@@ -36,6 +36,7 @@ from hedgerow.report.html import (
     names,
     page,
     paragraph,
+    prose,
     section,
     shorten,
     table,
@@ -147,7 +148,7 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
     given: Mapping[str, str] = certificate.about or {}  # type: ignore[assignment]  # keys are words too
     if given:
         body.append(element("h3", "In the owner's words"))
-        body.append(facts((words, _prose(given[key])) for key, words in ABOUT.items() if key in given))
+        body.append(facts((words, prose(given[key])) for key, words in ABOUT.items() if key in given))
     return body
 
 
@@ -166,7 +167,7 @@ def _claim(certificate: Certificate) -> list[object]:
         paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
         element("h3", "What it takes as public"),
         bullets(
-            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), _prose(item.because)))
+            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), prose(item.because)))
             for item in certificate.assumed_public
         ),
     ]
@@ -297,8 +298,8 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
         )
     else:
         said.append(
-            "Records at risk counted less in the fit, those in the tails first: tails are shorter in the "
-            "copies than in the original, and relations may be weaker."
+            "Records at risk counted less in the fit, those in the tails first: tails may be shorter in the "
+            "copies than in the original, and relations weaker."
         )
     return said
 
@@ -411,8 +412,8 @@ def _verify(certificate: Certificate) -> list[object]:
     )
     return [
         paragraph(
-            "With hedgerow, in the folder that holds this page: ", _code("hedgerow verify ."), ". It "
-            "compares every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
+            "With hedgerow, ", _code("hedgerow verify ."), " in the folder that holds this page compares "
+            "every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
             "again from its figures. ", _link(CERTIFICATE_TEXT), " has all of the certificate to read.",
         ),
         paragraph(
@@ -434,12 +435,6 @@ def list_names(listed: Sequence[str], most: int = 12) -> Html:
         return text("none")
     more = len(listed) - most
     return join((names(listed[:most]), f" and {more:,} more" if more > 0 else None))
-
-
-def _prose(said: str) -> Html:
-    """The owner's own words, which may have several lines."""
-    lines = [text(line) for line in said.split("\n")]
-    return Html("<br>".join(lines))
 
 
 def _code(said: str) -> Html:
