@@ -75,7 +75,6 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
     return {
         "standard": guarantee.standard,
         "bound": bound.name,
-        "brief": bound.brief,
         "family": guarantee.family,
         "protected": [protected] if isinstance(protected, str) else list(protected),
         "unchanged": list(guarantee.passed_through),

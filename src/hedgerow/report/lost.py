@@ -123,8 +123,8 @@ def _show_analysis(title: str, rows: Rows) -> Html:
         chart,
         Html(f"Analysis {name(title)}"),
         "Dots are coefficients of the copies, bars their 95 % intervals (means over copies); dotted "
-        "lines are the original's estimate and interval. An overlap of 1 is the same interval, 0 none in "
-        "common.",
+        "lines are the original's estimate and interval. An overlap of 1 is the same interval; below 0 "
+        "they do not meet.",
     )
 
 

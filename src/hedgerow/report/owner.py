@@ -33,6 +33,7 @@ from hedgerow.report.html import (
     names,
     page,
     paragraph,
+    prose,
     reading,
     section,
     shorten,
@@ -56,6 +57,22 @@ _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
 _LONG_LABEL = 100  # signs of what stands beside a fact
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
 _NOT_RUN = "Not run."
+_LONGEST_NOTE = 1000  # signs of a note, or of what is assumed
+_EVERYTHING = "100 %"  # what odds come to where they are bounded by nothing
+_ANEW = " The price is that of the fit which was made for it, and so not quite the one above."
+_AT_HAND = "for this very table, its weights held fixed. It is not differential privacy"
+_BY_DRAWS = f"How far one record can move the copies, as far as draws show it, {_AT_HAND}"
+# What ε is, by bound: no more than its sentence says.
+_MEANS = {
+    "lipschitz": _BY_DRAWS,
+    "oscillation": _BY_DRAWS,
+    "exact": _BY_DRAWS,
+    "renyi": f"How far one record can move the copies, over all parameters, {_AT_HAND}",
+    "strict": "Differential privacy of what is protected, over a public box of parameters",
+    "censored": "Differential privacy of what is protected, if the sampler has reached its posterior",
+    "statistics": "Differential privacy of what is protected, by noise in sums, for any number of copies",
+    "gaussian": "Differential privacy of what is protected, by noise in sums, for any number of copies",
+}
 # What the odds are about, by bound: no more than its sentence says.
 _ODDS = {
     "lipschitz": "Whoever gave {before} to this very table, and not its neighbour, may come to at most this: "
@@ -137,19 +154,21 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         epsilon = (
             total,
             f"ε over all copies{delta}",
-            f"{_begin(claim['brief'])}. Smaller is more private.",
+            f"{_MEANS.get(claim['bound'], _BY_DRAWS)}. Smaller is more private.",
         )
     cells = [epsilon]
     if claim["odds"]:
         before, after = claim["odds"][len(claim["odds"]) // 2].values()
         how = _ODDS.get(claim["bound"], _ODDS["lipschitz"]).format(before=before, after=after)
+        how += " That is hardly a limit." * (after == _EVERYTHING)
         cells.append((after, f"at most, from {before}", how.replace(" %", "\N{NO-BREAK SPACE}%")))
     worst = _worst_column(document["columns"])
     if worst is not None:
         gap, column = worst
-        how = "Largest difference between the distributions of original and copies, of the worst column "
+        of = "of the worst column " if len(document["columns"]) > 1 else "of "
+        told = ["Largest difference between the distributions of original and copies, ", of, name(column)]
         cells.append(
-            (f"{gap:.2g}", "distance of copies from the original", join([how, name(column), ". 0 is best."]))
+            (f"{gap:.2g}", "distance of copies from the original", join([*told, ": 0 is best, 1 worst."]))
         )
     doubts = _list_doubts(document, audit, attack)
     return [
@@ -201,12 +220,12 @@ def _label(claim: Document, release: Document) -> list[Html | None]:
             ("release, made on", f"{release['id']}, {release['date']}"),
             ("files", names(release["files"])),
             ("SHA-256 of the certificate", element("code", release["certificate"])),
-            *((label, text) for label, text in release["about"]),
+            *((label, prose(text)) for label, text in release["about"]),
         ]
     long = [whole for whole in (*claim["protected"], *claim["unchanged"]) if len(whole) > LONGEST]
     return [
         facts(rows),
-        details("Long names in full", bullets(long[:_LONG_NAMES])) if long else None,
+        details("Long names in full", bullets(long[:_LONG_NAMES]), class_="long") if long else None,
         reading(
             "Every row of a copy is synthetic in the protected columns and real in the others. Files are "
             "named synthetic-copy, and their certificate and page say so first; whoever passes them on "
@@ -320,17 +339,18 @@ def _risk(document: Document) -> list[Html | None]:
             f"before ε is raised.{unit}"
         ),
         paragraph(
-            f"{_count(records['flagged'], claim['records'])} flagged as deciding too much of "
-            "their own fit for draws to bound their loss."
+            f"{_count(records['flagged'], claim['records'])} flagged. Draws cannot bound the loss about a "
+            "record that decides much of its own fit."
         ),
         figures(*made),
         *(
             [
                 facts((shorten(label, _LONG_LABEL), value) for label, value in gauge["facts"]),
                 reading(
-                    "Σα* counts how many records' worth of likelihood the copies carry; a distance far "
-                    "above that of the model without weights means that the weights, not the model, spoil "
-                    "the copies."
+                    "Σα* counts how many records' worth of likelihood the copies carry. Trial copies are "
+                    "made before anything is spent, and compared where the original has such a cell: a "
+                    "distance far above that of the model without weights means that the weights, not the "
+                    "model, spoil the copies."
                 ),
             ]
             if gauge
@@ -349,7 +369,11 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
     if audit is None:
         body.append(_not_run("audit", document))
     else:
-        reverse = audit["reverse_breaches"]
+        reverse, bound = audit["reverse_breaches"], document["claim"]["bound"]
+        looked = audit["largest_reverse"] is not None
+        loss = "how far the log densities with and without one outcome lie apart"
+        if bound == "renyi":
+            loss = "the ε of all copies, at the stated δ, between the releases with and without one outcome"
         body += [
             facts(
                 [
@@ -359,16 +383,17 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
                     ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
                     ("largest loss, weights recomputed", format_figure(audit["largest_recomputed"])),
                     ("the same at draws without the record", format_figure(audit["largest_reverse"])),
-                    ("held against", name_price(audit, document["claim"]["bound"])),
+                    ("held against", name_price(audit, bound)),
                     ("records above it", f"{len(audit['breaches']):,}"),
-                    ("further ones, at draws without them", f"{len(reverse):,}"),
+                    ("further ones, at draws without them", f"{len(reverse):,}" if looked else None),
                 ]
             ),
             reading(
-                "A loss is how far the log densities with and without one outcome lie apart; ∞ where the "
-                "target is not met without it, so that there would be no release. None above the price is "
-                "what one wants; an audit bounds the loss from below, and finds no breach rather than "
-                "proving that there is none. At draws without the record a bound over draws claims nothing."
+                f"A loss is {loss}; ∞ where the target is not met without it, so that there would be no "
+                "release. None above the price is what one wants; an audit bounds the loss from below, and "
+                "finds no breach rather than proving that there is none.",
+                " At draws without the record a bound over draws claims nothing." if looked else None,
+                None if audit["of_claim"] else _ANEW,
             ),
         ]
     body.append(element("h3", "Attack: copies with one outcome, and without"))
@@ -378,15 +403,18 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
         body += [
             facts(
                 [
-                    ("ε that the attack shows, at least", f"{attack['lower']:.3f}"),
+                    ("ε that the attack shows, at least", format_figure(attack["lower"], 3)),
                     ("with confidence", f"{attack['confidence']:.0%}"),
-                    ("its estimate", f"{attack['estimate']:.3f}"),
+                    ("its estimate", format_figure(attack["estimate"], 3)),
                     ("held against", name_price(attack, document["claim"]["bound"])),
                     ("copies from each table", f"{attack['trials']:,}"),
                     ("verdict", judge_attack(attack)),
                 ]
             ),
-            reading("An attack bounds ε from below: another one may do better."),
+            reading(
+                "An attack bounds ε from below: another one may do better.",
+                None if attack["of_claim"] else _ANEW,
+            ),
         ]
     health = document["health"]
     rows = [
@@ -406,8 +434,7 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
             "What is claimed does not rest on this sampler, which draws from what the noisy sums leave open: "
             "few effective draws make copies poorer, not less private."
             if "strict" in document
-            else "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, "
-            "divergences 0."
+            else _explain_sampler(health)
         ),
     ]
     if "box" in document:
@@ -427,6 +454,21 @@ def _test(document: Document, audit: Document | None, attack: Document | None) -
             ),
         ]
     return body
+
+
+def _explain_sampler(health: Document) -> str:
+    """What there is to doubt about draws, by how they were made."""
+    told, named = [], health["sampler"].split(", ")
+    if "independent" in named:
+        told.append(
+            "Independent draws were kept of proposals from a wider distribution: a part of the posterior "
+            "where no proposal fell is missed."
+        )
+    if "normal approximation" in named:
+        told.append("A normal approximation stands for the posterior: how far it is off is in no figure.")
+    if not health["independent"]:
+        told.append("Of a chain R-hat should be below 1.01, divergences 0.")
+    return " ".join(told) or "Independent draws of the posterior itself: there is no chain to doubt."
 
 
 def name_price(found: Document, bound: str) -> str:
@@ -454,18 +496,13 @@ def _not_run(what: str, document: Document) -> Html:
         return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
     run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
     then = element("code", "hedgerow report .")
-    return paragraph(_NOT_RUN, " In the release folder: ", element("code", run), ", then ", then, ".")
+    return paragraph(_NOT_RUN, " In the release folder ", element("code", run), " and then ", then, " do.")
 
 
 def _count(some: int, of: int) -> str:
     return (
         f"{some:,} of {of:,} records {'is' if some == 1 else 'are'}" if some else f"None of {of:,} records is"
     )
-
-
-def _begin(words: str) -> str:
-    """Words as the beginning of a sentence; a symbol stays as it is."""
-    return (words[:1].upper() if words[:1].isascii() else words[:1]) + words[1:].rstrip(".")
 
 
 def _structure(document: Document) -> list[Html | None]:
@@ -562,9 +599,19 @@ def _document(document: Document) -> list[Html | None]:
                 reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
             ]
         told = {*document["warnings"]}  # stand at the top
-        notes = [note for note in [*release["reading"], *release["notes"]] if note not in told]
+        notes = [
+            shorten(note, _LONGEST_NOTE)
+            for note in [*release["reading"], *release["notes"]]
+            if note not in told
+        ]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
-        assumed = [{"assumed to be public": a["what"], "because": a["because"]} for a in release["assumed"]]
+        assumed = [
+            {key: prose(shorten(words, _LONGEST_NOTE)) for key, words in row.items()}
+            for row in (
+                {"assumed to be public": each["what"], "because": each["because"]}
+                for each in release["assumed"]
+            )
+        ]
         body += [details(f"Assumed to be public ({len(assumed)})", table(assumed, label="Assumptions"))]
     moved = [
         f"{count:,} synthetic values of '{shorten(key)}' were moved to a declared limit."
