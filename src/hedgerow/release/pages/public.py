@@ -322,10 +322,14 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
     in_r += ["mean(estimates)"] * (copies > 1)
     if copies > 1 and rule is not None:
-        given = "import receive  # receive.py of this folder, which needs NumPy alone"
+        own = [
+            "import sys",
+            "sys.dont_write_bytecode = True  # a __pycache__ here would be no part of the release",
+        ]
+        own += ["import receive  # receive.py of this folder, which needs NumPy alone"]
         in_python = [
             "import numpy as np",
-            given if receive else "from hedgerow import receive",
+            *(own if receive else ["from hedgerow import receive"]),
             f'found = receive.intervals(".", lambda table: {{"estimate": {python.format("table")}}})',
             'print(found["estimate"], found["lower"], found["upper"])',
         ]
