@@ -23,7 +23,7 @@ from hedgerow.numerics.rounding import format_count, format_figure, format_round
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
-from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, write_private
+from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, name_folder, write_private
 from hedgerow.release.pages.printing import count_sheets, print_page
 from hedgerow.release.pages.public import list_names
 from hedgerow.release.report import put_inside
@@ -127,7 +127,9 @@ def write_board_of(folder: Path, lines: int = _LINES) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. {' '.join(verified.problems)}")
+        raise ReleaseError(
+            f"{name_folder(folder)} does not match its certificate. {' '.join(verified.problems)}"
+        )
     try:
         return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
     except (KeyError, TypeError, ValueError):
