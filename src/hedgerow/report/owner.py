@@ -162,7 +162,7 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         how = _ODDS.get(claim["bound"], _ODDS["lipschitz"]).format(before=before, after=after)
         how += " That is hardly a limit." * (after == _EVERYTHING)
         cells.append((after, f"at most, from {before}", how.replace(" %", "\N{NO-BREAK SPACE}%")))
-    worst = _worst_column(document["columns"])
+    worst = find_worst(document["columns"])
     if worst is not None:
         gap, column = worst
         of = "of the worst column " if len(document["columns"]) > 1 else "of "
@@ -205,7 +205,8 @@ def _find_gap(column: Document) -> float:
     return sum(abs(row["original"] - row["copies"][1]) for row in column["levels"]) / 2
 
 
-def _worst_column(columns: Sequence[Document]) -> tuple[float, str] | None:
+def find_worst(columns: Sequence[Document]) -> tuple[float, str] | None:
+    """How far the column that copies keep worst is from the original, and its name."""
     return max(((_find_gap(column), column["column"]) for column in columns), default=None)
 
 

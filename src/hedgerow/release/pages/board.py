@@ -44,7 +44,7 @@ from hedgerow.report.html import (
     text,
 )
 from hedgerow.report.lost import MODELS
-from hedgerow.report.owner import judge_attack, name_price
+from hedgerow.report.owner import find_worst, judge_attack, name_price
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
@@ -58,7 +58,7 @@ _ANSWERS: Mapping[str, str] = {
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
 _LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
-_TRIED = (97, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
+_TRIED = (99, 93, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
 _SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
@@ -80,6 +80,7 @@ class Findings:
     refused: Mapping[str, str] = field(
         default_factory=dict
     )  # tests that this release does not allow, and why
+    worst: tuple[float, str] | None = field(default=None, repr=False)  # how far copies are off, and of what
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -92,7 +93,9 @@ class Findings:
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        return cls(summary, audit, attack, utility, (report or {}).get("refused", {}))
+        report = report or {}
+        worst = find_worst(report.get("columns", ()))
+        return cls(summary, audit, attack, utility, report.get("refused", {}), worst)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -134,8 +137,8 @@ def write_board_of(folder: Path, lines: int = _LINES) -> Html:
         return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
-            f"{CONFIDENTIAL}: summary.json, audit.json or attack.json is not what hedgerow writes. Restore "
-            "it, or remove what was added."
+            f"{CONFIDENTIAL}: summary.json, report.json, audit.json or attack.json is not what hedgerow "
+            "writes. Restore it, or remove what was added."
         ) from None
 
 
@@ -235,7 +238,7 @@ def _list_tests(certificate: Certificate, found: Findings) -> tuple[Html, float]
     """Tests that were run on the confidential data and what they found, and how many lines they take."""
     told = {
         **dict(_describe_fit(certificate, found.summary)),
-        **dict(_describe_utility(found.utility)),
+        **dict(_describe_utility(found)),
         "audit: outcomes withheld one by one": _describe_audit(found, certificate.bound),
         "attack: copies with one outcome and without": _describe_attack(found, certificate.bound),
     }
@@ -258,7 +261,7 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield (
             "gauge: do copies carry the data",
             f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
-            f"{gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
+            f"in trial copies {gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
         )
     if "clipped" in summary:
         yield "limits", f"{summary['clipped']:.1%} of the values were moved to a limit"
@@ -272,11 +275,16 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield "records whose loss draws cannot bound", f"{count} flagged"
     if notes := summary.get("warnings"):
         more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
-        told = " ".join(_cut(note, 2 * _LONGEST) for note in notes[:_NOTES])
+        told = " ".join(note if len(note) <= 2 * _LONGEST else _cut(note) for note in notes[:_NOTES])
         yield "what was noted meanwhile", told + more
 
 
-def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _describe_utility(found: Findings) -> Iterator[tuple[str, str]]:
+    if found.worst is not None:
+        gap, column = found.worst
+        said = f"{gap:.2g} at most, of '{shorten(column)}': 0 is the same distribution, 1 none in common"
+        yield "distance of copies from the data", said
+    utility = found.utility
     rows = [] if utility is None else [row for row in utility["propensity"] if row["copy"] == "pooled"]
     told = [
         f"{format_figure(row['S_pMSE'], 3)} by {MODELS.get(row['by'], row['by'])} (AUC {row['AUC']:.2f})"
