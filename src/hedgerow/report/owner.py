@@ -11,12 +11,11 @@ one document (`figures`), which a release keeps as `confidential/report.json`, a
 audit, an attack, named analyses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hedgerow import __version__
 from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
-from hedgerow.privacy.claims import SENTENCES
 from hedgerow.report import pictures
 from hedgerow.report.charts import Rule
 from hedgerow.report.html import (
@@ -40,7 +39,8 @@ from hedgerow.report.html import (
     table,
     tiles,
 )
-from hedgerow.report.lost import show_lost
+from hedgerow.report.parts.scrutiny import judge_attack, name_price, show_tests
+from hedgerow.report.parts.structure import find_worst, show_structure, show_worth
 
 VERSION = 2  # of the document
 MARK = "CONFIDENTIAL: not for publication"
@@ -53,13 +53,10 @@ _SECTIONS = {
     "kept": "What is it worth?",
     "documented": "Is it documented?",
 }
-_FULL, _SHAPES = 6, 20  # columns with every picture, and with one
 _LONG_LABEL = 100  # signs of what stands beside a fact
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
-_NOT_RUN = "Not run."
 _LONGEST_NOTE = 1000  # signs of a note, or of what is assumed
 _EVERYTHING = "100 %"  # what odds come to where they are bounded by nothing
-_ANEW = " The price is that of the fit which was made for it, and so not quite the one above."
 _AT_HAND = "for this very table, its weights held fixed. It is not differential privacy"
 _BY_DRAWS = f"How far one record can move the copies, as far as draws show it, {_AT_HAND}"
 # What ε is, by bound: no more than its sentence says.
@@ -87,7 +84,6 @@ _ODDS = {
     "censored": "Whoever gave {before} to some statement about one outcome may come to at most this by "
     "seeing the copies, if draws were exact.",
 }
-_SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
 Document = Mapping[str, Any]
 
@@ -110,9 +106,9 @@ def write_page(
         "labelled": _label(claim, release),
         "learned": _learn(document),
         "riskiest": _risk(document),
-        "tested": _test(document, audit, attack),
-        "structure": _structure(document),
-        "kept": _keep(document, utility),
+        "tested": show_tests(document, audit, attack),
+        "structure": show_structure(document),
+        "kept": show_worth(document, utility),
         "documented": _document(document),
     }
     return page(
@@ -196,18 +192,6 @@ def _list_doubts(document: Document, audit: Document | None, attack: Document | 
     if document["claim"]["seeded"]:
         found.append("The randomness comes from a seed: whoever knows it can undo the protection.")
     return list(dict.fromkeys(found))
-
-
-def _find_gap(column: Document) -> float:
-    """How far the copies of a column are from the original; of classes the total variation distance."""
-    if "ecdf_max" in column:
-        return float(column["ecdf_max"][1])
-    return sum(abs(row["original"] - row["copies"][1]) for row in column["levels"]) / 2
-
-
-def find_worst(columns: Sequence[Document]) -> tuple[float, str] | None:
-    """How far the column that copies keep worst is from the original, and its name."""
-    return max(((_find_gap(column), column["column"]) for column in columns), default=None)
 
 
 def _label(claim: Document, release: Document) -> list[Html | None]:
@@ -360,218 +344,10 @@ def _risk(document: Document) -> list[Html | None]:
     ]
 
 
-def _test(document: Document, audit: Document | None, attack: Document | None) -> list[Html | None]:
-    body: list[Html | None] = []
-    if document.get("draws"):
-        body.append(figures(pictures.show_draws(document["draws"], document["claim"]["bound"])))
-    else:
-        body.append(paragraph("This bound rests on no draws: ε stays the same however many are made."))
-    body.append(element("h3", "Audit: outcomes withheld one by one"))
-    if audit is None:
-        body.append(_not_run("audit", document))
-    else:
-        reverse, bound = audit["reverse_breaches"], document["claim"]["bound"]
-        looked = audit["largest_reverse"] is not None
-        loss = "how far the log densities with and without one outcome lie apart"
-        if bound == "renyi":
-            loss = "the ε of all copies, at the stated δ, between the releases with and without one outcome"
-        body += [
-            facts(
-                [
-                    ("losses are", audit["kind"]),
-                    ("outcomes withheld", f"{audit['records']:,}"),
-                    ("and everything run again for", f"{audit['recomputed'] or 'none'} of them"),
-                    ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
-                    ("largest loss, weights recomputed", format_figure(audit["largest_recomputed"])),
-                    ("the same at draws without the record", format_figure(audit["largest_reverse"])),
-                    ("held against", name_price(audit, bound)),
-                    ("records above it", f"{len(audit['breaches']):,}"),
-                    ("further ones, at draws without them", f"{len(reverse):,}" if looked else None),
-                ]
-            ),
-            reading(
-                f"A loss is {loss}; ∞ where the target is not met without it, so that there would be no "
-                "release. None above the price is what one wants; an audit bounds the loss from below, and "
-                "finds no breach rather than proving that there is none.",
-                " At draws without the record a bound over draws claims nothing." if looked else None,
-                None if audit["of_claim"] else _ANEW,
-            ),
-        ]
-    body.append(element("h3", "Attack: copies with one outcome, and without"))
-    if attack is None:
-        body.append(_not_run("attack", document))
-    else:
-        body += [
-            facts(
-                [
-                    ("ε that the attack shows, at least", format_figure(attack["lower"], 3)),
-                    ("with confidence", f"{attack['confidence']:.0%}"),
-                    ("its estimate", format_figure(attack["estimate"], 3)),
-                    ("held against", name_price(attack, document["claim"]["bound"])),
-                    ("copies from each table", f"{attack['trials']:,}"),
-                    ("verdict", judge_attack(attack)),
-                ]
-            ),
-            reading(
-                "An attack bounds ε from below: another one may do better.",
-                None if attack["of_claim"] else _ANEW,
-            ),
-        ]
-    health = document["health"]
-    rows = [
-        ("sampler", health["sampler"]),
-        ("draws are independent", "yes" if health["independent"] else "no"),
-        ("effective draws", f"{health['effective_draws']:,.0f}"),
-        ("R-hat, the worst", format_figure(health["r_hat"]) if "r_hat" in health else None),
-        ("chains", health["chains"] if not health["independent"] else None),
-        ("divergences", f"{health['divergences']}" if "r_hat" in health else None),
-        ("fits that were tried", health["attempts"] if health["attempts"] > 1 else None),
-        ("checks that were overridden", ", ".join(health["failed"]) if "failed" in health else None),
-    ]
-    body += [
-        element("h3", "Sampler"),
-        facts(rows),
-        reading(
-            "What is claimed does not rest on this sampler, which draws from what the noisy sums leave open: "
-            "few effective draws make copies poorer, not less private."
-            if "strict" in document
-            else _explain_sampler(health)
-        ),
-    ]
-    if "box" in document:
-        shares = {
-            "acceptance": "posterior without the box that lies in it",
-            "edge_mass": "draws at the box's edge",
-        }
-        body += [
-            element("h3", "Box of parameters"),
-            facts(
-                (words, f"{document['box'][key]:.1%}")
-                for key, words in shares.items()
-                if key in document["box"]
-            ),
-            reading(
-                "A box that holds little of the posterior, or draws that crowd its edge, decide the copies."
-            ),
-        ]
-    return body
-
-
-def _explain_sampler(health: Document) -> str:
-    """What there is to doubt about draws, by how they were made."""
-    told, named = [], health["sampler"].split(", ")
-    if "independent" in named:
-        told.append(
-            "Independent draws were kept of proposals from a wider distribution: a part of the posterior "
-            "where no proposal fell is missed."
-        )
-    if "normal approximation" in named:
-        told.append("A normal approximation stands for the posterior: how far it is off is in no figure.")
-    if not health["independent"]:
-        told.append("Of a chain R-hat should be below 1.01, divergences 0.")
-    return " ".join(told) or "Independent draws of the posterior itself: there is no chain to doubt."
-
-
-def name_price(found: Document, bound: str) -> str:
-    """What an audit or an attack is held against: the claim, or a price of which nothing is claimed."""
-    price = format_figure(found["epsilon"] if "epsilon" in found else found["claimed"])
-    of = "all copies" if SENTENCES[bound].together else "one copy"
-    if found["of_claim"]:
-        return f"{price}, the stated ε of {of}"
-    return f"{price}, the price of {of} with the outcome withheld, which is not claimed"
-
-
-def judge_attack(attack: Document) -> str:
-    """What an attack says of what it was held against."""
-    if attack["of_claim"]:
-        return "refutes the claim" if attack["breach"] else "does not refute the claim"
-    price = "the price with the outcome withheld"
-    return f"shows more than {price}" if attack["breach"] else f"shows no more than {price}"
-
-
-def _not_run(what: str, document: Document) -> Html:
-    """That nothing was run, and how it would be."""
-    if reason := document["refused"][what]:
-        return paragraph("Not possible for this release. ", reason)
-    if "release" not in document:
-        return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
-    run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
-    then = element("code", "hedgerow report .")
-    return paragraph(_NOT_RUN, " In the release folder ", element("code", run), " and then ", then, " do.")
-
-
 def _count(some: int, of: int) -> str:
     return (
         f"{some:,} of {of:,} records {'is' if some == 1 else 'are'}" if some else f"None of {of:,} records is"
     )
-
-
-def _structure(document: Document) -> list[Html | None]:
-    columns = sorted(document["columns"], key=lambda column: -_find_gap(column))
-    body: list[Html | None] = []
-    if len(columns) > 1:
-        rows = [
-            {
-                "column": name(column["column"]),
-                "records": column["records"],
-                "distance": _find_gap(column),
-            }
-            for column in columns
-        ]
-        shown = table(rows, caption="Distance of copies from the original", digits=2)
-        body += [
-            shown,
-            reading(
-                "The largest difference of the two distribution functions, 0 is best; of classes half the "
-                "sum of all differences. The kind of a cell is whether it holds an amount, a gap or a code."
-            ),
-        ]
-    for place, column in enumerate(columns[:_SHAPES]):
-        made = [pictures.show_classes(column) if "levels" in column else pictures.show_shape(column)]
-        if place < _FULL and "levels" not in column:
-            made += [pictures.show_ecdf(column), pictures.show_quantiles(column)]
-        if place < _FULL:
-            made += [pictures.show_groups(column, group) for group in column.get("groups", ())]
-        body += [element("h3", name(column["column"])) if len(columns) > 1 else None, figures(*made)]
-    if len(columns) > _SHAPES:
-        body.append(reading(f"Of {len(columns)} columns the {_SHAPES} that differ most are drawn."))
-    if document["pairs"]:
-        along = [pictures.show_relation(pair) for pair in document["pairs"] if pair.get("along")]
-        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]), *along)]
-    return body or [paragraph("Copies have no values of the protected columns to compare.")]
-
-
-def _keep(document: Document, utility: Document | None) -> list[Html | None]:
-    single = document["claim"]["copies"] == 1
-    columns = [column for column in document["columns"] if "statistics" in column]
-    rows = [
-        {
-            **({"column": name(column["column"])} if len(columns) > 1 else {}),
-            "statistic": pictures.name_statistic(row["statistic"]),
-            "original": row["original"],
-            **({"copy": row["copies"][1]} if single else dict(zip(_SPREAD, row["copies"], strict=True))),
-        }
-        for column in columns
-        for row in column["statistics"]
-    ]
-    body: list[Html | None] = []
-    made = [
-        picture for column in columns[:_FULL] if (picture := pictures.show_statistics(column)) is not None
-    ]
-    if made:
-        body.append(figures(*made))
-    if rows:
-        shown = table(rows, label="Statistics of original and copies")
-        body.append(shown if len(rows) <= 12 else details("All statistics", shown))
-        body.append(
-            reading(
-                "Lowest and highest are over copies: how much a receiver's result depends on which it is."
-            )
-        )
-    body += [element("h3", "pMSE and named analyses")]
-    if utility is None:
-        return [*body, paragraph(_NOT_RUN)]
-    return [*body, *show_lost(utility)]
 
 
 def _document(document: Document) -> list[Html | None]:

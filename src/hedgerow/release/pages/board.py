@@ -43,8 +43,9 @@ from hedgerow.report.html import (
     table,
     text,
 )
-from hedgerow.report.lost import MODELS
-from hedgerow.report.owner import find_worst, judge_attack, name_price
+from hedgerow.report.parts.lost import MODELS
+from hedgerow.report.parts.scrutiny import judge_attack, name_price
+from hedgerow.report.parts.structure import find_worst
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"

@@ -7,7 +7,8 @@ called "pooled", "lowest" and "highest", for all of them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hedgerow.report.charts import Axis, Row, Rule, dots
+from hedgerow.report.axes import Axis
+from hedgerow.report.charts import Row, Rule, dots
 from hedgerow.report.html import (
     Html,
     bullets,
