@@ -18,7 +18,8 @@ import pytest
 import hedgerow as hr
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.release.certificate import Certificate
-from hedgerow.release.pages.public import Layout, relate, write_page
+from hedgerow.release.pages.layout import Layout
+from hedgerow.release.pages.public import relate, write_page
 from hedgerow.release.plan import About, Outputs
 from hedgerow.release.verify import verify_release
 from hedgerow.tables.files import read
