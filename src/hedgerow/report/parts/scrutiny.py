@@ -150,4 +150,6 @@ def _not_run(what: str, document: Document) -> Html:
         return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
     run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
     then = element("code", "hedgerow report .")
-    return paragraph(_NOT_RUN, " In the release folder ", element("code", run), " and then ", then, " do.")
+    return paragraph(
+        _NOT_RUN, " In the release folder ", element("code", run), " runs it, and ", then, " tells it here."
+    )
