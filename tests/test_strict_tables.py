@@ -72,7 +72,7 @@ def test_copies_keep_how_columns_hang_together(synth):
         assert np.abs(associations(copy) - associations(data)).max() < 0.2
     assert synth.total_epsilon_ == 8
     told = " ".join(str(synth.sample().guarantee).split())
-    assert "wage 100 to 1e+06, bonus 1 to 100000, hours 0 to 80" in told
+    assert "wage 100 to 1,000,000; bonus 1 to 100,000; hours 0 to 80" in told
     assert "wage, grade, bonus, hours" in told
 
 

@@ -162,7 +162,9 @@ def test_a_gauge_looks_at_each_column(synth, monkeypatch):
     assert sorted(good.columns) == ["hours", "wage"]
     assert not good.discards
     assert all(abs(each.apart) < 0.05 for each in good.columns.values())
-    assert [name for name, _ in good.facts()][1:] == [f"ECDF maximum of copies, {name}" for name in COLUMNS]
+    assert [name for name, _ in good.facts()][1:] == [
+        f"ECDF maximum of trial copies, {name}" for name in COLUMNS
+    ]
 
 
 @pytest.mark.slow

@@ -68,6 +68,22 @@ def test_it_fits_the_screen(open_page, pages, which, width):
 
 
 @AT
+def test_on_paper_no_table_leaves_its_figure(open_page, pages, which):
+    """A sheet cannot be scrolled: what is wider than its column would lie on the next one."""
+    page = open_page(pages[which], width=673).page  # A4 between its margins
+    page.emulate_media(media="print")
+    try:
+        wide = page.locator("figure").evaluate_all(
+            "figures => figures.flatMap(figure => [...figure.querySelectorAll('table')]"
+            ".map(table => table.getBoundingClientRect().right - figure.getBoundingClientRect().right))"
+        )
+    finally:
+        page.emulate_media(media="screen")
+    assert (which == "owner") == any(each != 0 for each in wide)
+    assert all(each <= 1 for each in wide)
+
+
+@AT
 def test_it_is_dark_where_that_is_preferred(open_page, pages, which):
     shades = []
     for scheme in ("light", "dark"):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import hedgerow as hr
-from hedgerow.evidence.attack import _Copies, _decide, attack, joint_density
+from hedgerow.evidence.attack import _Copies, _decide, attack, joint_density, why_not_closed
 from hedgerow.evidence.without import Mixture
 from hedgerow.mechanism.copies import predict_copies
 from hedgerow.mechanism.debias import Corrected
@@ -122,6 +122,15 @@ def test_an_ignored_record_cannot_be_found(plain):
     power[0] = 0.0
     found = attacked(plain, power, claimed=0.0, seed=2, trials=400)
     assert found.lower == 0.0
+
+
+def test_what_has_no_density_is_named_once():
+    columns = {
+        "x": hr.Column("x ~ z", codes=[0], kinds_by="1"),
+        "y": hr.Column("y ~ log(x)", hr.Family("bernoulli")),
+    }
+    models = hr.Synthesizer(columns, epsilon=9.0).settings.model
+    assert why_not_closed(models).endswith("in closed form, not dirichlet and bernoulli.")
 
 
 def test_too_few_trials(plain):

@@ -17,6 +17,13 @@ def ask(family="lognormal", *, epsilon=1.0, limits=LIMITS, standard=None, **sett
     return hr.Synthesizer("x ~ z", family, standard=strict, epsilon=epsilon, **settings)
 
 
+def test_limits_are_told_with_all_of_their_digits():
+    """A statement rests on them: 1.23457e+06 is another limit."""
+    assert "between 0.05 and 1,234,567;" in hr.Strict(limits=(0.05, 1234567)).described()
+    several = hr.Strict(limits={"wage": (1000, 12345678), "bonus": (1, 20.5)}).described()
+    assert "(wage 1,000 to 12,345,678; bonus 1 to 20.5)" in several
+
+
 BOX = {"z": (0, 1), "sigma": (1, 2)}
 RANGE = {"relation": "range"}
 

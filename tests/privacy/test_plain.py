@@ -105,6 +105,8 @@ def test_delta_is_held_against_the_number_of_records():
         assert ("not below 1/n = 0.001" in many) == (bound not in PURE)
         assert f"δ = {total:g} in total" in many or bound in PURE
         assert "1/n" not in few
+        large = write_plain(bound, figures(copies=2), records=300_000)
+        assert ("not below 1/n = 0.0000033: " in large) == (bound not in PURE)
         assert "1/n" not in write_plain(bound, figures())
 
 

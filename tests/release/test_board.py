@@ -84,6 +84,22 @@ def test_what_was_noted_of_the_fit_reaches_the_board(original):
     assert "Note 0. Note 1. Note 2. And 2 more in summary.json." in shown
 
 
+def test_how_far_copies_are_off_reaches_the_board(original):
+    """The gauge's distance is of trial copies, and may be much smaller."""
+    found = Findings.read(original / "confidential")
+    (column,) = json.loads((original / "confidential" / "report.json").read_text())["columns"]
+    shown = show(write_board(hr.verify_release(original).certificate, found))
+    assert f"distance of copies from the data {column['ecdf_max'][1]:.2g} at most, of 'x'" in shown
+    assert "in trial copies" in shown
+
+
+def test_a_note_of_two_lines_is_not_cut(original):
+    found = Findings.read(original / "confidential")
+    note = "Columns industry, region are not in the formula: released unchanged and unprotected. " * 3
+    noted = Findings(found.summary | {"warnings": [note.strip()]})
+    assert note.strip() in show(write_board(hr.verify_release(original).certificate, noted))
+
+
 def test_tests_that_a_release_does_not_allow_are_not_asked_for(original):
     certificate, refused = hr.verify_release(original).certificate, "audit() leaves out one row."
     found = replace(Findings.read(original / "confidential"), refused={"audit": refused})

@@ -57,3 +57,11 @@ def test_looks_are_listed(hedgerow, table):
     looks = re.search('aria-label="Looks".*?</table>', page, re.S)[0]
     assert looks.count("<tr>") == 2
     assert "cost" in looks
+
+
+def test_in_the_folder_itself_a_release_has_its_name(hedgerow, make, monkeypatch):
+    """`hedgerow verify .` is what the page for receivers asks for."""
+    monkeypatch.chdir(make().folder / "public")
+    assert "public matches its certificate" in hedgerow("verify", ".").text
+    Path("extra").touch()
+    assert "public does not match its certificate" in hedgerow("verify", ".").text

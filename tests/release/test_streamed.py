@@ -5,6 +5,7 @@ import os
 import signal
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -358,6 +359,13 @@ def test_the_owner_is_told_what_was_looked_at_on_some_rows(make, monkeypatch):
     records = pq.read_table(inside / "records.parquet").to_pandas()
     dearest = records.sort_values("price", ascending=False, kind="stable")
     assert [row["record"] for row in report["records"]["riskiest"]] == dearest["record"].head(20).tolist()
+    drawn = report["records"]  # the dearest and the riskiest of all, which need not be among the hundred
+    close = partial(np.testing.assert_allclose, rtol=1e-5)
+    close(drawn["price"]["highest"], dearest["price"].head(12))
+    close(drawn["alpha_by_risk"]["dearest"]["risk"], dearest["risk"].head(20))
+    close(drawn["alpha_by_risk"]["risk"], records["risk"].sort_values(ascending=False).head(20))
+    close(drawn["alpha"]["lowest"], records["alpha"].sort_values().head(3))
+    assert drawn["price"]["count"] == 100
     assert report["columns"][0]["records"] == 100
     assert report["claim"]["records"] == ROWS
 

@@ -46,7 +46,7 @@ def test_ten_copies_cost_what_one_costs_in_certificate_and_ledger(hedgerow, tabl
     assert one["bound"] == ten["bound"] == "statistics"
     assert ten["epsilon"]["per_copy"] is None
     assert len(ten["copies"]) == 10
-    assert {"what": "values lie between 10 and 1e+06; others are moved to the nearer limit",
+    assert {"what": "values lie between 10 and 1,000,000; others are moved to the nearer limit",
             "because": "tariffs"} in ten["assumed_public"]  # fmt: skip
     with open_ledger("ledger.sqlite") as ledger:
         (account,) = ledger.balance()

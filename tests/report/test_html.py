@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hedgerow.report import charts, html
+from hedgerow.report import axes, charts, html
 from hedgerow.report.style import COLOURS, write_style
 
 HOSTILE = (
@@ -54,13 +54,11 @@ def test_hostile_text_is_text_wherever_it_is_put(value):
     chart = charts.dots(
         value,
         [charts.Row(value, {value: 1.0}, note=value)],
-        x=charts.Axis(value),
+        x=axes.Axis(value),
         tones={value: 1},
         describe=value,
     )
-    line = charts.plot(
-        value, [charts.Line([(0, 1), (1, 2)], value)], x=charts.Axis(value), y=charts.Axis(value)
-    )
+    line = charts.plot(value, [charts.Line([(0, 1), (1, 2)], value)], x=axes.Axis(value), y=axes.Axis(value))
     body = (
         html.section(value, html.name(value), html.names([value, value]), value, id="a"),
         html.table([{"name": value, value: 1.0}], caption=value),
@@ -83,11 +81,9 @@ def test_hostile_text_is_text_wherever_it_is_put(value):
 
 
 def _plain_body():
-    chart = charts.dots(
-        "a", [charts.Row("b", {"c": 1.0}, "e")], x=charts.Axis(), tones={"c": 1}, describe="d"
-    )
-    line = charts.plot("a", [charts.Line([(0, 1), (1, 2)], "a")], x=charts.Axis(), y=charts.Axis())
-    dot = charts.plot("a", [charts.Dots([(0, 1)], "a")], x=charts.Axis(), y=charts.Axis())
+    chart = charts.dots("a", [charts.Row("b", {"c": 1.0}, "e")], x=axes.Axis(), tones={"c": 1}, describe="d")
+    line = charts.plot("a", [charts.Line([(0, 1), (1, 2)], "a")], x=axes.Axis(), y=axes.Axis())
+    dot = charts.plot("a", [charts.Dots([(0, 1)], "a")], x=axes.Axis(), y=axes.Axis())
     return (
         html.section("a", html.name("b"), id="a"),
         html.table([{"a": "b"}], caption="c"),
@@ -158,10 +154,8 @@ def test_a_chart_has_its_numbers():
         charts.Area([1, 2, 3], [0.25, 0.75], "area"),
         charts.Rule(12.0, "rule"),
     ]
-    chart = charts.plot("All", marks, x=charts.Axis("x"), y=charts.Axis("y", zero=True))
-    shape = charts.violins(
-        "V", {"g": charts.Violin([0, 1], [1, 1], 0.2, 0.5, 0.7, [3.0])}, y=charts.Axis("ε")
-    )
+    chart = charts.plot("All", marks, x=axes.Axis("x"), y=axes.Axis("y", zero=True))
+    shape = charts.violins("V", {"g": charts.Violin([0, 1], [1, 1], 0.2, 0.5, 0.7, [3.0])}, y=axes.Axis("ε"))
 
     assert [row[""] for row in chart.rows] == ["line", "line", "band", "area", "area", "rule"]
     assert shape.rows == [
@@ -171,25 +165,37 @@ def test_a_chart_has_its_numbers():
     assert "<title>All</title>" in chart.svg
 
 
+def test_figures_of_a_column_have_the_decimals_they_share():
+    rows = [
+        {"a": 1.8612, "b": 100.0, "c": 1e-9},
+        {"a": 1.85, "b": 99.987, "c": None},
+        {"a": -9113.0, "b": 0.0},
+    ]
+    cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", html.table(rows).partition("<tbody>")[2])
+    assert cells == ["1.861", "100.0", "1e-09", "1.850", "99.99", "", "-9,113", "0", ""]
+
+
 @pytest.mark.parametrize(("points", "printed"), [(12, True), (13, False)])
 def test_numbers_that_fit_a_sheet_are_printed(points, printed):
     line = charts.Line([(place, 1.0) for place in range(points)], "line")
-    shown = html.figure(charts.plot("P", [line], x=charts.Axis("x"), y=charts.Axis("y")), "P")
-    assert ('class="numbers"' in shown) == printed
-    assert ('class="numbers long"' in shown) != printed
+    shown = html.figure(charts.plot("P", [line], x=axes.Axis("x"), y=axes.Axis("y")), "P")
+    assert "<summary>Numbers</summary>" in shown
+    assert ('<details class="long">' in shown) != printed
 
 
 @pytest.mark.parametrize(
     ("axis", "values", "words"),
     [
-        (charts.Axis(), [0.0, 10.0], ["0", "2", "4", "6", "8", "10"]),
-        (charts.Axis(kind="log"), [1.0, 1e6], ["1", "10", "100", "1,000", "10,000", "100,000", "1M"]),
-        (charts.Axis(kind="log"), [1.0, 1.5], ["1", "1.2", "1.4"]),
-        (charts.Axis(kind="knots", knots=[-100.0, -1.0, 0.0, 1.0, 100.0]), [], ["-100", "0", "100"]),
+        (axes.Axis(), [0.0, 10.0], ["0", "2", "4", "6", "8", "10"]),
+        (axes.Axis(kind="log"), [1.0, 1e6], ["1", "10", "100", "1,000", "10,000", "100,000", "1M"]),
+        (axes.Axis(kind="log"), [1.0, 1.5], ["1", "1.1", "1.2", "1.3", "1.4", "1.5"]),
+        (axes.Axis(kind="log"), [0.7, 1.9], ["0.75", "1", "1.25", "1.5", "1.75"]),
+        (axes.Axis(kind="log"), [8.0, 22.0], ["10", "15", "20"]),
+        (axes.Axis(kind="knots", knots=[-100.0, -1.0, 0.0, 1.0, 100.0]), [], ["-100", "0", "100"]),
     ],
 )
 def test_ticks_are_round_and_apart(axis, values, words):
-    ticks = charts._ticks(axis, charts._ends(axis, values))
+    ticks = axes.find_ticks(axis, axes.find_ends(axis, values))
 
     shown = [word for _, word in ticks]
     assert [word for word in shown if word in words] == words
@@ -199,12 +205,10 @@ def test_ticks_are_round_and_apart(axis, values, words):
 
 
 def test_degenerate_numbers_make_a_picture():
-    flat = charts.plot(
-        "F", [charts.Line([(1, 2.0), (1, 2.0)])], x=charts.Axis("x", "log"), y=charts.Axis("y")
-    )
+    flat = charts.plot("F", [charts.Line([(1, 2.0), (1, 2.0)])], x=axes.Axis("x", "log"), y=axes.Axis("y"))
     rows = [charts.Row("a", {"s": float("inf")}), charts.Row("b", {"s": None}), charts.Row("c", {"s": 1.0})]
-    dots = charts.dots("D", rows, x=charts.Axis(), tones={"s": 1}, bars=True)
-    empty = charts.violins("V", {}, y=charts.Axis())
+    dots = charts.dots("D", rows, x=axes.Axis(), tones={"s": 1}, bars=True)
+    empty = charts.violins("V", {}, y=axes.Axis())
 
     for chart in (flat, dots, empty):
         assert not re.search("nan|inf", chart.svg)

@@ -116,21 +116,88 @@ def test_an_audit_and_an_attack_are_told_when_they_were_run(document):
 
     # Under a range nothing is claimed of an outcome withheld, and no page may call that price a claim.
     price = "6, the price of one copy with the outcome withheld, which is not claimed"
-    for words in ("1.234", f"The audit found 3 records above {price}", "∞", "0.700", "shows no more than"):
+    for words in (
+        "1.234",
+        f"The audit found 3 records above {price}",
+        "∞",
+        "at least 0.7 ",
+        "shows no more than",
+    ):
         assert words in text
     assert "Not run." not in text
     assert "The audit found 3 records above 6, the stated ε of one copy" in of_claim
     assert "does not refute the claim" in of_claim
 
 
-def test_what_stands_at_the_top_is_not_noted_again(document):
-    release = dict.fromkeys(("id", "date", "certificate", "unit"), "") | {
-        "software": {},
-        "notes": ["Twice.", "Once."],
+@pytest.mark.parametrize(
+    ("bound", "looked", "said"),
+    [
+        ("lipschitz", True, "how far the log densities"),
+        ("renyi", False, "the ε of all copies, at the stated δ,"),
+    ],
+)
+def test_a_loss_is_what_the_bound_prices(document, bound, looked, said):
+    audit = {
+        "kind": "exact",
+        "epsilon": 6.0,
+        "largest_fixed": 1.2,
+        "largest_recomputed": None,
+        "records": 120,
     }
-    release |= {key: [] for key in ("files", "about", "looks", "checks", "reading", "assumed", "caveats")}
-    text = shown(write_page(document | {"warnings": ["Twice."], "release": release}))
+    audit |= {"of_claim": True, "recomputed": 0, "breaches": [], "reverse_breaches": []}
+    audit |= {"largest_reverse": 1.1 if looked else None}
+    text = shown(write_page(document | {"claim": document["claim"] | {"bound": bound}}, audit=audit))
+    assert f"A loss is {said}" in text
+    assert ("at draws without" in text) == ("At draws without" in text) == looked
+
+
+@pytest.mark.parametrize(
+    ("sampler", "independent", "said", "unsaid"),
+    [
+        ("exact", True, "no chain to doubt", "R-hat should"),
+        ("exact, independent", True, "no proposal fell is missed", "no chain to doubt"),
+        ("exact, numpyro", False, "R-hat should be below 1.01", "no chain to doubt"),
+        ("normal approximation", True, "how far it is off is in no figure", "no chain to doubt"),
+    ],
+)
+def test_draws_are_doubted_by_how_they_were_made(document, sampler, independent, said, unsaid):
+    health = document["health"] | {"sampler": sampler, "independent": independent}
+    text = shown(write_page(document | {"health": health}))
+    assert said in text
+    assert unsaid not in text
+
+
+def test_odds_without_an_end_are_told_as_hardly_a_limit(document):
+    for after, told in (("97.1 %", False), ("100 %", True)):
+        odds = [{"before": "10 %", "after": after}]
+        tile = shown(write_page(document | {"claim": document["claim"] | {"odds": odds}})).split("Is it")[0]
+        assert ("That is hardly a limit." in tile) == told
+
+
+def test_what_stands_at_the_top_is_not_noted_again(document):
+    text = shown(write_page(document | {"warnings": ["Twice."], "release": tell(notes=["Twice.", "Once."])}))
     assert (text.count("Twice."), text.count("Once.")) == (1, 1)
+
+
+def test_what_somebody_wrote_keeps_its_lines_and_can_be_read(document):
+    assumed = "what the plan declares of " + ", ".join(f"'column {k}'" for k in range(30))
+    told = tell(
+        notes=["n" * 20_000],
+        about=[["purpose", "one line\nanother"]],
+        assumed=[{"what": assumed, "because": "x"}],
+    )
+    page = write_page(document | {"release": told})
+    assert "one line<br>another" in page
+    assert assumed in shown(page).replace("&#x27;", "'")
+    assert "n" * 1100 not in page
+    assert "(20,000 characters)" in page
+
+
+def tell(**words):
+    """What a report says of a release."""
+    release = dict.fromkeys(("id", "date", "certificate", "unit"), "") | {"software": {}}
+    release |= {key: [] for key in ("files", "about", "looks", "checks", "reading", "assumed", "caveats")}
+    return release | {"notes": []} | words
 
 
 def test_the_chosen_price_is_seen_to_move_however_small(document):

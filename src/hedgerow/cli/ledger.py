@@ -234,6 +234,7 @@ def settle(
 
     Example: hedgerow ledger settle 1f2e3d4c5b6a7988 void --note "A. Smith: the machine lost power"
     """
+    from hedgerow.release.folder import name_folder
     from hedgerow.release.verify import verify_release
 
     with open_existing(ledger) as opened:
@@ -246,7 +247,7 @@ def settle(
             certificate = verified.certificate
             if verified.problems or certificate.release != release:
                 raise SettingError(
-                    f"{folder.name} is not release {release}, or does not match its certificate."
+                    f"{name_folder(folder)} is not release {release}, or does not match its certificate."
                 )
             entry = opened.confirm(release, certificate=certificate.digest, note=note)
     screen.say(f"Release {release} is settled as {entry.event}.")

@@ -175,6 +175,7 @@ def verify(
     if folder is None:
         raise SettingError("RELEASE is missing: the folder to verify. For a sentence of it, say --why ID.")
     from hedgerow.cli.ledger import open_existing
+    from hedgerow.release.folder import name_folder
     from hedgerow.release.verify import verify_release
 
     with nullcontext() if ledger is None else open_existing(ledger) as opened:
@@ -193,9 +194,11 @@ def verify(
         }
     )
     if verified.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+        raise ReleaseError(
+            f"{name_folder(folder)} does not match its certificate. " + " ".join(verified.problems)
+        )
     files = sum(1 for _ in verified.public.iterdir())  # those that the certificate knows, and a signature
-    screen.say(f"{folder.name} matches its certificate: release {release}, {files} files.")
+    screen.say(f"{name_folder(folder)} matches its certificate: release {release}, {files} files.")
     screen.say(f"SHA-256 of its certificate: {verified.sha256}")
     if verified.signer is not None:
         screen.say(f"Signed by {verified.signer}.")
@@ -232,12 +235,15 @@ def certificate(
 
       hedgerow certificate release --registry > deployment.yaml
     """
+    from hedgerow.release.folder import name_folder
     from hedgerow.release.registry import write_record
     from hedgerow.release.verify import verify_release
 
     verified = verify_release(folder)
     if verified.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+        raise ReleaseError(
+            f"{name_folder(folder)} does not match its certificate. " + " ".join(verified.problems)
+        )
     text = write_record(verified.certificate) if registry else verified.certificate.markdown()
     screen.say(*text.rstrip("\n").split("\n"))
     screen.result({"record": text} if registry else json.loads(verified.certificate.json()))
@@ -257,7 +263,7 @@ def inspect(
     """
     from hedgerow.release.certificate import LARGEST
     from hedgerow.release.confidential import read_utility
-    from hedgerow.release.folder import CONFIDENTIAL
+    from hedgerow.release.folder import CONFIDENTIAL, name_folder
     from hedgerow.release.verify import verify_release
     from hedgerow.release.verify.files import read_file
     from hedgerow.tables import files as formats
@@ -302,4 +308,6 @@ def inspect(
         result["confidential"] = summary | {"utility": rows}
     screen.result(result)
     if verified.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. " + " ".join(verified.problems))
+        raise ReleaseError(
+            f"{name_folder(folder)} does not match its certificate. " + " ".join(verified.problems)
+        )

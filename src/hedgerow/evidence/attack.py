@@ -160,8 +160,14 @@ def attack(
 
 def why_not_closed(model: Model) -> str:
     """Why copies of this model cannot be attacked; nothing where they can."""
+    base = _base(model)
+    if is_closed(base):
+        return ""
+    parts = base.models if isinstance(base, Chain) else (base,)
+    others = dict.fromkeys(one.name for one in parts if not isinstance(one, Regression))
     return (
-        "" if is_closed(_base(model)) else f"The attack needs a model with a closed form, not {model.name}."
+        "The attack needs the density of a copy, which normal, lognormal and asinh columns have in closed "
+        f"form, not {' and '.join(others)}."
     )
 
 

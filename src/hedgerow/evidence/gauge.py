@@ -98,13 +98,15 @@ class Gauge(Confidential):
         """Names and values for the owner."""
         worth = ("records' worth of information", f"{format_figure(self.records, 3)} of {self.of:,}")
         if self.columns:
-            each = [(f"ECDF maximum of copies, {name}", one._words) for name, one in self.columns.items()]
+            each = [
+                (f"ECDF maximum of trial copies, {name}", one._words) for name, one in self.columns.items()
+            ]
             return [worth, *each]
         share = [] if self.data_share is None else [("decided by data, not prior", f"{self.data_share:.0%}")]
         return [
             worth,
             *share,
-            ("ECDF maximum of copies", f"{self.ecdf:.2g}, without weights {self.plain_ecdf:.2g}"),
+            ("ECDF maximum of trial copies", f"{self.ecdf:.2g}, without weights {self.plain_ecdf:.2g}"),
         ]
 
     @property

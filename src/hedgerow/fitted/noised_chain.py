@@ -36,7 +36,10 @@ from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 from hedgerow.threads import one_blas_thread
 
-_NOT_YET = "{} is for one protected column under Strict, and limits go by column. ε holds for every table."
+_NOT_YET = (
+    "Under Strict {} is for one protected column whose limits are a pair, not by name. ε holds for every "
+    "table."
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

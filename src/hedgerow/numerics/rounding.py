@@ -20,7 +20,7 @@ def format_count(number: int, word: str) -> str:
 
 
 def format_figure(value: object, digits: int = 4) -> str:
-    """A value in a table: 276,500 or 0.03366, nothing where there is none, and no minus before zero."""
+    """A value in a table: 276,500 or 9,113 or 0.03366, nothing where there is none, no minus before zero."""
     if value is None or value != value:
         return ""
     if not isinstance(value, float):
@@ -28,4 +28,4 @@ def format_figure(value: object, digits: int = 4) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:,.0f}" if 10**digits <= abs(rounded) < 1e9 else f"{rounded:z.{digits}g}"
+    return f"{rounded:,.0f}" if 10**digits <= abs(rounded) < 1e9 else f"{rounded:z,.{digits}g}"

@@ -169,7 +169,8 @@ class Column:
         if self.missing == "public":
             said.append(f"which cells of '{self.outcome}' are missing or cannot be read")
         if self.codes:
-            said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' stand for no amount")
+            stand = "stands" if len(self.codes) == 1 else "stand"
+            said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' {stand} for no amount")
         if self.share_of is not None:
             said.append(f"that '{self.outcome}' is at most {self.share_of}")
         if self.only_where is not None:

@@ -37,6 +37,11 @@ RECEIVE = ("receive.py", "receive.R")  # ditto
 SIGNATURE = f"{CERTIFICATE}.sig"  # where there is one: hedgerow sign
 
 
+def name_folder(folder: Path) -> str:
+    """What a folder is called, also if it is named by a point."""
+    return folder.absolute().name
+
+
 def check_place(out: Path) -> None:
     """Refuses a place where a release cannot be put, before any time is spent on it."""
     if os.path.lexists(out):

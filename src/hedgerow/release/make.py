@@ -62,7 +62,8 @@ from hedgerow.release.ledger import Balance, Ledger, ledger_path, open_ledger
 from hedgerow.release.ledger.accounts import CLOSING, charge_unit
 from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
-from hedgerow.release.pages.public import Layout, write_page
+from hedgerow.release.pages.layout import Layout
+from hedgerow.release.pages.public import write_page
 from hedgerow.release.plan import DictionaryEntry, Plan
 from hedgerow.release.prepare import Prepared, prepare
 from hedgerow.release.report import write_pages

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from hedgerow.errors import FileError, ReleaseError, reason_of
-from hedgerow.release.folder import SIGNATURE
+from hedgerow.release.folder import SIGNATURE, name_folder
 from hedgerow.release.verify import Verified, verify_release
 from hedgerow.release.verify.openssh import sign
 
@@ -24,7 +24,7 @@ def sign_release(folder: str | os.PathLike[str], *, key: str | os.PathLike[str])
     if verified.problems:
         problems = " ".join(verified.problems)
         raise ReleaseError(
-            f"{Path(folder).name} is not signed: it does not match its certificate. {problems}"
+            f"{name_folder(Path(folder))} is not signed: it does not match its certificate. {problems}"
         )
     if verified.signature is not None:
         raise FileError(f"{SIGNATURE}: exists already. Remove it first, if another key is to sign.")

@@ -11,19 +11,16 @@ with. Pictures are as wide as a phone, so that their text stays readable there.
 """
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from hedgerow.numerics.rounding import format_figure
+from hedgerow.report.axes import APART, Axis, Point, find_ends, find_ticks
 from hedgerow.report.html import Html, element, join, shorten, text, write_out
 
-Point = tuple[float, float]
 WIDTH = 440
 _LEFT, _RIGHT, _BOTTOM = 56, 14, 40
 _SIGN = 6.3  # the width of a sign of 12 pixels, about
-_APART = 0.09, 0.13  # of the axis up and across: between ticks that are not equally far from each other
 _LABEL = 56  # signs that fit above a row
 _TITLE = 200  # of a title, which only some hear
 
@@ -35,32 +32,6 @@ class Chart:
     title: str
     svg: Html
     rows: Sequence[Mapping[str, object]]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis measures, and how: linear, by logarithms, or with `knots` equally far apart.
-
-    Where `low` and `high` are not given, marks decide. `ticks` replaces round numbers by places with words.
-    """
-
-    label: str = ""
-    kind: Literal["linear", "log", "knots"] = "linear"
-    low: float | None = None
-    high: float | None = None
-    knots: Sequence[float] = ()
-    ticks: Mapping[float, str] | None = None
-    zero: bool = False  # 0 is on it
-
-    def place(self, value: float) -> float:
-        """Where a value stands, before the axis is stretched to the picture."""
-        if self.kind == "log":
-            return math.log10(max(value, 1e-300))
-        if self.kind == "knots":
-            spot = min(max(bisect_right(self.knots, value) - 1, 0), len(self.knots) - 2)
-            first, second = self.knots[spot], self.knots[spot + 1]
-            return spot + min(max((value - first) / ((second - first) or 1.0), 0.0), 1.0)
-        return value
 
 
 @dataclass(frozen=True)
@@ -183,8 +154,8 @@ def plot(
     """Marks on two axes; `rows` are its numbers where those of the marks read badly."""
     legend, top = _write_legend([(mark.label, mark) for mark in marks if not isinstance(mark, Rule)])
     points = [point for mark in marks for point in _extent(mark)]
-    x_ends = _ends(x, [a for a, _ in points if a is not None])
-    y_ends = _ends(y, [b for _, b in points if b is not None])
+    x_ends = find_ends(x, [a for a, _ in points if a is not None])
+    y_ends = find_ends(y, [b for _, b in points if b is not None])
     frame = _Frame(x, y, x_ends, y_ends, top + 20, top + height - _BOTTOM)
     _draw_axes(frame)
     for mark in marks:
@@ -221,7 +192,7 @@ def dots(
     ] + [rule.value for rule in rules]
     top += 14 * bool(rules)  # their words stand above the rows
     bottom = top + 4 + step * len(rows)
-    frame = _Frame(x, Axis(), _ends(x, values), (0, 1), top, bottom, left=10)
+    frame = _Frame(x, Axis(), find_ends(x, values), (0, 1), top, bottom, left=10)
     _draw_ticks(frame)
     for rule in rules:
         _draw(frame, Rule(rule.value, rule.label, rule.tone, upright=True))
@@ -255,7 +226,7 @@ def violins(
     found = [[*group.at, *group.points, group.median] for group in groups.values()]
     values = [value for each in found for value in each] + [rule.value for rule in rules]
     x = Axis(low=-0.5, high=len(groups) - 0.5, ticks={k: _cut(g, 18) for k, g in enumerate(groups)})
-    frame = _Frame(x, y, (-0.5, len(groups) - 0.5), _ends(y, values), 20, height - 24)
+    frame = _Frame(x, y, (-0.5, len(groups) - 0.5), find_ends(y, values), 20, height - 24)
     _draw_axes(frame)
     for rule in rules:  # its words stand above the picture: below, shapes would hide them
         spot = frame.up(rule.value)
@@ -348,7 +319,7 @@ def _draw_value(
 
 
 def _draw_axes(frame: _Frame) -> None:
-    for value, word in _ticks(frame.y, frame.y_ends):
+    for value, word in find_ticks(frame.y, frame.y_ends):
         y = frame.up(value)
         frame.add("path", d=_path([(frame.left, y), (frame.right, y)]), class_="grid")
         frame.say(word, frame.left - 6, y + 4, "tick end")
@@ -360,7 +331,7 @@ def _draw_axes(frame: _Frame) -> None:
 def _draw_ticks(frame: _Frame, *, grid: bool = True) -> None:
     """The horizontal axis, below the picture; words that would touch are left out."""
     end = -math.inf
-    for value, word in _ticks(frame.x, frame.x_ends, _APART[1]):
+    for value, word in find_ticks(frame.x, frame.x_ends, APART[1]):
         x, half = frame.across(value), _SIGN * len(word) / 2
         if grid:
             frame.add("path", d=_path([(x, frame.top), (x, frame.bottom)]), class_="grid")
@@ -409,63 +380,6 @@ def _extent(mark: Mark) -> list[tuple[float | None, float | None]]:
     if isinstance(mark, Area):
         return [*((edge, 0.0) for edge in mark.edges), *((mark.edges[0], tall) for tall in mark.heights)]
     return list(mark.points)
-
-
-def _ends(axis: Axis, values: Sequence[float]) -> Point:
-    """Where an axis begins and ends, with some room, in its own places."""
-    if axis.kind == "knots":
-        return 0.0, float(len(axis.knots) - 1)
-    known = [value for value in values if math.isfinite(value) and (axis.kind != "log" or value > 0)]
-    known += [0.0] * (axis.zero and axis.kind == "linear")
-    low = axis.low if axis.low is not None else min(known, default=0.0)
-    high = axis.high if axis.high is not None else max(known, default=1.0)
-    low, high = axis.place(low), axis.place(high)
-    if high <= low:
-        low, high = low - 0.5, high + 0.5
-    room = 0.04 * (high - low)
-    below = 0.0 if axis.low is not None or (axis.zero and low == 0) else room
-    return low - below, high + (0.0 if axis.high is not None else room)
-
-
-def _ticks(axis: Axis, ends: Point, apart: float = _APART[0]) -> list[tuple[float, str]]:
-    """Round values within the ends, with their words."""
-    if axis.ticks is not None:
-        return list(axis.ticks.items())
-    low, high = ends
-    if axis.kind == "linear":
-        step = _round_step((high - low) / 6)
-        first = math.ceil(low / step - 1e-9)
-        places = [step * k for k in range(first, math.floor(high / step + 1e-9) + 1)]
-        return [(value, _word(value)) for value in places]
-    ends = (10**low, 10**high) if axis.kind == "log" else (axis.knots[0], axis.knots[-1])
-    largest = max(abs(end) for end in ends)
-    smallest = min(abs(end) for end in ends) if min(ends) > 0 else largest / 1e6
-    powers = range(math.floor(math.log10(max(smallest, 1e-300))), math.ceil(math.log10(largest or 1)) + 1)
-    # What matters most first: zero, then powers of ten, the large ones before the small; each keeps its room.
-    sizes = [step * 10.0**power for step in (1, 2, 5) for power in reversed(powers)]
-    wanted = [0.0, *(value for size in sizes for value in (size, -size))] if min(ends) <= 0 else sizes
-    thin, taken = [], list[float]()
-    for value in wanted:
-        spot = (axis.place(value) - low) / (high - low)
-        if ends[0] <= value <= ends[1] and all(abs(spot - other) > apart for other in taken):
-            thin.append(value)
-            taken.append(spot)
-    if len(thin) < 2:  # less than a factor of two apart
-        step = _round_step((ends[1] - ends[0]) / 4)
-        thin = [step * k for k in range(math.ceil(ends[0] / step), math.floor(ends[1] / step) + 1)]
-    return [(value, _word(value)) for value in sorted(thin)]
-
-
-def _round_step(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(rough)) if rough > 0 else 1.0
-    return next((step * power for step in (1, 2, 2.5, 5) if step * power >= rough), 10 * power)
-
-
-def _word(value: float) -> str:
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if abs(value) >= size:
-            return f"{value / size:g}{letter}" if abs(value) < 1e15 else f"{value:.2g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.6g}'):zg}"
 
 
 def _tabulate(mark: Mark, x: str, y: str) -> list[dict[str, object]]:

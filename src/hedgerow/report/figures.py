@@ -9,17 +9,18 @@ A release writes it as `confidential/report.json`; `owner` makes the page of it 
 does not grow with the number of records (`summaries`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import columns_of
+from hedgerow.arrays import PerRecord, columns_of
 from hedgerow.evidence.utility import compare_associations
 from hedgerow.evidence.utility.stack import SUMMED_UP
 from hedgerow.fitted import Fitted, Noised
+from hedgerow.mechanism.steps import Outcome
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.claims import tabulate_odds
@@ -74,7 +75,6 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
     return {
         "standard": guarantee.standard,
         "bound": bound.name,
-        "brief": bound.brief,
         "family": guarantee.family,
         "protected": [protected] if isinstance(protected, str) else list(protected),
         "unchanged": list(guarantee.passed_through),
@@ -98,7 +98,7 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
 
 def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
     """What the fit costs, by bound and by record."""
-    settings, pricing, weighted = done.settings, done.outcome.pricing, done.outcome.weighted
+    settings, pricing = done.settings, done.outcome.pricing
     bound, copies = settings.bound, settings.copies
     shown = bound if bound.local else LIPSCHITZ
     priced = {each.name: (done.epsilon_by(each), done.epsilon_by(each, withheld=True)) for each in LOCAL}
@@ -110,11 +110,23 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
         for name, (own, withheld) in priced.items()
         if own is not None or withheld is not None
     }
-    price = bound.by_record(pricing)
+    # Of a view of some records those that stand out join them: pictures show the dearest of all.
+    parts = [done.outcome, done.extreme.outcome]
+    beside = np.flatnonzero(~np.isin(done.extreme.numbers, done.numbers))
+    spread = len(done.outcome.weighted.alpha)
+
+    def join(values: Callable[[Outcome], PerRecord]) -> PerRecord:
+        own, others = map(values, parts)
+        return np.concatenate([own, others[beside]])
+
+    price = join(lambda one: bound.by_record(one.pricing))
+    risk = np.concatenate([done.risk, done.extreme.risk[beside]])
+    alpha = join(lambda one: one.weighted.alpha)
     dearest = np.argsort(-price, kind="stable")[:RISKIEST]
-    by_record = {"price": summarize(price)}
+    by_record = {"price": summarize(price, spread)}
     if shown.has(pricing.withheld):
-        by_record["withheld"] = summarize(shown.by_record(pricing.withheld))
+        withheld = join(lambda one: shown.by_record(one.pricing.withheld))
+        by_record["withheld"] = summarize(withheld, spread)
     found: dict[str, Any] = {
         "price": {
             "target": settings.target,
@@ -127,11 +139,13 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
         },
         "records": {
             **by_record,
-            "alpha": summarize(weighted.alpha),
-            "power": summarize(done.outcome.fit.power),
-            "risk": summarize(done.risk),
-            "known": summarize(weighted.known) if settings.standard.uses_known else None,
-            "alpha_by_risk": relate(done.risk, weighted.alpha, dearest),
+            "alpha": summarize(alpha, spread),
+            "power": summarize(join(lambda one: one.fit.power), spread),
+            "risk": summarize(risk, spread),
+            "known": summarize(join(lambda one: one.weighted.known), spread)
+            if settings.standard.uses_known
+            else None,
+            "alpha_by_risk": relate(risk, alpha, dearest, spread),
             "riskiest": _list_riskiest(done.extreme),
             "flagged": done.flagged,
         },

@@ -13,6 +13,7 @@ nothing. Nothing here needs NumPy: a receiver may write a page again to see whet
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -138,6 +139,11 @@ def paragraph(*children: object, class_: str | None = None) -> Html:
     return element("p", *children, class_=class_)
 
 
+def prose(said: str) -> Html:
+    """Somebody's own words, which may have several lines."""
+    return Html("<br>".join(map(text, said.split("\n"))))
+
+
 def reading(*children: object) -> Html:
     """The line below a number or a picture that says how to read it."""
     return paragraph(*children, class_="reading")
@@ -188,12 +194,16 @@ def table(
         if all(row.get(key) is None or isinstance(row.get(key), int | float) for row in rows)
     }
     head = [element("th", key, scope="col", class_="n" if key in figures else None) for key in columns]
+    written = {key: _write_figures([row.get(key) for row in rows], digits) for key in figures}
     body = [
         element(
             "tr",
-            *(_cell(row.get(key), place == 0, key in figures, digits) for place, key in enumerate(columns)),
+            *(
+                _cell(written[key][number] if key in figures else row.get(key), place == 0, key in figures)
+                for place, key in enumerate(columns)
+            ),
         )
-        for row in rows
+        for number, row in enumerate(rows)
     ]
     made = element(
         "table",
@@ -206,15 +216,34 @@ def table(
     return element("div", made, class_="scroll", tabindex="0", role="region", aria_label=named)
 
 
-def _cell(value: object, heads: bool, figure: bool, digits: int) -> Html:
+def _write_figures(values: Sequence[object], digits: int) -> list[str]:
+    """The figures of a column, with as many decimals as others where these are significant: 1.850, 1.861."""
+    written = [
+        ("yes" if value else "no")
+        if isinstance(value, bool)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else format_figure(value, digits)
+        for value in values
+    ]
+    plain = [place for place, words in enumerate(written) if re.fullmatch(r"-?[\d,]+(\.\d+)?", words)]
+    longest = max((len(written[place].partition(".")[2]) for place in plain), default=0)
+    for place in plain:
+        value = values[place]
+        if isinstance(value, float) and value != 0:
+            known = digits - 1 - math.floor(math.log10(abs(value)))
+            rounded = float(written[place].replace(",", ""))
+            written[place] = f"{rounded:,.{max(0, min(longest, known))}f}"
+    return written
+
+
+def _cell(value: object, heads: bool, figure: bool) -> Html:
     short = isinstance(value, str) and not isinstance(value, Html) and len(value) <= _SHORT_CELL
     kind = ' class="n"' if figure else ' class="s"' if short else ""  # short text stays in one line
     if isinstance(value, str):
         words = value if isinstance(value, Html) else text(value) if len(value) <= _LONG_CELL else name(value)
-    elif isinstance(value, bool):
-        words = text("yes" if value else "no")
     else:
-        words = text(f"{value:,}" if isinstance(value, int) else format_figure(value, digits))
+        words = text(_write_figures([value], 4)[0])
     return Html(f'<th scope="row"{kind}>{words}</th>' if heads else f"<td{kind}>{words}</td>")
 
 
@@ -228,7 +257,7 @@ def figure(chart: "Chart", title: object, *how: object) -> Html:
         element("figcaption", title),
         chart.svg,
         reading(*how) if how else None,
-        details("Numbers", numbers, class_="numbers" if short else "numbers long"),
+        details("Numbers", numbers, class_=None if short else "long"),
     )
 
 

@@ -11,12 +11,11 @@ one document (`figures`), which a release keeps as `confidential/report.json`, a
 audit, an attack, named analyses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hedgerow import __version__
 from hedgerow.numerics.rounding import format_count, format_figure, format_rounded_up
-from hedgerow.privacy.claims import SENTENCES
 from hedgerow.report import pictures
 from hedgerow.report.charts import Rule
 from hedgerow.report.html import (
@@ -33,13 +32,15 @@ from hedgerow.report.html import (
     names,
     page,
     paragraph,
+    prose,
     reading,
     section,
     shorten,
     table,
     tiles,
 )
-from hedgerow.report.lost import show_lost
+from hedgerow.report.parts.scrutiny import judge_attack, name_price, show_tests
+from hedgerow.report.parts.structure import find_worst, show_structure, show_worth
 
 VERSION = 2  # of the document
 MARK = "CONFIDENTIAL: not for publication"
@@ -52,10 +53,23 @@ _SECTIONS = {
     "kept": "What is it worth?",
     "documented": "Is it documented?",
 }
-_FULL, _SHAPES = 6, 20  # columns with every picture, and with one
 _LONG_LABEL = 100  # signs of what stands beside a fact
 _LONG_NAMES = 10  # that are told in full, so that a page stays small
-_NOT_RUN = "Not run."
+_LONGEST_NOTE = 1000  # signs of a note, or of what is assumed
+_EVERYTHING = "100 %"  # what odds come to where they are bounded by nothing
+_AT_HAND = "for this very table, its weights held fixed. It is not differential privacy"
+_BY_DRAWS = f"How far one record can move the copies, as far as draws show it, {_AT_HAND}"
+# What ε is, by bound: no more than its sentence says.
+_MEANS = {
+    "lipschitz": _BY_DRAWS,
+    "oscillation": _BY_DRAWS,
+    "exact": _BY_DRAWS,
+    "renyi": f"How far one record can move the copies, over all parameters, {_AT_HAND}",
+    "strict": "Differential privacy of what is protected, over a public box of parameters",
+    "censored": "Differential privacy of what is protected, if the sampler has reached its posterior",
+    "statistics": "Differential privacy of what is protected, by noise in sums, for any number of copies",
+    "gaussian": "Differential privacy of what is protected, by noise in sums, for any number of copies",
+}
 # What the odds are about, by bound: no more than its sentence says.
 _ODDS = {
     "lipschitz": "Whoever gave {before} to this very table, and not its neighbour, may come to at most this: "
@@ -70,7 +84,6 @@ _ODDS = {
     "censored": "Whoever gave {before} to some statement about one outcome may come to at most this by "
     "seeing the copies, if draws were exact.",
 }
-_SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
 Document = Mapping[str, Any]
 
@@ -93,9 +106,9 @@ def write_page(
         "labelled": _label(claim, release),
         "learned": _learn(document),
         "riskiest": _risk(document),
-        "tested": _test(document, audit, attack),
-        "structure": _structure(document),
-        "kept": _keep(document, utility),
+        "tested": show_tests(document, audit, attack),
+        "structure": show_structure(document),
+        "kept": show_worth(document, utility),
         "documented": _document(document),
     }
     return page(
@@ -137,19 +150,21 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
         epsilon = (
             total,
             f"ε over all copies{delta}",
-            f"{_begin(claim['brief'])}. Smaller is more private.",
+            f"{_MEANS.get(claim['bound'], _BY_DRAWS)}. Smaller is more private.",
         )
     cells = [epsilon]
     if claim["odds"]:
         before, after = claim["odds"][len(claim["odds"]) // 2].values()
         how = _ODDS.get(claim["bound"], _ODDS["lipschitz"]).format(before=before, after=after)
+        how += " That is hardly a limit." * (after == _EVERYTHING)
         cells.append((after, f"at most, from {before}", how.replace(" %", "\N{NO-BREAK SPACE}%")))
-    worst = _worst_column(document["columns"])
+    worst = find_worst(document["columns"])
     if worst is not None:
         gap, column = worst
-        how = "Largest difference between the distributions of original and copies, of the worst column "
+        of = "of the worst column " if len(document["columns"]) > 1 else "of "
+        told = ["Largest difference between the distributions of original and copies, ", of, name(column)]
         cells.append(
-            (f"{gap:.2g}", "distance of copies from the original", join([how, name(column), ". 0 is best."]))
+            (f"{gap:.2g}", "distance of copies from the original", join([*told, ": 0 is best, 1 worst."]))
         )
     doubts = _list_doubts(document, audit, attack)
     return [
@@ -179,17 +194,6 @@ def _list_doubts(document: Document, audit: Document | None, attack: Document | 
     return list(dict.fromkeys(found))
 
 
-def _find_gap(column: Document) -> float:
-    """How far the copies of a column are from the original; of classes the total variation distance."""
-    if "ecdf_max" in column:
-        return float(column["ecdf_max"][1])
-    return sum(abs(row["original"] - row["copies"][1]) for row in column["levels"]) / 2
-
-
-def _worst_column(columns: Sequence[Document]) -> tuple[float, str] | None:
-    return max(((_find_gap(column), column["column"]) for column in columns), default=None)
-
-
 def _label(claim: Document, release: Document) -> list[Html | None]:
     rows: list[tuple[object, object]] = [
         ("protected and synthetic", names(claim["protected"])),
@@ -201,12 +205,12 @@ def _label(claim: Document, release: Document) -> list[Html | None]:
             ("release, made on", f"{release['id']}, {release['date']}"),
             ("files", names(release["files"])),
             ("SHA-256 of the certificate", element("code", release["certificate"])),
-            *((label, text) for label, text in release["about"]),
+            *((label, prose(text)) for label, text in release["about"]),
         ]
     long = [whole for whole in (*claim["protected"], *claim["unchanged"]) if len(whole) > LONGEST]
     return [
         facts(rows),
-        details("Long names in full", bullets(long[:_LONG_NAMES])) if long else None,
+        details("Long names in full", bullets(long[:_LONG_NAMES]), class_="long") if long else None,
         reading(
             "Every row of a copy is synthetic in the protected columns and real in the others. Files are "
             "named synthetic-copy, and their certificate and page say so first; whoever passes them on "
@@ -234,7 +238,9 @@ def _learn(document: Document) -> list[Html | None]:
         records, total = document["records"], price["one"]
         rule = None if total is None else Rule(total, f"price of one copy {format_figure(total)}")
         held, every = records["price"]["count"], claim["records"]
-        some = "every record" if held == every else f"{held:,} of {every:,} records"
+        some, dearest = ("every record", "records")
+        if held != every:
+            some, dearest = (f"{held:,} of {every:,} records", "of all")
         made.append(
             pictures.show_violins(
                 records,
@@ -242,7 +248,7 @@ def _learn(document: Document) -> list[Html | None]:
                 "Price by record",
                 "ε of one copy",
                 f"Each violin holds {some}; the ring is the median, the thick line the middle half, "
-                "dots the dearest records one by one. The price is the dearest record's.",
+                f"dots the dearest {dearest} one by one. The price is the dearest record's.",
                 rule=rule,
             )
         )
@@ -318,17 +324,18 @@ def _risk(document: Document) -> list[Html | None]:
             f"before ε is raised.{unit}"
         ),
         paragraph(
-            f"{_count(records['flagged'], claim['records'])} flagged as deciding too much of "
-            "their own fit for draws to bound their loss."
+            f"{_count(records['flagged'], claim['records'])} flagged. Draws cannot bound the loss about a "
+            "record that decides much of its own fit."
         ),
         figures(*made),
         *(
             [
                 facts((shorten(label, _LONG_LABEL), value) for label, value in gauge["facts"]),
                 reading(
-                    "Σα* counts how many records' worth of likelihood the copies carry; a distance far "
-                    "above that of the model without weights means that the weights, not the model, spoil "
-                    "the copies."
+                    "Σα* counts how many records' worth of likelihood the copies carry. Trial copies are "
+                    "made before anything is spent, and compared where the original has such a cell: a "
+                    "distance far above that of the model without weights means that the weights, not the "
+                    "model, spoil the copies."
                 ),
             ]
             if gauge
@@ -337,201 +344,10 @@ def _risk(document: Document) -> list[Html | None]:
     ]
 
 
-def _test(document: Document, audit: Document | None, attack: Document | None) -> list[Html | None]:
-    body: list[Html | None] = []
-    if document.get("draws"):
-        body.append(figures(pictures.show_draws(document["draws"], document["claim"]["bound"])))
-    else:
-        body.append(paragraph("This bound rests on no draws: ε stays the same however many are made."))
-    body.append(element("h3", "Audit: outcomes withheld one by one"))
-    if audit is None:
-        body.append(_not_run("audit", document))
-    else:
-        reverse = audit["reverse_breaches"]
-        body += [
-            facts(
-                [
-                    ("losses are", audit["kind"]),
-                    ("outcomes withheld", f"{audit['records']:,}"),
-                    ("and everything run again for", f"{audit['recomputed'] or 'none'} of them"),
-                    ("largest loss, weights fixed", format_figure(audit["largest_fixed"])),
-                    ("largest loss, weights recomputed", format_figure(audit["largest_recomputed"])),
-                    ("the same at draws without the record", format_figure(audit["largest_reverse"])),
-                    ("held against", name_price(audit, document["claim"]["bound"])),
-                    ("records above it", f"{len(audit['breaches']):,}"),
-                    ("further ones, at draws without them", f"{len(reverse):,}"),
-                ]
-            ),
-            reading(
-                "A loss is how far the log densities with and without one outcome lie apart; ∞ where the "
-                "target is not met without it, so that there would be no release. None above the price is "
-                "what one wants; an audit bounds the loss from below, and finds no breach rather than "
-                "proving that there is none. At draws without the record a bound over draws claims nothing."
-            ),
-        ]
-    body.append(element("h3", "Attack: copies with one outcome, and without"))
-    if attack is None:
-        body.append(_not_run("attack", document))
-    else:
-        body += [
-            facts(
-                [
-                    ("ε that the attack shows, at least", f"{attack['lower']:.3f}"),
-                    ("with confidence", f"{attack['confidence']:.0%}"),
-                    ("its estimate", f"{attack['estimate']:.3f}"),
-                    ("held against", name_price(attack, document["claim"]["bound"])),
-                    ("copies from each table", f"{attack['trials']:,}"),
-                    ("verdict", judge_attack(attack)),
-                ]
-            ),
-            reading("An attack bounds ε from below: another one may do better."),
-        ]
-    health = document["health"]
-    rows = [
-        ("sampler", health["sampler"]),
-        ("draws are independent", "yes" if health["independent"] else "no"),
-        ("effective draws", f"{health['effective_draws']:,.0f}"),
-        ("R-hat, the worst", format_figure(health["r_hat"]) if "r_hat" in health else None),
-        ("chains", health["chains"] if not health["independent"] else None),
-        ("divergences", f"{health['divergences']}" if "r_hat" in health else None),
-        ("fits that were tried", health["attempts"] if health["attempts"] > 1 else None),
-        ("checks that were overridden", ", ".join(health["failed"]) if "failed" in health else None),
-    ]
-    body += [
-        element("h3", "Sampler"),
-        facts(rows),
-        reading(
-            "What is claimed does not rest on this sampler, which draws from what the noisy sums leave open: "
-            "few effective draws make copies poorer, not less private."
-            if "strict" in document
-            else "Independent draws leave nothing to doubt. Of a chain R-hat should be below 1.01, "
-            "divergences 0."
-        ),
-    ]
-    if "box" in document:
-        shares = {
-            "acceptance": "posterior without the box that lies in it",
-            "edge_mass": "draws at the box's edge",
-        }
-        body += [
-            element("h3", "Box of parameters"),
-            facts(
-                (words, f"{document['box'][key]:.1%}")
-                for key, words in shares.items()
-                if key in document["box"]
-            ),
-            reading(
-                "A box that holds little of the posterior, or draws that crowd its edge, decide the copies."
-            ),
-        ]
-    return body
-
-
-def name_price(found: Document, bound: str) -> str:
-    """What an audit or an attack is held against: the claim, or a price of which nothing is claimed."""
-    price = format_figure(found["epsilon"] if "epsilon" in found else found["claimed"])
-    of = "all copies" if SENTENCES[bound].together else "one copy"
-    if found["of_claim"]:
-        return f"{price}, the stated ε of {of}"
-    return f"{price}, the price of {of} with the outcome withheld, which is not claimed"
-
-
-def judge_attack(attack: Document) -> str:
-    """What an attack says of what it was held against."""
-    if attack["of_claim"]:
-        return "refutes the claim" if attack["breach"] else "does not refute the claim"
-    price = "the price with the outcome withheld"
-    return f"shows more than {price}" if attack["breach"] else f"shows no more than {price}"
-
-
-def _not_run(what: str, document: Document) -> Html:
-    """That nothing was run, and how it would be."""
-    if reason := document["refused"][what]:
-        return paragraph("Not possible for this release. ", reason)
-    if "release" not in document:
-        return paragraph(_NOT_RUN, " In Python: ", element("code", f"synth.{what}()"), ".")
-    run = f"hedgerow {what} DATA --plan confidential/plan.yaml --json > confidential/{what}.json"
-    then = element("code", "hedgerow report .")
-    return paragraph(_NOT_RUN, " In the release folder: ", element("code", run), ", then ", then, ".")
-
-
 def _count(some: int, of: int) -> str:
     return (
         f"{some:,} of {of:,} records {'is' if some == 1 else 'are'}" if some else f"None of {of:,} records is"
     )
-
-
-def _begin(words: str) -> str:
-    """Words as the beginning of a sentence; a symbol stays as it is."""
-    return (words[:1].upper() if words[:1].isascii() else words[:1]) + words[1:].rstrip(".")
-
-
-def _structure(document: Document) -> list[Html | None]:
-    columns = sorted(document["columns"], key=lambda column: -_find_gap(column))
-    body: list[Html | None] = []
-    if len(columns) > 1:
-        rows = [
-            {
-                "column": name(column["column"]),
-                "records": column["records"],
-                "distance": _find_gap(column),
-            }
-            for column in columns
-        ]
-        shown = table(rows, caption="Distance of copies from the original", digits=2)
-        body += [
-            shown,
-            reading(
-                "The largest difference of the two distribution functions, 0 is best; of classes half the "
-                "sum of all differences. The kind of a cell is whether it holds an amount, a gap or a code."
-            ),
-        ]
-    for place, column in enumerate(columns[:_SHAPES]):
-        made = [pictures.show_classes(column) if "levels" in column else pictures.show_shape(column)]
-        if place < _FULL and "levels" not in column:
-            made += [pictures.show_ecdf(column), pictures.show_quantiles(column)]
-        if place < _FULL:
-            made += [pictures.show_groups(column, group) for group in column.get("groups", ())]
-        body += [element("h3", name(column["column"])) if len(columns) > 1 else None, figures(*made)]
-    if len(columns) > _SHAPES:
-        body.append(reading(f"Of {len(columns)} columns the {_SHAPES} that differ most are drawn."))
-    if document["pairs"]:
-        along = [pictures.show_relation(pair) for pair in document["pairs"] if pair.get("along")]
-        body += [element("h3", "Pairs"), figures(pictures.show_pairs(document["pairs"]), *along)]
-    return body or [paragraph("Copies have no values of the protected columns to compare.")]
-
-
-def _keep(document: Document, utility: Document | None) -> list[Html | None]:
-    single = document["claim"]["copies"] == 1
-    columns = [column for column in document["columns"] if "statistics" in column]
-    rows = [
-        {
-            **({"column": name(column["column"])} if len(columns) > 1 else {}),
-            "statistic": pictures.name_statistic(row["statistic"]),
-            "original": row["original"],
-            **({"copy": row["copies"][1]} if single else dict(zip(_SPREAD, row["copies"], strict=True))),
-        }
-        for column in columns
-        for row in column["statistics"]
-    ]
-    body: list[Html | None] = []
-    made = [
-        picture for column in columns[:_FULL] if (picture := pictures.show_statistics(column)) is not None
-    ]
-    if made:
-        body.append(figures(*made))
-    if rows:
-        shown = table(rows, label="Statistics of original and copies")
-        body.append(shown if len(rows) <= 12 else details("All statistics", shown))
-        body.append(
-            reading(
-                "Lowest and highest are over copies: how much a receiver's result depends on which it is."
-            )
-        )
-    body += [element("h3", "pMSE and named analyses")]
-    if utility is None:
-        return [*body, paragraph(_NOT_RUN)]
-    return [*body, *show_lost(utility)]
 
 
 def _document(document: Document) -> list[Html | None]:
@@ -560,9 +376,19 @@ def _document(document: Document) -> list[Html | None]:
                 reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
             ]
         told = {*document["warnings"]}  # stand at the top
-        notes = [note for note in [*release["reading"], *release["notes"]] if note not in told]
+        notes = [
+            shorten(note, _LONGEST_NOTE)
+            for note in [*release["reading"], *release["notes"]]
+            if note not in told
+        ]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
-        assumed = [{"assumed to be public": a["what"], "because": a["because"]} for a in release["assumed"]]
+        assumed = [
+            {key: prose(shorten(words, _LONGEST_NOTE)) for key, words in row.items()}
+            for row in (
+                {"assumed to be public": each["what"], "because": each["because"]}
+                for each in release["assumed"]
+            )
+        ]
         body += [details(f"Assumed to be public ({len(assumed)})", table(assumed, label="Assumptions"))]
     moved = [
         f"{count:,} synthetic values of '{shorten(key)}' were moved to a declared limit."

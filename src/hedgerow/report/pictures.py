@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.report.charts import Area, Axis, Band, Dots, Line, Row, Rule, Violin, dots, plot, violins
+from hedgerow.report.axes import Axis
+from hedgerow.report.charts import Area, Band, Dots, Line, Row, Rule, Violin, dots, plot, violins
 from hedgerow.report.html import Html, figure, name, write_out
 
 Figures = Mapping[str, Any]

@@ -131,15 +131,17 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:
  html{font-size:10pt}
  body{line-height:1.4}
  .wrap{max-width:none;padding:0}
- nav,.numbers.long,.mark{display:none}
+ nav,.long,.mark{display:none}
  details::details-content{content-visibility:visible;block-size:auto}
  h2{margin-top:1.6rem}
  h2,h3,figcaption,caption,.warn{break-after:avoid}
- figure,tr,.tile,.warn{break-inside:avoid}
+ figure,tr,.tile,.warn,dl.facts{break-inside:avoid}
  .tiles{grid-template-columns:repeat(3,1fr)}
  .figures{grid-template-columns:1fr 1fr;gap:1.2rem 1.4rem}
- .scroll{overflow:visible}
  table{font-size:.85em}th,td{padding-right:.5rem;min-width:0}
+ figure table{font-size:.8em}figure th,figure td{padding-right:.45rem}
+ figure .s,figure thead .n{white-space:normal}figure tbody th{overflow-wrap:anywhere}figure thead .n{width:1%}
+ .scroll{overflow:visible}
  thead{display:table-header-group}
  *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
  a{color:inherit;text-decoration:none}

@@ -30,12 +30,16 @@ _FEWEST_ALONG, _SHORTEST = 5, 4  # records that have quantiles, and points that 
 QUANTILES = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 
 
-def summarize(values: PerRecord) -> dict[str, Any]:
-    """A density on a grid, quartiles, the highest and the lowest values; how many are infinite."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return {"count": len(values), "infinite": len(values)}
-    ordered = np.sort(finite)
+def summarize(values: PerRecord, spread: int | None = None) -> dict[str, Any]:
+    """A density on a grid, quartiles, the highest and the lowest values; how many are infinite.
+
+    Of some records of many the first `spread` are evenly spaced: density and quartiles are theirs. Those
+    after them stand out, and are among the outermost values alone.
+    """
+    own, every = values[:spread], np.sort(values[np.isfinite(values)])
+    ordered, infinite = np.sort(own[np.isfinite(own)]), len(values) - len(every)
+    if not len(ordered):
+        return {"count": len(own), "infinite": infinite}
     low, high = float(ordered[0]), float(ordered[-1])
     log = low > 0 and high > _WIDE * low
     if high > low:
@@ -52,22 +56,25 @@ def summarize(values: PerRecord) -> dict[str, Any]:
         at, density = np.array([low]), np.array([0.0])
     quartiles = np.quantile(ordered, (0.25, 0.5, 0.75))
     return {
-        "count": len(values),
-        "infinite": len(values) - len(finite),
+        "count": len(own),
+        "infinite": infinite,
         "log": bool(log),
         "at": shorten(at),
         "density": shorten(density, 3),
         **dict(zip(("lower", "median", "upper"), shorten(quartiles), strict=True)),
         "mean": shorten([ordered.mean()])[0],
-        "highest": shorten(ordered[::-1][:HIGHEST]),
-        "lowest": shorten(ordered[:LOWEST]),
+        "highest": shorten(every[::-1][:HIGHEST]),
+        "lowest": shorten(every[:LOWEST]),
     }
 
 
-def relate(risk: PerRecord, alpha: PerRecord, dearest: NDArray[np.intp]) -> dict[str, Any]:
+def relate(
+    risk: PerRecord, alpha: PerRecord, dearest: NDArray[np.intp], spread: int | None = None
+) -> dict[str, Any]:
     """Weights against risks: every record of a few; of many bins of risk, and the riskiest one by one.
 
-    The dearest, which need not be the riskiest, one by one in either case.
+    The dearest, which need not be the riskiest, one by one in either case. Bins are those of the first
+    `spread` records, as in `summarize`.
     """
     usable = np.flatnonzero(np.isfinite(risk) & np.isfinite(alpha))
     order = usable[np.argsort(risk[usable], kind="stable")]
@@ -76,7 +83,7 @@ def relate(risk: PerRecord, alpha: PerRecord, dearest: NDArray[np.intp]) -> dict
     found["dearest"] = {"risk": shorten(risk[dearest]), "alpha": shorten(alpha[dearest])}
     if len(usable) <= FEW:
         return found
-    for part in np.array_split(order, _BINS):
+    for part in np.array_split(order[order < (spread or len(risk))], _BINS):
         own = alpha[part]
         row = np.median(risk[part]), own.min(), np.median(own), own.max()
         found["bins"].append(shorten(row))

@@ -25,6 +25,7 @@ former version.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeVar
 
 from hedgerow.numerics.rounding import format_rounded_up
@@ -379,7 +380,8 @@ def write_plain(bound: str, figures: Figures, *, records: int | None = None) -> 
             "the outcome, and is no limit on what can be guessed about it."
         )
     if records is not None and "delta" in sentence.states and delta >= 1 / records:
-        text += f" δ = {format_rounded_up(delta, 2)} in total is not below 1/n = {1 / records:.2g}: "
+        part = Decimal(f"{1 / records:.2g}")
+        text += f" δ = {format_rounded_up(delta, 2)} in total is not below 1/n = {part:f}: "
         text += (
             "publishing one record of n outright has such a δ too."
             if sentence.together

@@ -5,7 +5,7 @@ them (`limits`; the mechanism is `mechanism.noisy`). `Strict(box)` samples a pos
 parameters, with weights that bound each record's factor (`box`).
 
     >>> Strict(limits=(1000, 1e9)).described()
-    'values lie between 1000 and 1e+09; others are moved to the nearer limit'
+    'values lie between 1,000 and 1,000,000,000; others are moved to the nearer limit'
 """
 
 from abc import abstractmethod
@@ -227,13 +227,16 @@ class Strict(Bounded):
     def described(self, spike: float | None = None) -> str:
         """Limits or box in words."""
         if isinstance(self.limits, Mapping):
-            sides = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.limits.items())
+            sides = "; ".join(
+                f"{name} {_say(low)} to {_say(high)}" for name, (low, high) in self.limits.items()
+            )
             moved = f"amounts lie between limits ({sides}); others are moved to the nearer limit"
             parts = ", ".join(f"{name} {share:g}" for name, share in (self.shares or {}).items())
             return (moved if sides else "no limits") + (f"; shares of ε: {parts}" if parts else "")
         if self.limits is not None:
             (low, high), apart = self.limits, "" if spike is None else f", or at {spike:g}"
-            return f"values lie between {low:g} and {high:g}{apart}; others are moved to the nearer limit"
+            between = f"values lie between {_say(low)} and {_say(high)}{apart}"
+            return f"{between}; others are moved to the nearer limit"
         if self.by_column:
             boxes = (f"of '{name}': {self.of(name).described()}" for name in self.box or {})
             return "; ".join(boxes)
@@ -317,6 +320,11 @@ class Strict(Bounded):
     def __hash__(self) -> int:
         limits = tuple(self.limits.items()) if isinstance(self.limits, Mapping) else self.limits
         return hash((str(self.box), self.reason, limits, self.relation, self.margin, self.noise))
+
+
+def _say(limit: float) -> str:
+    """A limit with all of its digits: a statement rests on it."""
+    return f"{limit:,.15g}"
 
 
 def _read_box(box: Mapping[str, Any]) -> Mapping[str, Any]:

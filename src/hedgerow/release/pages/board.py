@@ -23,7 +23,7 @@ from hedgerow.numerics.rounding import format_count, format_figure, format_round
 from hedgerow.privacy.claims import tabulate_odds
 from hedgerow.privacy.claims.caveats import find_id
 from hedgerow.release.certificate import LARGEST, Certificate
-from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, write_private
+from hedgerow.release.folder import CERTIFICATE_TEXT, CONFIDENTIAL, name_folder, write_private
 from hedgerow.release.pages.printing import count_sheets, print_page
 from hedgerow.release.pages.public import list_names
 from hedgerow.release.report import put_inside
@@ -43,8 +43,9 @@ from hedgerow.report.html import (
     table,
     text,
 )
-from hedgerow.report.lost import MODELS
-from hedgerow.report.owner import judge_attack, name_price
+from hedgerow.report.parts.lost import MODELS
+from hedgerow.report.parts.scrutiny import judge_attack, name_price
+from hedgerow.report.parts.structure import find_worst
 
 Item = TypeVar("Item")
 MARK = "CONFIDENTIAL: FOR THE REVIEW BOARD"
@@ -58,7 +59,7 @@ _ANSWERS: Mapping[str, str] = {
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
 _LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
-_FEWER = (77, 67, 57)  # if that was too much, once it is printed
+_TRIED = (99, 93, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
 _SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
@@ -80,6 +81,7 @@ class Findings:
     refused: Mapping[str, str] = field(
         default_factory=dict
     )  # tests that this release does not allow, and why
+    worst: tuple[float, str] | None = field(default=None, repr=False)  # how far copies are off, and of what
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -92,7 +94,9 @@ class Findings:
             raise ReleaseError(
                 "The confidential part is not here, or was changed. Pass the whole release folder."
             )
-        return cls(summary, audit, attack, utility, (report or {}).get("refused", {}))
+        report = report or {}
+        worst = find_worst(report.get("columns", ()))
+        return cls(summary, audit, attack, utility, report.get("refused", {}), worst)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -109,14 +113,12 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     They go into the confidential part, as board.pdf or board.html, unless `out` names another file, which is
     HTML if its name ends so. One that ends in .pdf becomes .html where nothing prints.
     """
-    page = write_board_of(folder)
+    page, pdf = write_board_of(folder), None
     wanted = out is None or out.suffix != ".html"
-    pdf = print_page(page) if wanted else None
-    for lines in _FEWER:  # names of wide signs take more of them than was counted
+    for lines in _TRIED if wanted else ():  # how many fit depends on how wide signs are
+        pdf = print_page(write_board_of(folder, lines))
         if pdf is None or count_sheets(pdf) <= _SHEETS:
             break
-        page = write_board_of(folder, lines)
-        pdf = print_page(page)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -129,13 +131,15 @@ def write_board_of(folder: Path, lines: int = _LINES) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
-        raise ReleaseError(f"{folder.name} does not match its certificate. {' '.join(verified.problems)}")
+        raise ReleaseError(
+            f"{name_folder(folder)} does not match its certificate. {' '.join(verified.problems)}"
+        )
     try:
         return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
-            f"{CONFIDENTIAL}: summary.json, audit.json or attack.json is not what hedgerow writes. Restore "
-            "it, or remove what was added."
+            f"{CONFIDENTIAL}: summary.json, report.json, audit.json or attack.json is not what hedgerow "
+            "writes. Restore it, or remove what was added."
         ) from None
 
 
@@ -235,7 +239,7 @@ def _list_tests(certificate: Certificate, found: Findings) -> tuple[Html, float]
     """Tests that were run on the confidential data and what they found, and how many lines they take."""
     told = {
         **dict(_describe_fit(certificate, found.summary)),
-        **dict(_describe_utility(found.utility)),
+        **dict(_describe_utility(found)),
         "audit: outcomes withheld one by one": _describe_audit(found, certificate.bound),
         "attack: copies with one outcome and without": _describe_attack(found, certificate.bound),
     }
@@ -258,7 +262,7 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield (
             "gauge: do copies carry the data",
             f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
-            f"{gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
+            f"in trial copies {gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
         )
     if "clipped" in summary:
         yield "limits", f"{summary['clipped']:.1%} of the values were moved to a limit"
@@ -272,10 +276,16 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
         yield "records whose loss draws cannot bound", f"{count} flagged"
     if notes := summary.get("warnings"):
         more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
-        yield "what was noted meanwhile", " ".join(_cut(note) for note in notes[:_NOTES]) + more
+        told = " ".join(note if len(note) <= 2 * _LONGEST else _cut(note) for note in notes[:_NOTES])
+        yield "what was noted meanwhile", told + more
 
 
-def _describe_utility(utility: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _describe_utility(found: Findings) -> Iterator[tuple[str, str]]:
+    if found.worst is not None:
+        gap, column = found.worst
+        said = f"{gap:.2g} at most, of '{shorten(column)}': 0 is the same distribution, 1 none in common"
+        yield "distance of copies from the data", said
+    utility = found.utility
     rows = [] if utility is None else [row for row in utility["propensity"] if row["copy"] == "pooled"]
     told = [
         f"{format_figure(row['S_pMSE'], 3)} by {MODELS.get(row['by'], row['by'])} (AUC {row['AUC']:.2f})"

@@ -8,22 +8,19 @@ whoever has a release and hedgerow can write it again. Its digest is in the cert
 for the certificate's claim in it.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import pyarrow as pa
 
-from hedgerow.errors import CONTROLS
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import CORRECTED
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.weights import PlannedWeights, ScalarWeights
 from hedgerow.release.certificate import ABOUT, Certificate
 from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE
+from hedgerow.release.pages.layout import Layout
+from hedgerow.release.pages.usage import explain_usage
 from hedgerow.release.plan import Plan
-from hedgerow.release.verify.consistency import ENDINGS
 from hedgerow.report.html import (
     Html,
     bullets,
@@ -36,12 +33,12 @@ from hedgerow.report.html import (
     names,
     page,
     paragraph,
+    prose,
     section,
     shorten,
     table,
     text,
 )
-from hedgerow.tables.files import Source
 from hedgerow.tables.formula import parse
 from hedgerow.tables.table import Table
 
@@ -49,52 +46,6 @@ MARK = "SYNTHETIC DATA, NOT REAL RECORDS"
 _MOST_ROWS = 500  # of the table of columns; the certificate names all
 _LONGEST_FORMULA = 300
 _LONGEST_SENTENCE = 2000  # of what is assumed; the certificate has all of it
-_LONGEST_LITERAL = 60  # of a column's name in code
-
-# By format: how a file is begun to be read in Python, and what reads it in R.
-_READERS = {
-    "csv": ("read_csv(file", "read.csv"),
-    "parquet": ("read_parquet(file", "arrow::read_parquet"),
-    "arrow": ("read_feather(file", "arrow::read_feather"),
-    "stata": ("read_stata(file", "haven::read_dta"),
-    "spss": ("read_spss(file", "haven::read_sav"),
-    "excel": ("read_excel(file", "readxl::read_excel"),
-}
-_USUAL = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
-_TYPES = (
-    (pa.types.is_boolean, "true or false"),
-    (pa.types.is_integer, "whole number"),
-    (pa.types.is_floating, "number"),
-    (pa.types.is_decimal, "number"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_timestamp, "date and time"),
-    (pa.types.is_time, "time of day"),
-    (pa.types.is_duration, "duration"),
-    (pa.types.is_dictionary, "category"),
-    (pa.types.is_string, "text"),
-    (pa.types.is_large_string, "text"),
-)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the copies are laid out, which anybody who has one can see."""
-
-    types: Mapping[str, str]  # of each column in words, in the order of the file
-    delimiter: str = ","  # of a CSV file, as are the others
-    decimal: str = "."
-    encoding: str = "utf-8"
-
-    @classmethod
-    def of(cls, schema: pa.Schema, like: Source) -> Self:
-        """Of copies that have this schema and are written like a source."""
-        types = {field.name: describe_type(field.type) for field in schema}
-        return cls(types, like.dialect.delimiter, like.dialect.decimal, like.dialect.encoding)
-
-
-def describe_type(kind: pa.DataType) -> str:
-    """A type in words."""
-    return next((words for is_such, words in _TYPES if is_such(kind)), str(kind))
 
 
 def write_page(certificate: Certificate, plan: Plan, layout: Layout) -> str:
@@ -103,7 +54,7 @@ def write_page(certificate: Certificate, plan: Plan, layout: Layout) -> str:
         "what": ("What this is", _introduce(certificate, plan)),
         "claim": ("What may be claimed", _claim(certificate)),
         "kept": ("What is kept, and what is not", _compare(certificate, plan)),
-        "analyse": ("How to analyse it", _analyse(certificate, plan, layout)),
+        "analyse": ("How to analyse it", explain_usage(certificate, plan, layout)),
         "columns": ("Columns", _list_columns(certificate, plan, layout)),
         "verify": ("How to verify it", _verify(certificate)),
     }
@@ -147,7 +98,7 @@ def _introduce(certificate: Certificate, plan: Plan) -> list[object]:
     given = certificate.owner_says
     if given:
         body.append(element("h3", "In the owner's words"))
-        body.append(facts((words, _prose(given[key])) for key, words in ABOUT.items() if key in given))
+        body.append(facts((words, prose(given[key])) for key, words in ABOUT.items() if key in given))
     return body
 
 
@@ -166,7 +117,7 @@ def _claim(certificate: Certificate) -> list[object]:
         paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
         element("h3", "What it takes as public"),
         bullets(
-            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), _prose(item.because)))
+            join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), prose(item.because)))
             for item in certificate.assumed_public
         ),
     ]
@@ -297,85 +248,10 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
         )
     else:
         said.append(
-            "Records at risk counted less in the fit, those in the tails first: tails are shorter in the "
-            "copies than in the original, and relations may be weaker."
+            "Records at risk counted less in the fit, those in the tails first: tails may be shorter in the "
+            "copies than in the original, and relations weaker."
         )
     return said
-
-
-def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
-    copies, rule, receive = len(certificate.copies), certificate.combining, certificate.receive
-    several = (
-        "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
-        "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
-        "How much copies differ shows it, and a rule for synthetic copies adds it."
-    )
-    one = (
-        "Analyse the copy as if it were the original. Its standard errors are too small: they leave out that "
-        "the values were drawn, and one copy does not show by how much."
-    )
-    format = certificate.copies[0].format
-    python, r = _write_estimate(certificate, plan, layout)
-    read_python, read_r = _write_reading(format, layout)
-    in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
-    in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
-    in_r += ["mean(estimates)"] * (copies > 1)
-    if copies > 1 and rule is not None:
-        given = "import receive  # receive.py of this folder, which needs NumPy alone"
-        in_python = [
-            "import numpy as np",
-            given if receive else "from hedgerow import receive",
-            f'found = receive.intervals(".", lambda table: {{"estimate": {python.format("table")}}})',
-            'print(found["estimate"], found["lower"], found["upper"])',
-        ]
-    if copies > 1 and receive and format == "csv":
-        in_r = [
-            'source("receive.R")  # of this folder, in base R',
-            f'receive_intervals(".", function(table) c(estimate = {r.format("table")}))',
-        ]
-    return [
-        paragraph(several if copies > 1 else one),
-        None if rule is None else paragraph(rule.why),
-        element("h3", "In Python"),
-        _block(*in_python, language="Python"),
-        element("h3", "In R"),
-        _block(*in_r, language="R"),
-    ]
-
-
-def _write_estimate(certificate: Certificate, plan: Plan, layout: Layout) -> tuple[str, str]:
-    """An estimate from a table, {}, in Python and in R: a mean, or a share where no column has numbers."""
-    numbers = [name for name in certificate.outcomes if layout.types[name].endswith("number")]
-    column = (numbers or certificate.outcomes)[0]
-    quoted = _quote(column if len(column) <= _LONGEST_LITERAL else "name of the column")
-    quoted = quoted.replace("{", "{{").replace("}", "}}")
-    if numbers:
-        codes = {each.outcome: each.codes for each in plan.settings.columns}.get(column, ())
-        python, r = f"{{0}}[{quoted}]", f"{{0}}[[{quoted}]]"
-        if told := ", ".join(str(code) for code in codes if not isinstance(code, str)):  # are no amounts
-            python, r = (
-                f"np.where(np.isin({python}, [{told}]), np.nan, {python})",
-                f"{r}[!{r} %in% c({told})]",
-            )
-        return f"np.nanmean({python})", f"mean({r}, na.rm = TRUE)"
-    return f'np.mean({{0}}[{quoted}] == "a class")', f'mean({{0}}[[{quoted}]] == "a class", na.rm = TRUE)'
-
-
-def _write_reading(format: str, layout: Layout) -> tuple[list[str], str]:
-    """Code that reads the copies, in Python and in R."""
-    files, (python, r) = _quote(f"synthetic-copy-*.{ENDINGS[format]}"), _READERS[format]
-    said = {"sep": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
-    if format == "csv":
-        told = [(key, _quote(word)) for key, word in said.items() if word != _USUAL[key]]
-        in_r = {"sep": "sep", "decimal": "dec", "encoding": "fileEncoding"}
-        python += "".join(f", {key}={word}" for key, word in told)
-        r += "".join(f", {in_r[key]} = {word}" for key, word in told) + ", check.names = FALSE"
-    return [
-        "import glob",
-        "import numpy as np",
-        "import pandas as pd",
-        f"copies = [pd.{python}) for file in glob.glob({files})]",
-    ], f"copies <- lapply(Sys.glob({files}), {r})"
 
 
 def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
@@ -409,8 +285,8 @@ def _verify(certificate: Certificate) -> list[object]:
     contact = " Ask the owner for it: see the contact above." if "contact" in certificate.owner_says else ""
     return [
         paragraph(
-            "With hedgerow, in the folder that holds this page: ", _code("hedgerow verify ."), ". It "
-            "compares every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
+            "With hedgerow, ", _code("hedgerow verify ."), " in the folder that holds this page compares "
+            "every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
             "again from its figures. ", _link(CERTIFICATE_TEXT), " has all of the certificate to read.",
         ),
         paragraph(
@@ -434,12 +310,6 @@ def list_names(listed: Sequence[str], most: int = 12) -> Html:
     return join((names(listed[:most]), f" and {more:,} more" if more > 0 else None))
 
 
-def _prose(said: str) -> Html:
-    """The owner's own words, which may have several lines."""
-    lines = [text(line) for line in said.split("\n")]
-    return Html("<br>".join(lines))
-
-
 def _code(said: str) -> Html:
     return element("code", said)
 
@@ -447,19 +317,3 @@ def _code(said: str) -> Html:
 def _link(file: str) -> Html:
     """A file of the same folder."""
     return element("a", file, href=file)
-
-
-def _block(*lines: str, language: str) -> Html:
-    """Code in several lines."""
-    return element(
-        "pre",
-        element("code", Html("\n".join(map(text, lines)))),
-        aria_label=f"Code in {language}",
-        tabindex="0",
-    )
-
-
-def _quote(word: str) -> str:
-    """A name as a literal that Python and R read alike, whatever is in it."""
-    written = json.dumps(word, ensure_ascii=False)
-    return CONTROLS.sub(lambda each: f"\\u{ord(each[0]):04x}", written)

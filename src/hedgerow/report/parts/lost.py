@@ -7,7 +7,8 @@ called "pooled", "lowest" and "highest", for all of them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hedgerow.report.charts import Axis, Row, Rule, dots
+from hedgerow.report.axes import Axis
+from hedgerow.report.charts import Row, Rule, dots
 from hedgerow.report.html import (
     Html,
     bullets,
@@ -123,8 +124,8 @@ def _show_analysis(title: str, rows: Rows) -> Html:
         chart,
         Html(f"Analysis {name(title)}"),
         "Dots are coefficients of the copies, bars their 95 % intervals (means over copies); dotted "
-        "lines are the original's estimate and interval. An overlap of 1 is the same interval, 0 none in "
-        "common.",
+        "lines are the original's estimate and interval. An overlap of 1 is the same interval; below 0 "
+        "they do not meet.",
     )
 
 
