@@ -110,7 +110,7 @@ def test_where_an_outcome_withheld_is_not_claimed_an_audit_and_an_attack_say_so(
     found = Audit(epsilon=1.0, fixed=np.array([0.5]), delta=np.zeros(1), chosen=np.array([0]), **again,
                   of_claim=False)  # fmt: skip
     assert "a loss above the price with the outcome withheld was found" in str(found)
-    assert "nothing is claimed" in str(found)
+    assert "Nothing is claimed" in str(found)
     assert "stated" not in str(found)
     tried = Attack(claimed=1.0, estimate=2.0, lower=1.5, upper=3.0, confidence=0.95, trials=9, of_claim=False)
     assert "1.000 with the outcome withheld, which is not claimed: exceeds it" in str(tried)

@@ -8,7 +8,7 @@ whoever has a release and hedgerow can write it again. Its digest is in the cert
 for the certificate's claim in it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
