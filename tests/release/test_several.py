@@ -21,6 +21,7 @@ from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate
 from hedgerow.release.ledger import Ledger
+from hedgerow.release.make import list_assumptions
 from hedgerow.release.plan import DictionaryEntry, Outputs
 from hedgerow.release.prepare import prepare
 from hedgerow.release.registry import write_record
@@ -268,6 +269,27 @@ def test_labelled_codes_that_are_protected_stay_as_the_formula_has_them(tmp_path
     columns = {"grade": hr.Column("grade ~ age", "poisson"), "wage": hr.Column("wage ~ age + grade")}
     prepared = prepare(hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.dta"))
     assert prepared.plan.settings.columns[1].formula == "wage ~ age + grade"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("missing", ["refuse", "drop"])
+def test_no_row_is_dropped_or_refused_for_a_gap_that_a_rule_makes(tmp_path, strict, missing):
+    """The rows that stayed would be those in which the protected hours are long."""
+    frame = people().assign(bonus=lambda each: each["wage"].where(each["hours"] > 43))
+    columns = {
+        "hours": hr.Column("hours ~ age", "normal"),
+        "bonus": hr.Column("bonus ~ age", only_where="hours > 43"),
+    }
+    limits = {"hours": (0, 80), "bonus": (1, 1e5)}
+    asked = {"standard": hr.Strict(limits=limits)} if strict else {"weights": hr.ScalarWeights(1.0)}
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    plan = hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.csv", missing=missing, **asked)
+    prepared = prepare(plan)
+    assert 0 < frame["bonus"].isna().sum() < prepared.records == 90
+    dropped = [item.what for item in list_assumptions(prepared) if "dropped" in item.what]
+    assert dropped == ["which rows lack a value in 'hours' or in a predictor; such rows were dropped"] * (
+        missing == "drop"
+    )
 
 
 def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path):

@@ -64,7 +64,7 @@ from hedgerow.release.ledger.accounts import account as find_account
 from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.pages.public import Layout, write_page
 from hedgerow.release.plan import DictionaryEntry, Plan
-from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.release.prepare import Prepared, find_complete, prepare
 from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.threads import Workers
@@ -349,7 +349,9 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
             same = "The copies are written in the same type."
             pairs += [(f"the type of '{column.outcome}' ({kind})", same)]
     if plan.missing == "drop":
-        what = f"which rows lack a value in {named} or in a predictor; such rows were dropped"
+        lacking = ", ".join(f"'{name}'" for name in find_complete(asked.columns))
+        where = f"{lacking} or in a predictor" if lacking else "a predictor"
+        what = f"which rows lack a value in {where}; such rows were dropped"
         pairs += [(what, "The plan says missing: drop.")]
     return [Assumption(what, because) for what, because in pairs]
 
