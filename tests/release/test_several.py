@@ -307,6 +307,8 @@ def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path
     assumed = [item.what for item in made.certificate.assumed_public]
     assert "which cells of 'wage' are missing or cannot be read" in assumed
     assert "that 'hours' is 0 unless sector != 'a'" in assumed
+    assert "the type of 'per_hour' (double)" in assumed
+    assert not [what for what in assumed if "type of 'double'" in what]  # the copies alone have it
     copy = pd.read_csv(made.folder / "public" / "synthetic-copy-1.csv")
     assert list(copy.columns) == [*frame.columns, "double"]
     assert (copy["wage"].isna() == frame["wage"].isna()).all()

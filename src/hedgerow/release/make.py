@@ -77,6 +77,7 @@ _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for
 _NO_REASON = "No reason was given."
 _PATIENCE = 300.0  # seconds for which a fit that may have taken hours waits for a ledger in use
 _NOTHING_DONE = "Nothing was written or spent."
+_SAME_TYPE = "The copies are written in the same type."
 _DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
@@ -346,8 +347,10 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
         if column.declared is not None:
             pairs += [(f"what the plan declares of '{column.outcome}': {column.declared}", _DECLARED)]
         elif strict is None:
-            same = "The copies are written in the same type."
-            pairs += [(f"the type of '{column.outcome}' ({kind})", same)]
+            pairs += [(f"the type of '{column.outcome}' ({kind})", _SAME_TYPE)]
+    for name in asked.rules.names if strict is None else ():
+        if name in prepared.table.column_names:
+            pairs += [(f"the type of '{name}' ({prepared.table.schema.field(name).type})", _SAME_TYPE)]
     if plan.missing == "drop":
         lacking = ", ".join(f"'{name}'" for name in find_complete(asked.columns))
         where = f"{lacking} or in a predictor" if lacking else "a predictor"
