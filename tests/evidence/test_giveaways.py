@@ -154,6 +154,10 @@ def test_a_column_that_only_one_class_has_is_refused_by_its_gaps(text):
     (finding,) = find_giveaways(Table.of(frame), has.astype(float), ["began", "other"])
     told = finding.columns, finding.says, finding.refused
     assert told == (("began",), "has one outcome per level, by its gaps", True)
+    amounts = np.where(has, np.exp(rng.normal(size=300)).round(3), 0.0)
+    (finding,) = find_giveaways(Table.of(frame), amounts, ["began", "other"])
+    told = finding.columns, finding.says, finding.refused
+    assert told == (("began",), "tells by its gaps who has the commonest value", True)
 
 
 def test_members_of_a_household_with_one_income_are_noted_and_not_refused():

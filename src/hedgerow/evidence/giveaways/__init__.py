@@ -35,6 +35,8 @@ ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
 COMBINED = 400  # number columns that are combined with each other; more would take minutes
 
 _JUDGED = 2000  # rows looked at
+_ENOUGH = 50  # rows from which classes are held against each other
+_COMMON = 0.05  # share of rows from which a value is one that many have
 _SCARCE = 100  # of those, at least so many with another outcome than the commonest, if there are
 
 
@@ -148,18 +150,28 @@ def _judge_column(
             levels = Levels(cells if present.all() else cells[present])
         if len(levels.counts) > 1 and len(here.levels) > 1:
             verdicts += [here.judge_levels(levels)]
-            verdicts += [here.judge_information(levels)] if len(here.values) >= 50 else []
+            verdicts += [here.judge_information(levels)] if len(here.values) >= _ENOUGH else []
         if not present.all():
             verdicts += _judge_gaps(present, whole)
     return max((verdict for verdict in verdicts if verdict), key=lambda v: v.degree, default=None)
 
 
 def _judge_gaps(present: Mask, whole: Outcome) -> Iterator[Verdict]:
-    """What it says of the outcome that a column has a value: a date that only those have who were paid."""
+    """What it says of the outcome that a column has a value: a date that only those have who were paid.
+
+    Of amounts it may say who has the commonest one, zero as a rule.
+    """
+    if len(present) < _ENOUGH:
+        return
     levels = Levels(present.astype(np.float64))
     for verdict in (whole.judge_levels(levels), whole.judge_information(levels)):
-        if verdict is not None and len(present) >= 50:
+        if verdict is not None:
             yield replace(verdict, says=f"{verdict.says}, by its gaps")
+    common = whole.levels[whole.counts.argmax()]
+    if len(whole.levels) > 2 and whole.counts.max() >= _COMMON * len(present):
+        verdict = Outcome((whole.values == common).astype(np.float64), whole.tests).judge_levels(levels)
+        if verdict is not None:
+            yield replace(verdict, says="tells by its gaps who has the commonest value")
 
 
 def _forms(numbers: PerRecord, values: PerRecord) -> Iterator[tuple[PerRecord, str]]:
