@@ -194,6 +194,17 @@ def test_a_column_alone_may_have_a_rule_and_gaps_that_are_public():
     )
 
 
+@pytest.mark.parametrize(
+    ("rule", "read"),
+    [({"only_where": "wage > 1000"}, "wage"), ({"share_of": "wage - 1", "family": "beta"}, "wage")],
+)
+def test_public_gaps_beside_a_rule_over_protected_columns_are_refused(rule, read):
+    """Copies would have a rent where the confidential wage is above 1000, and nowhere else."""
+    columns = {"wage": hr.Column("wage ~ age"), "rent": hr.Column("rent ~ age", missing="public", **rule)}
+    with pytest.raises(hr.HedgerowError, match=f"would publish where its rule holds, .* '{read}'"):
+        hr.Synthesizer(columns, epsilon=3.0)
+
+
 KINDS = {
     "wage": hr.Column(
         "wage ~ age", codes=(-8, -9), missing="synthesized", kinds_by="C(sector)", filler=3000.0

@@ -10,6 +10,7 @@ import hedgerow as hr
 from hedgerow.evidence.utility import (
     bin_shapes,
     compare_copies,
+    compare_kinds,
     ecdf_distance,
     measure_propensity,
     statistics,
@@ -44,6 +45,16 @@ def test_statistics_and_pooling():
     assert ("highest", "mean", 2.5, 3.5) in rows
     assert list(dict.fromkeys(tidy["copy"])) == ["1", "2", "pooled", "lowest", "highest"]
     assert set(compare_copies(original, [original])["copy"]) == {"1", "pooled"}
+
+
+def test_kinds_of_a_copy_in_which_a_rule_leaves_no_cell_are_no_numbers():
+    """And nobody is warned of an empty mean."""
+    found = compare_kinds(
+        np.array([0.0, 1.0, 0.0, 0.0]), [np.zeros(0), np.array([1.0])], ("amount", "missing")
+    )
+    assert found["original"][:2] == [0.75, 0.25]
+    assert np.isnan(found["synthetic"][:2]).all()
+    assert found["synthetic"][2:4] == [0.0, 1.0]
 
 
 def test_bad_columns_are_refused():

@@ -101,6 +101,10 @@ def test_every_caveat_that_can_appear_stands_on_the_page_once():
             assert f"| {find_id(caveat)} | {caveat} |" in page
 
 
+def test_sets_that_are_not_kept_apart_are_told_under_either_noise():
+    assert {*claims.caveats()[write_caveat("C34")]} == {"statistics", "gaussian"}
+
+
 ALWAYS = {
     "lipschitz": "C1 C3 C4 C5 C6 C7 C8 C24",
     "oscillation": "C1 C3 C4 C5 C6 C7 C8 C24",

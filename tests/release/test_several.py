@@ -21,6 +21,7 @@ from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate
 from hedgerow.release.ledger import Ledger
+from hedgerow.release.make import list_assumptions
 from hedgerow.release.plan import DictionaryEntry, Outputs
 from hedgerow.release.prepare import prepare
 from hedgerow.release.registry import write_record
@@ -270,6 +271,27 @@ def test_labelled_codes_that_are_protected_stay_as_the_formula_has_them(tmp_path
     assert prepared.plan.settings.columns[1].formula == "wage ~ age + grade"
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("missing", ["refuse", "drop"])
+def test_no_row_is_dropped_or_refused_for_a_gap_that_a_rule_makes(tmp_path, strict, missing):
+    """The rows that stayed would be those in which the protected hours are long."""
+    frame = people().assign(bonus=lambda each: each["wage"].where(each["hours"] > 43))
+    columns = {
+        "hours": hr.Column("hours ~ age", "normal"),
+        "bonus": hr.Column("bonus ~ age", only_where="hours > 43"),
+    }
+    limits = {"hours": (0, 80), "bonus": (1, 1e5)}
+    asked = {"standard": hr.Strict(limits=limits)} if strict else {"weights": hr.ScalarWeights(1.0)}
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    plan = hr.Plan(formula=columns, epsilon=9.0, data=tmp_path / "t.csv", missing=missing, **asked)
+    prepared = prepare(plan)
+    assert 0 < frame["bonus"].isna().sum() < prepared.records == 90
+    dropped = [item.what for item in list_assumptions(prepared) if "dropped" in item.what]
+    assert dropped == ["which rows lack a value in 'hours' or in a predictor; such rows were dropped"] * (
+        missing == "drop"
+    )
+
+
 def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path):
     frame = people().assign(per_hour=lambda each: each["wage"] / each["hours"])
     frame.loc[::9, "wage"] = np.nan
@@ -285,6 +307,8 @@ def test_rules_of_cells_derived_columns_and_checks_go_through_a_release(tmp_path
     assumed = [item.what for item in made.certificate.assumed_public]
     assert "which cells of 'wage' are missing or cannot be read" in assumed
     assert "that 'hours' is 0 unless sector != 'a'" in assumed
+    assert "the type of 'per_hour' (double)" in assumed
+    assert not [what for what in assumed if "type of 'double'" in what]  # the copies alone have it
     copy = pd.read_csv(made.folder / "public" / "synthetic-copy-1.csv")
     assert list(copy.columns) == [*frame.columns, "double"]
     assert (copy["wage"].isna() == frame["wage"].isna()).all()

@@ -40,7 +40,8 @@ class Column:
     missing
         What a missing cell is. "refused": an error, unless the standard withholds it. "withheld": a cell
         whose value is not used; copies have one. "synthesized": copies have gaps as well, by a model of
-        their own. "public": everybody knows which cells are missing; copies have gaps in the same places.
+        their own. "public": everybody knows which cells are missing; copies have gaps in the same places. It
+        is refused beside a rule that reads a protected column, which the gaps would tell.
     codes
         Values that stand for no amount, such as -8 for a refusal: each is a kind of its own in the copies.
     share_of
@@ -304,7 +305,7 @@ class Rules:
         return tuple(how) if isinstance(how, Mapping) else parse_expression(how).names
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        """Refuse rules that read what is made later, and derived columns that are modelled."""
+        """Refuse rules that read what is made later or told by public gaps, and modelled derived columns."""
         outcomes = [column.outcome for column in columns]
         for place, column in enumerate(columns):
             made_last = [name for name in column.reads if name in self.derived]
@@ -317,6 +318,13 @@ class Rules:
             if late:
                 raise SettingError(
                     f"'{column.outcome}': its rule reads '{late[0]}', which is made later. Put it before."
+                )
+            told = [name for name in column.reads if name in outcomes]
+            if told and column.missing == "public":
+                raise SettingError(
+                    f"'{column.outcome}': missing='public' would publish where its rule holds, and the rule "
+                    f"reads '{told[0]}', which is protected. Say missing='synthesized' or 'withheld', or let "
+                    "the rule read public columns."
                 )
         made: list[str] = []
         for name in self.names:

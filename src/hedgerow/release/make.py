@@ -65,7 +65,7 @@ from hedgerow.release.ledger.charges import WITHHELD, charge_of
 from hedgerow.release.pages.layout import Layout
 from hedgerow.release.pages.public import write_page
 from hedgerow.release.plan import DictionaryEntry, Plan
-from hedgerow.release.prepare import Prepared, prepare
+from hedgerow.release.prepare import Prepared, find_complete, prepare
 from hedgerow.release.report import write_pages
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.threads import Workers
@@ -78,6 +78,7 @@ _LABEL = "Synthetic, not real records: hedgerow release {}"  # SPSS has room for
 _NO_REASON = "No reason was given."
 _PATIENCE = 300.0  # seconds for which a fit that may have taken hours waits for a ledger in use
 _NOTHING_DONE = "Nothing was written or spent."
+_SAME_TYPE = "The copies are written in the same type."
 _DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone."
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
@@ -347,10 +348,14 @@ def list_assumptions(prepared: Prepared) -> list[Assumption]:
         if column.declared is not None:
             pairs += [(f"what the plan declares of '{column.outcome}': {column.declared}", _DECLARED)]
         elif strict is None:
-            same = "The copies are written in the same type."
-            pairs += [(f"the type of '{column.outcome}' ({kind})", same)]
+            pairs += [(f"the type of '{column.outcome}' ({kind})", _SAME_TYPE)]
+    for name in asked.rules.names if strict is None else ():
+        if name in prepared.table.column_names:
+            pairs += [(f"the type of '{name}' ({prepared.table.schema.field(name).type})", _SAME_TYPE)]
     if plan.missing == "drop":
-        what = f"which rows lack a value in {named} or in a predictor; such rows were dropped"
+        lacking = ", ".join(f"'{name}'" for name in find_complete(asked.columns))
+        where = f"{lacking} or in a predictor" if lacking else "a predictor"
+        what = f"which rows lack a value in {where}; such rows were dropped"
         pairs += [(what, "The plan says missing: drop.")]
     return [Assumption(what, because) for what, because in pairs]
 

@@ -1,6 +1,6 @@
 """From a plan to a table that can be fitted: columns settled, missing values dealt with, never silently."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from hedgerow.errors import DataError, HedgerowError, SettingError, list_some
 from hedgerow.evidence.utility.analyses import check_analyses
 from hedgerow.models.families import model_named, on_log_scale
+from hedgerow.privacy.columns import Column
 from hedgerow.release.plan import Plan
 from hedgerow.synthesizer import Synthesizer
 from hedgerow.tables import files as formats
@@ -193,8 +194,7 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
             f"keep_levels: {list_some(misplaced, quoted=True)} is protected or dropped. Name public columns "
             "of the copies; what they may say of a protected one goes under its dictionary."
         )
-    complete = [column.outcome for column in columns if column.missing == "refused"]
-    needed = predictors if withholds and plan.missing == "refuse" else (*complete, *predictors)
+    needed = predictors if withholds and plan.missing == "refuse" else (*find_complete(columns), *predictors)
     source, dropped = _drop_incomplete(plan, source, needed, all_rows=all_rows)
     spelled = [spell_categories(column.formula, source, protected) for column in columns]
     notes = dict.fromkeys(note for _, told in spelled for note in told)
@@ -231,6 +231,14 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
         withheld=tuple(name for name in dict.fromkeys(used) if name in left_out),
         dropped_rows=dropped,
     )
+
+
+def find_complete(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The protected columns of which a row without a value is refused or dropped.
+
+    Where a rule fixes cells a gap may be what it says, and rows dropped for it would tell where it holds.
+    """
+    return tuple(column.outcome for column in columns if column.missing == "refused" and not column.reads)
 
 
 def hint_of_plan(plan: Plan) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import hedgerow as hr
 from hedgerow.mechanism.calibrate import TRIES
 from hedgerow.models.base import Health
-from hedgerow.privacy.bounds import BOUNDS, LIPSCHITZ, LOCAL, OSCILLATION, Bound
+from hedgerow.privacy.bounds import BOUNDS, GAUSSIAN, LIPSCHITZ, LOCAL, OSCILLATION, STATISTICS, Bound
 from hedgerow.privacy.claims.caveats import CAVEATS, CLAIMS, FORMER, Reason, write_caveat
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
@@ -115,7 +115,10 @@ def caveats() -> dict[str, dict[str, str]]:
         for when, changes in WHEN.items():
             given: dict[str, Any] = {"standard": standard_of(bound), "bound": bound}
             given |= changes if "weights" in changes else plain | changes
-            if "standard" in changes and bound not in _bounds(changes["standard"]):
+            standard = given["standard"]
+            if bound == GAUSSIAN and _bounds(standard) == (STATISTICS,):
+                given["standard"] = standard = replace(standard, noise="gaussian")
+            if "standard" in changes and bound not in _bounds(standard):
                 continue
             for sentence in guarantee(**given).caveats():
                 table.setdefault(sentence, {}).setdefault(bound.name, when)

@@ -19,6 +19,7 @@ from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.prices import Scales, Sums
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT
 from hedgerow.mechanism.noisy.recipe.make import make_recipe
+from hedgerow.mechanism.noisy.run import withheld_epsilon
 from hedgerow.numerics import leaves
 from hedgerow.randomness import Key
 
@@ -450,3 +451,20 @@ def test_several_rows_of_a_person_share_the_price():
         for k in (1, 3)
     )
     assert 9 * sum(three.budget()) == sum(one.budget())
+
+
+@pytest.mark.parametrize("width", [1.0, 6.0, 12.0, 13.0])
+@pytest.mark.parametrize("first", [0.0, 1.0], ids=["no intercept", "intercept"])
+def test_a_set_known_tells_what_a_blank_costs(first, width):
+    """Without an intercept round one's window is wider than H, and "withheld" costs more than by H."""
+    X = np.column_stack([np.full(60, first), np.linspace(-1, 1, 60)])
+    recipe = make_recipe(X, low=-3.0, high=9.0, epsilon=1.0, relation="range", width=width, margin_share=0.3)
+    released = rounds.release_statistics(recipe, np.full(60, 9.0), np.ones(60, bool), key=Key.from_seed(3))
+    budgets = recipe.budget()
+    setups = (
+        rounds.first_setup(recipe, budgets[0]),
+        rounds.second_setup(recipe, released.rounds[0], budgets[1]),
+    )
+    blank = (replace(setup.sums, relation="withheld").price(setup.scales) for setup in setups)
+    charged = withheld_epsilon(recipe)
+    assert sum(blank) + budgets[2] / 2 <= charged <= max(recipe.epsilon / 2, 1.5 * 12 / width) * 1.001

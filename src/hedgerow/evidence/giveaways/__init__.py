@@ -9,8 +9,8 @@
 All columns but the outcome are released as they are, so that no ε says anything about what stands in them.
 Each is read in every way an onlooker would try (`text_numbers`) and held against the outcome (`agreement`):
 is it equal, up to a constant factor or term, or within 1 %; does it put the records in the same order; does
-one level of it always have one outcome? So are products, quotients, sums and differences of any two numbers
-(`pairs`). `released` refuses what was found, or tells the owner of it.
+one level of it always have one outcome, or do its gaps tell which it is? So are products, quotients, sums and
+differences of any two numbers (`pairs`). `released` refuses what was found, or tells the owner of it.
 
 Agreement that chance or the commonest value explains does not count, and neither does what is different in
 every row, such as a name: it determines everything and tells nothing. Coarse classes of the outcome pass.
@@ -19,11 +19,12 @@ Findings are in words without figures: equal or nearly so is `refused`, the rest
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import PerRecord
+from hedgerow.arrays import Mask, PerRecord
 from hedgerow.evidence.giveaways.agreement import FEW, Finding, Levels, Outcome, Verdict
 from hedgerow.evidence.giveaways.pairs import COMBINE, find_pairs
 from hedgerow.evidence.giveaways.text_numbers import read_numbers
@@ -34,6 +35,7 @@ ORDER_OF_ROWS, INDEX = "the order of the rows", "the index"
 COMBINED = 400  # number columns that are combined with each other; more would take minutes
 
 _JUDGED = 2000  # rows looked at
+_ENOUGH = 50  # rows from which classes are held against each other
 _SCARCE = 100  # of those, at least so many with another outcome than the commonest, if there are
 
 
@@ -146,9 +148,19 @@ def _judge_column(
         if levels is None or not present.all():
             levels = Levels(cells if present.all() else cells[present])
         if len(levels.counts) > 1 and len(here.levels) > 1:
-            verdicts += [here.judge_levels(levels)]
-            verdicts += [here.judge_information(levels)] if len(here.values) >= 50 else []
+            verdicts += [here.judge_levels(levels), here.judge_common(levels) if present.all() else None]
+            verdicts += [here.judge_information(levels)] if len(here.values) >= _ENOUGH else []
+        if not present.all():
+            verdicts += _judge_gaps(present, whole)
     return max((verdict for verdict in verdicts if verdict), key=lambda v: v.degree, default=None)
+
+
+def _judge_gaps(present: Mask, whole: Outcome) -> Iterator[Verdict]:
+    """What it says of the outcome that a column has a value: a date that only those have who were paid."""
+    levels = Levels(present.astype(np.float64))
+    for verdict in (whole.judge_levels(levels), whole.judge_information(levels), whole.judge_common(levels)):
+        if verdict is not None and len(present) >= _ENOUGH:
+            yield replace(verdict, says=f"{verdict.says}, by its gaps")
 
 
 def _forms(numbers: PerRecord, values: PerRecord) -> Iterator[tuple[PerRecord, str]]:

@@ -127,9 +127,13 @@ def compare_copies(
 def compare_kinds(
     original: PerRecord, copies: Sequence[PerRecord], kinds: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """The share of each kind of cell, in the columns of `compare_copies`."""
+    """The share of each kind of cell, in the columns of `compare_copies`; NaN where a rule leaves no cell."""
     shares = [
-        [float(np.mean(values == place)) for place in range(len(kinds))] for values in (original, *copies)
+        [
+            np.count_nonzero(values == place) / len(values) if len(values) else np.nan
+            for place in range(len(kinds))
+        ]
+        for values in (original, *copies)
     ]
     by_copy = {str(number): row for number, row in enumerate(shares[1:], 1)}
     by_copy |= {label: cells.tolist() for label, cells in sum_up(np.array(shares[1:])).items()}

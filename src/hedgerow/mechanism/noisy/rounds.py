@@ -114,10 +114,18 @@ def run_rounds(recipe: Recipe, reader: Reader, *, key: Key) -> Released:
 def first_setup(recipe: Recipe, target: Fraction, steps: int = STEPS) -> Setup:
     """About the middle of the limits, or the line nearest to it, with a window that clips nothing."""
     line = recipe.basis @ start(recipe).line
+    return settle(recipe, line, _clip_nothing(recipe, line), target, steps)
+
+
+def first_window(recipe: Recipe) -> float:
+    """How far an outcome may be from round one's line: H with an intercept, up to 2H without. Public."""
+    return _clip_nothing(recipe, recipe.basis @ start(recipe).line)
+
+
+def _clip_nothing(recipe: Recipe, line: Array) -> float:
     ends = list(recipe.rows.each(partial(_find_ends, line, recipe.middle)))
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
-    farthest = max(recipe.high - lowest, highest - recipe.low)
-    return settle(recipe, line, min(farthest, 2 * recipe.half_width), target, steps)
+    return min(max(recipe.high - lowest, highest - recipe.low), 2 * recipe.half_width)
 
 
 def second_setup(recipe: Recipe, first: Round, target: Fraction, steps: int = STEPS) -> Setup:

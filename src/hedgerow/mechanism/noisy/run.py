@@ -18,6 +18,7 @@ from hedgerow.mechanism.noisy.margin import least_for_margin, margin_pays
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, Recipe
 from hedgerow.mechanism.noisy.recipe.make import make_recipe
 from hedgerow.mechanism.noisy.released import Released, Round
+from hedgerow.mechanism.noisy.rounds import first_window
 from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval
 from hedgerow.privacy.bounds import DELTA
@@ -156,8 +157,8 @@ def withheld_epsilon(recipe: Recipe) -> float:
     """At most this is ε for one outcome (all rows of a person) withheld, known beforehand.
 
     Half of replaced, but for what a blank adds being a whole number. In range: a round's loss is concave in
-    how far an outcome moves, and no window is wider than the limits, so that moving it through all of them
-    costs at most (high − low)/d times what moving it through a set does.
+    how far an outcome moves, and no window is wider than that of round one, so that moving it through all of
+    that costs at most 2w/d times what moving it through a set does.
     """
     if recipe.relation == "withheld":
         return recipe.epsilon
@@ -181,7 +182,8 @@ def divergences(recipe: Recipe, orders: Array, *, withheld: bool) -> Array:
 
 
 def _steps(recipe: Recipe) -> float:
-    return max(1.0, (recipe.high - recipe.low) / (recipe.width or np.inf))
+    """How many times as wide as a public set the widest window is; 1 where the relation has no sets."""
+    return 1.0 if recipe.width is None else max(1.0, 2 * first_window(recipe) / recipe.width)
 
 
 def _pure(epsilon: float, orders: Array) -> Array:
