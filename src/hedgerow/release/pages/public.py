@@ -20,8 +20,9 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import CORRECTED
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.weights import PlannedWeights, ScalarWeights
+from hedgerow.receive import FROM_ONE
 from hedgerow.release.certificate import ABOUT, Certificate
-from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE
+from hedgerow.release.folder import CERTIFICATE, CERTIFICATE_TEXT, PAGE, SIGNATURE, STATISTICS
 from hedgerow.release.plan import Plan
 from hedgerow.release.verify.consistency import ENDINGS
 from hedgerow.report.html import (
@@ -305,6 +306,7 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
 
 def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
     copies, rule, receive = len(certificate.copies), certificate.combining, certificate.receive
+    fits = rule is not None and (copies > 1 or rule.rule in FROM_ONE)
     several = (
         "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
         "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
@@ -312,7 +314,7 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
     )
     one = (
         "Analyse the copy as if it were the original. Its standard errors are too small: they leave out that "
-        "the values were drawn, and one copy does not show by how much."
+        f"the values were drawn, and {'a rule adds it' if fits else 'one copy does not show by how much'}."
     )
     format = certificate.copies[0].format
     python, r = _write_estimate(certificate, plan, layout)
@@ -320,17 +322,22 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
     in_r += ["mean(estimates)"] * (copies > 1)
-    if copies > 1 and rule is not None:
-        given = "import receive  # receive.py of this folder, which needs NumPy alone"
+    alone, package = format == "csv", _READERS[format][1].split("::")[0]  # which reads it in R
+    if fits:
+        given = [
+            "import sys",
+            "sys.dont_write_bytecode = True  # or a __pycache__ is added, which is no part of the release",
+            f"import receive  # of this folder; needs NumPy {'alone' if alone else 'and pandas'}",
+        ]
         in_python = [
             "import numpy as np",
-            given if receive else "from hedgerow import receive",
+            *(given if receive else ["from hedgerow import receive"]),
             f'found = receive.intervals(".", lambda table: {{"estimate": {python.format("table")}}})',
             'print(found["estimate"], found["lower"], found["upper"])',
         ]
-    if copies > 1 and receive and format == "csv":
+    if fits and receive:
         in_r = [
-            'source("receive.R")  # of this folder, in base R',
+            f'source("receive.R")  # of this folder; needs {"base R alone" if alone else package}',
             f'receive_intervals(".", function(table) c(estimate = {r.format("table")}))',
         ]
     return [
@@ -340,7 +347,15 @@ def _analyse(certificate: Certificate, plan: Plan, layout: Layout) -> list[objec
         _block(*in_python, language="Python"),
         element("h3", "In R"),
         _block(*in_r, language="R"),
-    ]
+        None
+        if certificate.statistics is None or certificate.used_not_released
+        else paragraph(
+            "The statistics that copies follow from are in ", _link(STATISTICS), ". With them hedgerow "
+            "replays the release: ", _code('hedgerow.intervals(".", estimator)'), " has intervals, from one "
+            "copy too, of anything that a function of a table returns; without a function, of the model's "
+            "own parameters.",
+        ),
+    ]  # fmt: skip
 
 
 def _write_estimate(certificate: Certificate, plan: Plan, layout: Layout) -> tuple[str, str]:
@@ -418,6 +433,12 @@ def _verify(certificate: Certificate) -> list[object]:
         paragraph(
             "Without it: ", _code("sha256sum *"), " (on Windows ", _code("Get-FileHash *"), ") must print "
             "these digests.",
+            None
+            if not certificate.receive
+            else join((
+                " The files for receivers compare them: ", _code('receive.verify(".")'), " in Python, ",
+                _code('receive_verify(".")'), " in R.",
+            )),
         ),
         table(files, label="Files and their digests"),
         paragraph(
