@@ -252,7 +252,7 @@ receive_verify <- function(folder) {
     message("No SHA-256 in this R: sizes were compared. Save these lines, and run sha256sum -c on them:")
     message(paste(digests[rest], rest, sep = "  ", collapse = "\n"))
   } else {
-    changed <- rest[found != digests[rest]]
+    changed <- rest[is.na(found) | found != digests[rest]]
     if (length(changed)) {
       problems <- c(problems, paste0(changed, " was changed: its digest is not the certificate's."))
     }
@@ -266,8 +266,11 @@ receive_verify <- function(folder) {
   for (program in c("sha256sum", "shasum")) {
     if (nzchar(Sys.which(program))) {
       options <- if (program == "shasum") c("-a", "256") else NULL
-      lines <- system2(program, c(options, "--", shQuote(normalizePath(paths))), stdout = TRUE)
-      return(substr(sub("^\\\\", "", lines), 1, 64))
+      one <- function(path) { # by itself: what cannot be read has no line, and others keep theirs
+        line <- suppressWarnings(system2(program, c(options, "--", shQuote(normalizePath(path))), stdout = TRUE))
+        if (length(line) == 1) substr(sub("^\\\\", "", line), 1, 64) else NA_character_
+      }
+      return(vapply(paths, one, "", USE.NAMES = FALSE))
     }
   }
   NULL
