@@ -192,6 +192,21 @@ def test_ways_of_sampling(sampling):
     assert len(copy) == 400
 
 
+def test_that_copies_share_the_counts_of_a_margin_is_said_where_there_are_counts():
+    """What copies do not show of the noise no rule that combines them knows."""
+    data, columns = hr.datasets.lognormal(n=400, seed=2), {"x": hr.Column("x ~ z", family="lognormal")}
+    chained = hr.Strict(limits={"x": LIMITS}, margin=hr.Margin(0.25))
+    several = hr.Synthesizer(columns, standard=chained, epsilon=3.0, draws=200, seed=1).fit(data)
+    counted, uncounted = fit(epsilon=3.0, margin=hr.Margin(0.25)), fit(epsilon=3.0)
+    with pytest.warns(hr.HedgerowWarning, match="no margin"):
+        left_out = fit(epsilon=0.5, margin=hr.Margin(0.25))
+    said = [
+        "noisy counts of a margin" in " ".join(synth.sample().guarantee.processing())
+        for synth in (counted, several, uncounted, left_out)
+    ]
+    assert said == [True, True, False, False]
+
+
 @pytest.mark.slow
 def test_draws_go_to_arviz_and_outcomes_do_not():
     synth = fit()

@@ -223,12 +223,11 @@ receive_verify <- function(folder) {
   copies <- certificate$copies
   sizes <- vapply(copies, function(copy) if (is.numeric(copy$bytes)) copy$bytes else -1, 0)
   names(sizes) <- vapply(copies, function(copy) copy$file, "")
-  digests <- vapply(copies, function(copy) if (is.character(copy$sha256)) copy$sha256 else "none", "")
-  names(digests) <- names(sizes)
   others <- c(plan.yaml = "plan", statistics.json = "statistics", index.html = "page")
-  for (name in names(others)) digests[name] <- if (is.null(certificate[[others[name]]])) NA else certificate[[others[name]]]
-  for (name in names(certificate$receive)) digests[name] <- certificate$receive[[name]]
-  digests <- digests[!is.na(digests)]
+  told <- lapply(copies, function(copy) copy$sha256)
+  told <- c(told, Filter(length, lapply(others, function(name) certificate[[name]])), certificate$receive)
+  digests <- vapply(told, function(digest) if (is.character(digest)) digest else "none", "")
+  names(digests)[seq_along(copies)] <- names(sizes)
   there <- list.files(public, all.files = TRUE, no.. = TRUE)
   known <- c(names(digests), "certificate.json", "certificate.md", "certificate.json.sig")
   missing <- setdiff(c(names(digests), "certificate.md"), there)
@@ -238,6 +237,10 @@ receive_verify <- function(folder) {
     if (length(added)) paste0(added, " was added, and is not known to the certificate.")
   )
   present <- sort(intersect(names(digests), there))
+  links <- Sys.readlink(file.path(public, present))
+  odd <- present[dir.exists(file.path(public, present)) | (!is.na(links) & nzchar(links))]
+  if (length(odd)) problems <- c(problems, paste0(odd, " is not a file."))
+  present <- setdiff(present, odd)
   resized <- present[present %in% names(sizes)]
   resized <- resized[file.size(file.path(public, resized)) != sizes[resized]]
   if (length(resized)) {
@@ -249,7 +252,7 @@ receive_verify <- function(folder) {
     message("No SHA-256 in this R: sizes were compared. Save these lines, and run sha256sum -c on them:")
     message(paste(digests[rest], rest, sep = "  ", collapse = "\n"))
   } else {
-    changed <- rest[found != digests[rest]]
+    changed <- rest[is.na(found) | found != digests[rest]]
     if (length(changed)) {
       problems <- c(problems, paste0(changed, " was changed: its digest is not the certificate's."))
     }
@@ -263,8 +266,11 @@ receive_verify <- function(folder) {
   for (program in c("sha256sum", "shasum")) {
     if (nzchar(Sys.which(program))) {
       options <- if (program == "shasum") c("-a", "256") else NULL
-      lines <- system2(program, c(options, "--", shQuote(normalizePath(paths))), stdout = TRUE)
-      return(substr(sub("^\\\\", "", lines), 1, 64))
+      one <- function(path) { # by itself: what cannot be read has no line, and others keep theirs
+        line <- suppressWarnings(system2(program, c(options, "--", shQuote(normalizePath(path))), stdout = TRUE))
+        if (length(line) == 1) substr(sub("^\\\\", "", line), 1, 64) else NA_character_
+      }
+      return(vapply(paths, one, "", USE.NAMES = FALSE))
     }
   }
   NULL
@@ -289,7 +295,31 @@ receive_verify <- function(folder) {
   if (any(grepl("[/\\\\:]|^[.]+$", files))) {
     stop("certificate.json names a copy outside its folder: hedgerow makes none such.")
   }
+  if (!.receive_is_whole(certificate)) {
+    stop(
+      "certificate.json lacks something that every certificate says: it was changed or cut short. Download the ",
+      "release again."
+    )
+  }
   certificate
+}
+
+# Whether there is what this file reads of a certificate, and of the right kind: as receive.py has it.
+.receive_is_whole <- function(certificate) {
+  words <- function(values) all(vapply(as.list(values), is.character, TRUE))
+  items <- function(value) if (length(value) && is.list(value)) !is.null(names(value)) else !length(value)
+  combining <- certificate$combining
+  unit <- certificate$unit
+  codes <- certificate$codes
+  if (!is.null(combining) && !is.list(combining)) return(FALSE)
+  if (!items(codes) || !items(unit) || !items(certificate$receive)) return(FALSE)
+  all(
+    is.null(combining) || (is.character(combining$rule) && is.character(combining$why)),
+    length(certificate$protected) > 0, words(certificate$protected), is.list(certificate$unchanged),
+    words(certificate$unchanged), words(lapply(certificate$copies, function(copy) copy$format)),
+    is.null(unit$column) || is.character(unit$column), is.null(unit$rows) || is.numeric(unit$rows),
+    vapply(codes, function(told) is.list(told) && !any(vapply(told, is.null, TRUE)), TRUE)
+  )
 }
 
 # A group for each row, in no relation to their order: as receive.py has them.

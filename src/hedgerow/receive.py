@@ -532,13 +532,21 @@ def _open(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
 def _is_whole(certificate: Mapping[str, Any]) -> bool:
     """Whether there is what this file reads of a certificate, and of the right kind."""
     try:
-        combining = certificate.get("combining") or {"rule": "", "why": ""}
-        parts = [certificate.get(name) or {} for name in ("codes", "unit", "receive")]
-        words = [combining["rule"], combining["why"], *_protected(certificate), *certificate["unchanged"]]
+        combining = certificate.get("combining")
+        words = [] if combining is None else [combining["rule"], combining["why"]]
+        words += [*_protected(certificate), *certificate["unchanged"]]
         words += [copy["format"] for copy in certificate["copies"]]
-    except (KeyError, TypeError):
+        codes, unit, receive = (certificate.get(name) or {} for name in ("codes", "unit", "receive"))
+        words += [*receive.keys(), *([] if unit.get("column") is None else [unit["column"]])]
+        numbers = [] if unit.get("rows") is None else [unit["rows"]]
+        for told in codes.values():
+            words += [code for code in told if isinstance(code, str)]
+            numbers += [code for code in told if not isinstance(code, str)]
+    except (KeyError, TypeError, AttributeError):
         return False
-    return all(isinstance(part, dict) for part in parts) and all(isinstance(word, str) for word in words)
+    return all(isinstance(word, str) for word in words) and all(
+        isinstance(number, int | float) for number in numbers
+    )
 
 
 def _protected(certificate: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 python -m hedgerow_studies.combining             # the rules in a normal model, where all else is exact
 python -m hedgerow_studies.combining --strict 500  # ten strict copies of 2000 rows at ε = 1, so many tables
 python -m hedgerow_studies.combining --stratified 300  # five copies of 200 rows, no privacy, both samplings
+python -m hedgerow_studies.combining --margin 100  # ten strict copies that follow noisy counts, a wrong model
 """
 
 import argparse
@@ -13,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 import hedgerow as hr
 from hedgerow import receive
+from hedgerow.privacy.strict.limits import Relation
 from hedgerow.privacy.terms import Sampling
 from hedgerow_studies.survey import make_copies
 
@@ -29,6 +32,7 @@ CASES = {
     "projected": [(3, 1.0), (10, 1.0)],
 }  # fmt: skip
 SAMPLED: tuple[Sampling, ...] = ("independent", "stratified")
+RELATIONS: tuple[Relation, ...] = ("withheld", "replaced")
 TRUTH = {
     "Intercept": 1.0,
     "z": 0.5,
@@ -121,18 +125,62 @@ def cover_sampled(seed: int, sampling: Sampling, *, rows: int = 200, copies: int
     return pd.Series(inside)
 
 
+def describe_margin(table: Any) -> Mapping[str, float]:
+    """What is asked of copies that follow a margin: it says something of all three."""
+    x = table["x"].to_numpy()
+    return {"mean": x.mean(), "below 0": np.mean(x < 0), "90 % quantile": np.quantile(x, 0.9)}
+
+
+def cover_margin(seed: int, relation: Relation, *, rows: int = 2000, copies: int = 10) -> pd.Series:
+    """Which true values are held by intervals from a strict release with a margin, of errors in two groups.
+
+    By the rule for noisy statistics, and by a replay of the release.
+    """
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=rows)
+    errors = np.where(rng.uniform(size=rows) < 0.5, -1.5, 1.5) + 0.5 * rng.normal(size=rows)
+    standard = hr.Strict(limits=(-8.0, 10.0), relation=relation, margin=hr.Margin(0.25))
+    synth = hr.Synthesizer(
+        "x ~ z", family="normal", standard=standard, epsilon=1.0, copies=copies, draws=200, seed=seed
+    )
+    release = synth.fit(pd.DataFrame({"x": 1 + 0.5 * z + errors, "z": z})).sample()
+    # x is one of two normals, about −0.5 and 2.5, by even chances.
+    spread = np.sqrt(0.5**2 + 0.5**2)
+    nodes = np.linspace(-10, 12, 200_001)
+    below = (ndtr((nodes + 0.5) / spread) + ndtr((nodes - 2.5) / spread)) / 2
+    truth = {
+        "mean": 1.0,
+        "below 0": np.interp(0, nodes, below),
+        "90 % quantile": np.interp(0.9, below, nodes),
+    }
+    inside: dict[Any, bool] = {}
+    for name, found in (
+        ("rule", hr.combine(release, describe_margin)),
+        ("replay", hr.intervals(release, describe_margin, tables=40)),
+    ):
+        every = found.set_index("term")
+        inside |= {
+            f"{name}: {term}": every["lower"][term] <= value <= every["upper"][term]
+            for term, value in truth.items()
+        }
+    return pd.Series(inside)
+
+
 def main() -> None:
     """Print a table of coverage."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--strict", type=int, default=0, help="tables, instead of the rules")
     parser.add_argument("--stratified", type=int, default=0, help="tables, instead of the rules")
+    parser.add_argument("--margin", type=int, default=0, help="tables, instead of the rules")
     given = parser.parse_args()
     warnings.simplefilter("ignore", hr.HedgerowWarning)
-    if tables := given.strict or given.stratified:
+    if tables := given.strict or given.stratified or given.margin:
         done = []
         for seed in range(tables):
             if given.strict:
                 done.append(cover_strict(seed))
+            elif given.margin:
+                done.append(pd.concat([cover_margin(seed, one).add_prefix(f"{one}, ") for one in RELATIONS]))
             else:
                 done.append(pd.concat([cover_sampled(seed, way).add_prefix(f"{way}, ") for way in SAMPLED]))
             if seed % 20 == 19:

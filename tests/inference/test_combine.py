@@ -55,11 +55,12 @@ def fixed() -> list[pd.DataFrame]:
     ]
 
 
-def promise(copies: int, *, corrected: int | None = None, **asked) -> Guarantee:
+def promise(copies: int, *, corrected: int | None = None, counted: bool = False, **asked) -> Guarantee:
     """The guarantee of a plan, without a fit."""
     settings = Settings.of("x ~ z", copies=copies, **asked)
     statement = Statement(delta=0.0, confidence=0.95, draws=100, independent=True)
-    return Guarantee.of(settings, statement, protected="x", passed_through=["z"], corrected=corrected)
+    told = {"protected": "x", "passed_through": ["z"], "corrected": corrected, "counted": counted}
+    return Guarantee.of(settings, statement, **told)
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +211,11 @@ def test_reiters_rule_holds_for_stratified_copies():
             {"standard": LIMITED, "epsilon": 1.0, "sampling": "stratified", "copies": 5},
             "projected",
             "of their own",
+        ),
+        (
+            {"standard": LIMITED, "epsilon": 1.0, "counted": True, "copies": 5},
+            "noisy",
+            "counts of the margin is the same in all copies",
         ),
     ],
 )

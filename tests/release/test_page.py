@@ -247,3 +247,38 @@ def test_its_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch
     )
     copy = pd.read_csv("synthetic-copy-1.csv", sep=";", decimal=",")
     assert float(done.stdout) == pytest.approx(copy['a "b" \\ c'].mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("standard", "copies", "rule"),
+    [(hr.Strict(limits=(0.1, 100)), 3, "noisy"), (hr.Unweighted(), 1, "proper")],
+)
+def test_who_follows_it_with_the_files_for_receivers_has_intervals_and_an_unchanged_folder(
+    tmp_path, standard, copies, rule
+):
+    """One copy of a plain posterior has a rule too, and Python would leave a `__pycache__` there."""
+    hr.datasets.lognormal(n=120, seed=3).to_csv(tmp_path / "t.csv", index=False)
+    plan = hr.Plan(
+        formula="x ~ z", standard=standard, copies=copies, draws=200, data=tmp_path / "t.csv",
+        epsilon=1.0 if rule == "noisy" else None, ledger=tmp_path / "l",
+        outputs=hr.Outputs(receive=True, statistics=rule == "noisy"),
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hr.HedgerowWarning)
+        public = hr.make_release(plan, tmp_path / "release").folder / "public"
+    page = (public / "index.html").read_text()
+    assert f"({rule})" in show(page)
+    assert ('hedgerow.intervals(".", estimator)' in show(page)) == (rule == "noisy")
+    assert ("one copy does not show by how much" in show(page)) is False
+    ours = hr.combine(public, lambda table: table["x"].mean())
+    languages = {"Python": [sys.executable, "-c"]} | (
+        {"R": ["Rscript", "-e"]} if shutil.which("Rscript") else {}
+    )
+    for language, command in languages.items():
+        done = subprocess.run(
+            [*command, code_of(page, language)],
+            cwd=public, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": ""},
+        )  # fmt: skip
+        printed = re.findall(r"-?[0-9][0-9.]+(?:e[+-]?[0-9]+)?", done.stdout)
+        assert any(float(word) == pytest.approx(ours["lower"][0], rel=1e-5) for word in printed), language
+    assert verify_release(public).problems == ()

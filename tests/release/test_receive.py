@@ -143,8 +143,8 @@ def test_r_finds_what_was_changed_as_python_does(folder, tmp_path):
     if not shutil.which("Rscript"):
         pytest.skip("needs R (r-base-core)")
     told = json.loads((folder / "public/certificate.json").read_bytes())
-    places = [shutil.copytree(folder / "public", tmp_path / str(number)) for number in range(4)]
-    one, alone, cut, elsewhere = places
+    places = [shutil.copytree(folder / "public", tmp_path / str(number)) for number in range(8)]
+    one, alone, cut, elsewhere, odd, *mangled = places
     (one / "synthetic-copy-2.csv").unlink()
     (one / "note.txt").touch()
     (one / "plan.yaml").write_bytes((one / "plan.yaml").read_bytes().replace(b"x", b"y", 1))
@@ -154,18 +154,27 @@ def test_r_finds_what_was_changed_as_python_does(folder, tmp_path):
     rows = (alone / "synthetic-copy-1.csv").read_text().splitlines(keepends=True)
     (alone / "synthetic-copy-1.csv").write_text("".join(rows[:-1]))
     (cut / "certificate.json").write_bytes((cut / "certificate.json").read_bytes()[:300])
+    for place, changed in zip(
+        mangled, ({"unit": {"rows": "x"}}, {"codes": 5}, {"combining": {}}), strict=True
+    ):
+        (place / "certificate.json").write_text(json.dumps(told | changed))
     told["copies"][0]["file"] = ".."
     (elsewhere / "certificate.json").write_text(json.dumps(told))
+    (odd / "plan.yaml").unlink()
+    (odd / "plan.yaml").mkdir()
+    (odd / "synthetic-copy-3.csv").rename(tmp_path / "copy.csv")
+    (odd / "synthetic-copy-3.csv").symlink_to(tmp_path / "copy.csv")
+    (odd / "synthetic-copy-2.csv").unlink()
     source = Path(receive.__file__).with_name("receive.R")
     command = ["Rscript", "--vanilla", "-e", CHECKED, source, *places]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    for place, problems in zip((one, alone), lines[::2], strict=False):
-        assert {*problems.split("|")} == {*receive.verify(place)}
-    assert len(receive.verify(one)) == 3
+    for place in (one, alone, odd):
+        assert {*lines[2 * places.index(place)].split("|")} == {*receive.verify(place)}
+        assert len(receive.verify(place)) >= 3
     refused = ["copy-2.csv is missing", "has 119 rows, the certificate says 120"]
-    refused += ["lists no copies", "outside its folder"]
+    refused += ["lists no copies", "outside its folder", "copy-2.csv is missing", *["lacks something"] * 3]
     for place, words, said in zip(places, refused, lines[1::2], strict=True):
         assert words in said
         with pytest.raises(receive.ReceiveError, match=words):
@@ -369,6 +378,13 @@ def test_a_folder_that_was_tampered_with_has_one_clear_error(folder, tmp_path):
             ("certificate.json", b'{"copies": [{"file": "a.csv"}]}', "lacks something"),
             ("certificate.json", told.replace('"unchanged"', '"u"').encode(), "lacks something"),
             ("certificate.json", told.replace('"combining": {', '"combining": 5, "c": {').encode(), "lacks"),
+            ("certificate.json", told.replace('"combining": {', '"combining": [], "c": {').encode(), "lacks"),
+            (
+                "certificate.json",
+                told.replace('"unit": {', '"unit": {"rows": "x"}, "u": {').encode(),
+                "lacks",
+            ),
+            ("certificate.json", told.replace('"unit": {', '"codes": {"x": 5}, "unit": {').encode(), "lacks"),
         ]
     ):
         place = tmp_path / str(number)

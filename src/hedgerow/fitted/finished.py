@@ -139,6 +139,11 @@ class Finished(Confidential):
         """How many released draws were corrected; None where that was not asked for."""
         return None
 
+    @property
+    def counted(self) -> bool:
+        """Whether copies follow noisy counts, the same for all of them."""
+        return False
+
     @abstractmethod
     def predict(self) -> list[PerLink]:
         """The synthetic columns, copy by copy, before they take the type of the confidential ones."""
@@ -203,6 +208,7 @@ class Finished(Confidential):
             uncertified=_OVERRODE.format(self.failed) if self.failed else "",
             kept=self.keep,
             corrected=self.corrected,
+            counted=self.counted,
             simulated=isinstance(self.settings.model, Chain)
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )

@@ -152,6 +152,10 @@ class NoisedColumn(Noised):
     def epsilon(self) -> float:
         return self.released.recipe.epsilon
 
+    @property
+    def counted(self) -> bool:
+        return self.released.counts is not None
+
     @cached_property
     def drawn(self) -> PosteriorDraws:
         """The posterior given the released statistics."""

@@ -29,6 +29,7 @@ from hedgerow.mechanism.noisy.chain.run import (
 from hedgerow.mechanism.noisy.chain.streamed import plan_copies
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
+from hedgerow.mechanism.noisy.recipe import Released
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
@@ -80,6 +81,11 @@ class NoisedChain(Noised):
     @property
     def epsilon(self) -> float:
         return float(self.settings.epsilon or 0.0)
+
+    @property
+    def counted(self) -> bool:
+        each = (column.released for column in self.released)
+        return any(isinstance(one, Released) and one.counts is not None for one in each)
 
     @cached_property
     def drawn(self) -> tuple[PosteriorDraws, ...]:

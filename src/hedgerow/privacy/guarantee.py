@@ -15,6 +15,7 @@ from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
+    COUNTED,
     NOTHING,
     Figures,
     list_protected,
@@ -54,6 +55,7 @@ class Guarantee:
     corrected: int | None = None  # draws corrected for the bias of the weights; None: it was not asked for
     kept: tuple[str, ...] = ()  # columns released as they are although they may give the outcome away
     inside: bool = False  # copies were drawn inside public ranges
+    counted: bool = False  # copies follow the noisy counts of a margin
     simulated: bool = False  # the probability of ranges on several columns is estimated
     gaps: bool = False  # copies have gaps of their own
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
@@ -75,6 +77,7 @@ class Guarantee:
         uncertified: str = "",
         kept: Sequence[str] = (),
         corrected: int | None = None,
+        counted: bool = False,
         simulated: bool = False,
     ) -> "Guarantee":
         """The guarantee of settings and of what the draws made under them support."""
@@ -111,6 +114,7 @@ class Guarantee:
             kept=tuple(kept),
             corrected=corrected,
             inside=standard.inside,
+            counted=counted,
             simulated=simulated,
             gaps=any(column.missing == "synthesized" for column in settings.columns),
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
@@ -183,6 +187,11 @@ class Guarantee:
                 "range, the weights or the model read, the number of records, the settings of the plan and "
                 "independent randomness entered, so that this is post-processing: it changes neither ε nor "
                 f"what it covers. {how_many}"
+            )
+        if self.counted:
+            done.append(
+                f"{COUNTED}, which is post-processing. All copies follow the same counts, so that their "
+                "noise does not show in how much copies differ, and rules that combine copies leave it out."
             )
         if self.terms.sampling == "projected":
             done.append(

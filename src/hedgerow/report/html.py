@@ -99,6 +99,16 @@ def names(values: Iterable[object]) -> Html:
     return join(parts)
 
 
+def code(said: str) -> Html:
+    """What is typed, letter by letter."""
+    return element("code", said)
+
+
+def link(file: str) -> Html:
+    """A file of the same folder."""
+    return element("a", file, href=file)
+
+
 def page(title: str, *body: object, mark: str = "", about: str = "") -> Html:
     """A whole document in English; `mark` is a word of our own above it and on every printed sheet."""
     if not re.fullmatch(r"[\w ,.:-]*", mark):

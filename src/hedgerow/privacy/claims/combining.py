@@ -31,6 +31,11 @@ def choose_rule(*, standard: str, bound: str, processing: Sequence[str], copies:
             why += " One copy does not show it: ask for more, which cost no privacy."
         elif copies < 5:
             why += f" {copies} copies show it poorly: intervals may be far too narrow, or very wide."
+        if "noisy counts of a margin" in done:
+            why += (
+                " Noise in the counts of the margin is the same in all copies, and does not show: "
+                "intervals miss it, and cover less often than they say."
+            )
         return Combining("projected" if evened else "noisy", why)
     why = "Protected values were drawn from a posterior, and public columns are as they were: "
     if standard == "Unweighted" and copies == 1:

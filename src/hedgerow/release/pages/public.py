@@ -24,11 +24,13 @@ from hedgerow.release.plan import Plan
 from hedgerow.report.html import (
     Html,
     bullets,
+    code,
     contents,
     details,
     element,
     facts,
     join,
+    link,
     name,
     names,
     page,
@@ -114,7 +116,7 @@ def _claim(certificate: Certificate) -> list[object]:
     body += [
         element("h3", "What the claim does not cover"),
         bullets(certificate.describe_caveats()),
-        paragraph("What stands behind a sentence: ", _code("hedgerow verify --why C4"), class_="reading"),
+        paragraph("What stands behind a sentence: ", code("hedgerow verify --why C4"), class_="reading"),
         element("h3", "What it takes as public"),
         bullets(
             join((shorten(item.what, _LONGEST_SENTENCE), ". ", element("em", "Why: "), prose(item.because)))
@@ -140,7 +142,7 @@ def _compare(certificate: Certificate, plan: Plan) -> list[object]:
                 "drawn from": join(
                     (
                         f"{family}: ",
-                        _code(shorten(column.formula, _LONGEST_FORMULA)),
+                        code(shorten(column.formula, _LONGEST_FORMULA)),
                         *_describe_cells(column),
                     )
                 ),
@@ -198,9 +200,9 @@ def _describe_cells(column: Column) -> list[object]:
     """What cells of a column hold beside amounts."""
     said: list[object] = []
     if column.share_of is not None:
-        said += ["; as a share of ", _code(column.share_of)]
+        said += ["; as a share of ", code(column.share_of)]
     if column.only_where is not None:
-        said += ["; only where ", _code(column.only_where)]
+        said += ["; only where ", code(column.only_where)]
     if column.missing == "public":
         said.append("; gaps where the original has them")
     elif column.missing == "synthesized":
@@ -268,7 +270,7 @@ def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[
     shown = table(rows[:_MOST_ROWS], label="Columns of each copy")
     body: list[object] = [shown if len(rows) <= 30 else details(format_count(len(rows), "column"), shown)]
     if len(rows) > _MOST_ROWS:
-        body.append(paragraph(f"The first {_MOST_ROWS} of {len(rows)}; ", _link(CERTIFICATE), " names all."))
+        body.append(paragraph(f"The first {_MOST_ROWS} of {len(rows)}; ", link(CERTIFICATE), " names all."))
     changes = dict.fromkeys(change for copy in certificate.copies for change in copy.changes)
     if changes:
         body += [paragraph("What the format could not hold as it was:"), bullets(changes)]
@@ -277,26 +279,32 @@ def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[
 
 def _verify(certificate: Certificate) -> list[object]:
     files: list[dict[str, object]] = [
-        {"file": _link(copy.file), "bytes": copy.bytes, "SHA-256": _code(copy.sha256)}
+        {"file": link(copy.file), "bytes": copy.bytes, "SHA-256": code(copy.sha256)}
         for copy in certificate.copies
     ]
     others = {name: sha256 for name, sha256 in certificate.digests.items() if name != PAGE}
-    files += [{"file": _link(name), "SHA-256": _code(sha256)} for name, sha256 in others.items()]
+    files += [{"file": link(name), "SHA-256": code(sha256)} for name, sha256 in others.items()]
     contact = " Ask the owner for it: see the contact above." if "contact" in certificate.owner_says else ""
     return [
         paragraph(
-            "With hedgerow, ", _code("hedgerow verify ."), " in the folder that holds this page compares "
-            "every file with ", _link(CERTIFICATE), ", this page included, and writes the claim "
-            "again from its figures. ", _link(CERTIFICATE_TEXT), " has all of the certificate to read.",
+            "With hedgerow, ", code("hedgerow verify ."), " in the folder that holds this page compares "
+            "every file with ", link(CERTIFICATE), ", this page included, and writes the claim "
+            "again from its figures. ", link(CERTIFICATE_TEXT), " has all of the certificate to read.",
         ),
         paragraph(
-            "Without it: ", _code("sha256sum *"), " (on Windows ", _code("Get-FileHash *"), ") must print "
+            "Without it: ", code("sha256sum *"), " (on Windows ", code("Get-FileHash *"), ") must print "
             "these digests.",
+            None
+            if not certificate.receive
+            else join((
+                " The files for receivers compare them: ", code('receive.verify(".")'), " in Python, ",
+                code('receive_verify(".")'), " in R.",
+            )),
         ),
         table(files, label="Files and their digests"),
         paragraph(
             "That shows that the files belong together, and not who made them. Two things do: a signature (",
-            _code(SIGNATURE), ", checked by ", _code("hedgerow verify . --signers allowed_signers"), "), "
+            code(SIGNATURE), ", checked by ", code("hedgerow verify . --signers allowed_signers"), "), "
             f"and the SHA-256 of {CERTIFICATE}, told by another channel.{contact}",
         ),
     ]  # fmt: skip
@@ -308,12 +316,3 @@ def list_names(listed: Sequence[str], most: int = 12) -> Html:
         return text("none")
     more = len(listed) - most
     return join((names(listed[:most]), f" and {more:,} more" if more > 0 else None))
-
-
-def _code(said: str) -> Html:
-    return element("code", said)
-
-
-def _link(file: str) -> Html:
-    """A file of the same folder."""
-    return element("a", file, href=file)

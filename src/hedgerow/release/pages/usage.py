@@ -3,11 +3,13 @@
 import json
 
 from hedgerow.errors import CONTROLS
+from hedgerow.receive import FROM_ONE
 from hedgerow.release.certificate import Certificate
+from hedgerow.release.folder import STATISTICS
 from hedgerow.release.pages.layout import Layout
 from hedgerow.release.plan import Plan
 from hedgerow.release.verify.consistency import ENDINGS
-from hedgerow.report.html import Html, element, paragraph, text
+from hedgerow.report.html import Html, code, element, link, paragraph, text
 
 _LONGEST_LITERAL = 60  # of a column's name in code
 # By format: how a file is begun to be read in Python, and what reads it in R.
@@ -23,7 +25,9 @@ _USUAL = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
 
 
 def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:
+    """What a receiver does with the copies, in words and in code."""
     copies, rule, receive = len(certificate.copies), certificate.combining, certificate.receive
+    fits = rule is not None and (copies > 1 or rule.rule in FROM_ONE)
     several = (
         "Analyse each copy as if it were the original, and take the mean of the estimates. A standard error "
         "from one copy, or from all copies stacked, is too small: it leaves out that the values were drawn. "
@@ -31,7 +35,7 @@ def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[
     )
     one = (
         "Analyse the copy as if it were the original. Its standard errors are too small: they leave out that "
-        "the values were drawn, and one copy does not show by how much."
+        f"the values were drawn, and {'a rule adds it' if fits else 'one copy does not show by how much'}."
     )
     format = certificate.copies[0].format
     python, r = _write_estimate(certificate, plan, layout)
@@ -39,21 +43,22 @@ def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
     in_r += ["mean(estimates)"] * (copies > 1)
-    if copies > 1 and rule is not None:
-        own = [
+    alone, package = format == "csv", _READERS[format][1].split("::")[0]  # which reads it in R
+    if fits:
+        given = [
             "import sys",
-            "sys.dont_write_bytecode = True  # a __pycache__ here would be no part of the release",
+            "sys.dont_write_bytecode = True  # or a __pycache__ is added, which is no part of the release",
+            f"import receive  # of this folder; needs NumPy {'alone' if alone else 'and pandas'}",
         ]
-        own += ["import receive  # receive.py of this folder, which needs NumPy alone"]
         in_python = [
             "import numpy as np",
-            *(own if receive else ["from hedgerow import receive"]),
+            *(given if receive else ["from hedgerow import receive"]),
             f'found = receive.intervals(".", lambda table: {{"estimate": {python.format("table")}}})',
             'print(found["estimate"], found["lower"], found["upper"])',
         ]
-    if copies > 1 and receive and format == "csv":
+    if fits and receive:
         in_r = [
-            'source("receive.R")  # of this folder, in base R',
+            f'source("receive.R")  # of this folder; needs {"base R alone" if alone else package}',
             f'receive_intervals(".", function(table) c(estimate = {r.format("table")}))',
         ]
     return [
@@ -63,7 +68,15 @@ def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[
         _block(*in_python, language="Python"),
         element("h3", "In R"),
         _block(*in_r, language="R"),
-    ]
+        None
+        if certificate.statistics is None or certificate.used_not_released
+        else paragraph(
+            "The statistics that copies follow from are in ", link(STATISTICS), ". With them hedgerow "
+            "replays the release: ", code('hedgerow.intervals(".", estimator)'), " has intervals, from one "
+            "copy too, of anything that a function of a table returns; without a function, of the model's "
+            "own parameters.",
+        ),
+    ]  # fmt: skip
 
 
 def _write_estimate(certificate: Certificate, plan: Plan, layout: Layout) -> tuple[str, str]:
