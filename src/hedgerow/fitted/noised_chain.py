@@ -29,7 +29,7 @@ from hedgerow.mechanism.noisy.chain.run import (
 from hedgerow.mechanism.noisy.chain.streamed import plan_copies
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
-from hedgerow.mechanism.noisy.recipe import Released
+from hedgerow.mechanism.noisy.released import Released
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
