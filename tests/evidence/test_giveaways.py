@@ -157,7 +157,21 @@ def test_a_column_that_only_one_class_has_is_refused_by_its_gaps(text):
     amounts = np.where(has, np.exp(rng.normal(size=300)).round(3), 0.0)
     (finding,) = find_giveaways(Table.of(frame), amounts, ["began", "other"])
     told = finding.columns, finding.says, finding.refused
-    assert told == (("began",), "tells by its gaps who has the commonest value", True)
+    assert told == (("began",), "tells who has the commonest value, by its gaps", False)
+
+
+@pytest.mark.parametrize("n", [60, 5000])
+def test_a_column_that_says_who_has_nothing_is_noted(n):
+    """Amounts of the others are as hidden as before; of these the outcome itself is published."""
+    rng = np.random.default_rng(n)
+    has = rng.uniform(size=n) < 0.5
+    amounts = np.where(has, np.exp(rng.normal(size=n)).round(3), 0.0)
+    ways = np.where(has, rng.choice(["cash", "card"], n), "none")
+    frame = pd.DataFrame({"has": has, "ways": ways, "other": rng.permutation(ways)})
+    found = find_giveaways(Table.of(frame), amounts, list(frame))
+    assert sorted((finding.columns, finding.says, finding.refused) for finding in found) == [
+        ((name,), "tells who has the commonest value", False) for name in ("has", "ways")
+    ]
 
 
 def test_members_of_a_household_with_one_income_are_noted_and_not_refused():

@@ -36,7 +36,6 @@ COMBINED = 400  # number columns that are combined with each other; more would t
 
 _JUDGED = 2000  # rows looked at
 _ENOUGH = 50  # rows from which classes are held against each other
-_COMMON = 0.05  # share of rows from which a value is one that many have
 _SCARCE = 100  # of those, at least so many with another outcome than the commonest, if there are
 
 
@@ -149,7 +148,7 @@ def _judge_column(
         if levels is None or not present.all():
             levels = Levels(cells if present.all() else cells[present])
         if len(levels.counts) > 1 and len(here.levels) > 1:
-            verdicts += [here.judge_levels(levels)]
+            verdicts += [here.judge_levels(levels), here.judge_common(levels) if present.all() else None]
             verdicts += [here.judge_information(levels)] if len(here.values) >= _ENOUGH else []
         if not present.all():
             verdicts += _judge_gaps(present, whole)
@@ -157,21 +156,11 @@ def _judge_column(
 
 
 def _judge_gaps(present: Mask, whole: Outcome) -> Iterator[Verdict]:
-    """What it says of the outcome that a column has a value: a date that only those have who were paid.
-
-    Of amounts it may say who has the commonest one, zero as a rule.
-    """
-    if len(present) < _ENOUGH:
-        return
+    """What it says of the outcome that a column has a value: a date that only those have who were paid."""
     levels = Levels(present.astype(np.float64))
-    for verdict in (whole.judge_levels(levels), whole.judge_information(levels)):
-        if verdict is not None:
+    for verdict in (whole.judge_levels(levels), whole.judge_information(levels), whole.judge_common(levels)):
+        if verdict is not None and len(present) >= _ENOUGH:
             yield replace(verdict, says=f"{verdict.says}, by its gaps")
-    common = whole.levels[whole.counts.argmax()]
-    if len(whole.levels) > 2 and whole.counts.max() >= _COMMON * len(present):
-        verdict = Outcome((whole.values == common).astype(np.float64), whole.tests).judge_levels(levels)
-        if verdict is not None:
-            yield replace(verdict, says="tells by its gaps who has the commonest value")
 
 
 def _forms(numbers: PerRecord, values: PerRecord) -> Iterator[tuple[PerRecord, str]]:

@@ -25,6 +25,7 @@ ORDERED = 500  # rows looked at by their order
 FEW = 20  # so few rows may be in the order of a good predictor by chance: no reason to refuse
 EXACT, _NEAR = 1e-6, 0.01  # relative difference that still counts as equal, and as near
 _OTHERS = 50  # fewer records outside the commonest class may be parted from it by a good predictor
+_COMMON = 0.05  # share of records from which a value is one that many have
 _RARE = 0.05  # an outcome that this share of records has or less is one of many values
 _MOST, _SOME = 0.5, 0.2  # share of such outcomes recovered from which a column is refused, warned of
 _ALL, _MANY = 0.95, 0.8  # the same of common outcomes, of which a good predictor recovers many
@@ -133,6 +134,14 @@ class Outcome:
     def rare(self) -> Mask:
         """Whether an outcome is one of many values."""
         return self._scarce[self.codes]
+
+    @cached_property
+    def common(self) -> "Outcome | None":
+        """Who has the commonest value, zero as a rule, where many have it and others are not all alike."""
+        if len(self.levels) <= 2 or self.counts.max() < _COMMON * len(self.values):
+            return None
+        has = self.values == self.levels[self.counts.argmax()]
+        return Outcome(has.astype(np.float64), self.tests)
 
     @cached_property
     def reaches(self) -> dict[str, PerRecord]:
@@ -267,6 +276,11 @@ class Outcome:
         recoded = len(self.levels) <= _CLASSES and len(size) <= 2 * len(self.levels)
         refused = bool(recoded or records / repeated.sum() >= _GROUP)
         return Verdict("has one outcome per level", refused, share + 1.4 * refused)
+
+    def judge_common(self, levels: "Levels") -> Verdict | None:
+        """Whether a column says who has the commonest value: its owner knows whether that is public."""
+        verdict = None if self.common is None else self.common.judge_levels(levels)
+        return verdict and Verdict("tells who has the commonest value", False, 0.9)
 
     def judge_information(self, levels: Levels) -> Verdict | None:
         """Whether a column's classes say most of the outcome's class, one in ten."""
