@@ -278,7 +278,7 @@ class Outcome:
         return Verdict("has one outcome per level", refused, share + 1.4 * refused)
 
     def judge_common(self, levels: "Levels") -> Verdict | None:
-        """Whether a column's levels say who has the commonest value: the owner knows whether that is public."""
+        """Whether a column says who has the commonest value: its owner knows whether that is public."""
         verdict = None if self.common is None else self.common.judge_levels(levels)
         return verdict and Verdict("tells who has the commonest value", False, 0.9)
 
