@@ -96,6 +96,10 @@ SETTINGS = {
         "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
         "outputs": Outputs(drop=("key", "day")),
     },
+    "recommended chain": {
+        **{"formula": COLUMNS, "preset": "recommended", "epsilon": 20.0},
+        "outputs": Outputs(drop=("key", "day")),
+    },
     "strict chain": {
         "formula": COLUMNS,
         "standard": hr.Strict(limits={"x": (0.01, 1e4), "pay": (0.1, 1e3)}, margin=hr.Margin()),
