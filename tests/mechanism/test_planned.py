@@ -12,12 +12,15 @@ from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.planned import chance_of_refusal, links, planned_weight
 from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.models.chain import Chain
+from hedgerow.numerics import leaves
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.synthesizer import encode
 from hedgerow.tables import design as designs
 from hedgerow.tables.chain import ChainDesign
+from hedgerow.tables.leaves import Held
 from hedgerow.tables.table import Table
+from hedgerow.threads import Here
 
 
 def asked(**settings):
@@ -117,7 +120,7 @@ def test_a_chain_of_one_is_planned_as_one_column():
     settings, table = asked(), Table.of(hr.datasets.lognormal(150, seed=1))
     design = design_of(table.native)
     chain = replace(settings, model=Chain((settings.model,)))
-    plan = plan_links(chain, ChainDesign.of([design]), table)
+    plan = plan_links(chain, Held(table, ChainDesign.of([design])), Here())
     weight = planned_weight(settings, design, 0.05)
     assert plan.chance_of_refusal(weight, 0.05) == pytest.approx(0.05, rel=0.3)
 
@@ -130,6 +133,22 @@ def test_nothing_protected_is_read_of_a_chain(monkeypatch):
     wild = np.exp(np.random.default_rng(1).standard_t(2, 120))
     tables.append(Table.of(tables[0].native.assign(x=wild, w=7.0)))
     found = {planned_weight(settings, encode(table, [settings]), 0.05, table) for table in tables}
+    assert len(found) == 1
+    assert 0.01 < found.pop() < 1
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_chain_is_planned_the_same_whatever_the_leaves(classes, monkeypatch):
+    """Classes have few leverages, each of which many records share."""
+    monkeypatch.setattr(links, "_MOST", 300)
+    table = pairs_of(150, 1)
+    if classes:
+        table["z"] = np.random.default_rng(3).choice(["a", "b", "c"], 150)
+    settings, found = asked_of_chain(), set()
+    for size in (1000, 64, 7):
+        monkeypatch.setattr(leaves, "LEAF", size)
+        data = Table.of(table)
+        found.add(planned_weight(settings, encode(data, [settings]), 0.05, data))
     assert len(found) == 1
     assert 0.01 < found.pop() < 1
 

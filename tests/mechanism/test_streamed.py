@@ -152,6 +152,14 @@ OTHERS: dict[str, dict[str, Any]] = {
     "tail": {"standard": hr.RangeTruncated(hr.Tail(0.1, hr.Radius(0.2, 5.0), RADIUS))},
     "asinh": {"formula": "y ~ z", "family": hr.Family("asinh", scale=1.0)},
     "planned": {"weights": weights.PlannedWeights(), "bound": "renyi", "epsilon": 1.5},
+    "chain, planned": {"formula": CHAIN, "weights": weights.PlannedWeights(), "bound": "renyi"},
+    "chain of classes, planned": {  # whose leverages are three
+        "formula": {
+            "x": hr.Column("x ~ group", family="lognormal"),
+            "y": hr.Column("y ~ group + log(x)", family="normal"),
+        },
+        **{"weights": weights.PlannedWeights(), "bound": "renyi", "sampling": "stratified"},
+    },
     "box": {"formula": CHAIN, "standard": hr.RangeTruncated(hr.Box({"x": RADIUS}))},
     "box, averaged": {
         "formula": CHAIN,

@@ -72,6 +72,14 @@ def test_whoever_ends_a_release_by_blocks_is_told_the_same(hedgerow, table, monk
     assert not Path("release").exists()
 
 
+def test_whoever_ends_it_once_the_folder_is_there_is_told_that_it_ended(hedgerow, table, monkeypatch):
+    interrupt_at(monkeypatch, Ledger, "confirm", after=True, by=signal.SIGTERM)
+    done = hedgerow("synthesize", table, *GOOD, "--stream")
+    assert (done.code, "Nothing was written" in done.err) == (143, False)
+    assert done.err.endswith("stopped: Terminated. Nothing is visible that was not complete.\n"), done.err
+    assert Path("release/public/certificate.json").exists()
+
+
 def test_a_line_a_minute_names_the_step_and_quiet_has_none(hedgerow, table, monkeypatch):
     monkeypatch.setattr(progress, "_EVERY", 0.0)
     assert "hedgerow: fitting, 1 of about 11 fits" in hedgerow("synthesize", table, *GOOD).err

@@ -78,6 +78,10 @@ def test_rounding_is_towards_privacy(amount: Fraction) -> None:
     assert exact(math.nextafter(below(amount), math.inf)) > amount
 
 
+def test_nothing_spent_is_no_negative_zero() -> None:
+    assert math.copysign(1.0, above(Fraction(0))) == 1.0
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     budget=st.floats(0.01, 10),

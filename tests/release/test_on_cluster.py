@@ -3,11 +3,16 @@
 import pickle
 import struct
 import warnings
+from dataclasses import replace
+from itertools import pairwise
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.clusters import Inline, running
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import hedgerow as hr
 from hedgerow.cluster.workers import Cluster
@@ -24,6 +29,10 @@ STANDARDS = {
     "renyi": {
         **{"standard": hr.ADP(), "bound": "renyi", "epsilon": None},
         **{"weights": hr.ScalarWeights(0.9), "prior": hr.Prior(slope=(0.0, 1000.0))},
+    },
+    "recommended chain": {
+        **{"preset": "recommended", "epsilon": 40.0},
+        "formula": {"x": hr.Column("x ~ z"), "pay": hr.Column("pay ~ z + log(x)", "lognormal")},
     },
     "strict": {"standard": hr.Strict(limits=(0.001, 1000.0)), "epsilon": 2.0},
     "strict chain": {
@@ -49,14 +58,14 @@ def make(frame, tmp_path, monkeypatch):
     monkeypatch.setattr(leaves, "LEAF", LEAF)
     frame.to_parquet(tmp_path / "table.parquet", index=False)
 
-    def release(name, workers=None, **changes):
+    def release(name, workers=None, stream=True, **changes):
         asked = {"formula": "x ~ z + place", "draws": 100, "seed": 3, "copies": 2, "dataset": "pay"}
         asked |= {"data": tmp_path / "table.parquet", "ledger": tmp_path / "ledger.sqlite"}
         asked |= {"outputs": Outputs(format="csv", drop=() if "formula" in changes else ("pay",))} | changes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hr.HedgerowWarning)
             return hr.make_release(
-                hr.Plan(**asked), tmp_path / name, anyway=True, stream=True, workers=workers
+                hr.Plan(**asked), tmp_path / name, anyway=True, stream=stream, workers=workers
             )
 
     return release
@@ -73,7 +82,10 @@ def parts(made):
 @pytest.mark.slow
 @pytest.mark.parametrize("standard", STANDARDS)
 def test_no_record_is_sent_over_connections(standard, make, frame, monkeypatch):
-    """Not even the one that decides nearly all of its own fit, and is fitted without."""
+    """Not even the one that decides nearly all of its own fit, and is fitted without.
+
+    Of a column that another reads, the least and the largest value of each leaf are told (docs/cluster.md).
+    """
     client = Inline()
     asked = []
     answer = Runner.answer
@@ -85,7 +97,13 @@ def test_no_record_is_sent_over_connections(standard, make, frame, monkeypatch):
     outcomes = frame[["x", "pay"]].to_numpy().T.ravel()
     forms = [struct.pack("<d", value) for value in (*outcomes, *np.log(outcomes))]
     assert forms[7] in pickle.dumps(outcomes)  # so it would look
-    assert [place % ROWS for place, form in enumerate(forms) if any(form in one for one in sent)] == []
+    extremes = set()
+    if standard == "recommended chain":
+        for rows in leaves.leaves_of(ROWS):
+            part = frame["x"].to_numpy()[rows]
+            extremes |= {rows.start + int(part.argmin()), rows.start + int(part.argmax())}
+    found = [place % ROWS for place, form in enumerate(forms) if any(form in one for one in sent)]
+    assert set(found) <= extremes
     assert parts(made) == parts(make("alone", **STANDARDS[standard]))
 
 
@@ -97,6 +115,42 @@ def stage(tmp_path):
     pytest.importorskip("distributed", reason="a cluster needs Dask: hedgerow[cluster]")
     with running(tmp_path / "log", tmp_path / "spill") as (address, scheduler, crew):
         yield address, scheduler, crew
+
+
+def claims(made):
+    """All of the certificate but what names the release."""
+    return replace(made.certificate, release="", copies=(), page=""), made.charged
+
+
+@pytest.mark.slow
+@given(
+    leaf=st.integers(40, 320),
+    cuts=st.sets(st.integers(1, ROWS - 1), max_size=4),
+    group=st.integers(1, 120),
+    standard=st.sampled_from(list(STANDARDS)),
+)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_blocks_and_whoever_reads_them(
+    leaf, cuts, group, standard, stage, make, frame, tmp_path, monkeypatch
+):
+    """In memory, by one process and by four workers, from files of any sizes: the same to the byte."""
+    monkeypatch.setattr(leaves, "LEAF", leaf)
+    folder, name = tmp_path / f"parts-{uuid4().hex}", uuid4().hex
+    folder.mkdir()
+    ends = [0, *sorted(cuts), ROWS]
+    for number, (first, last) in enumerate(pairwise(ends)):
+        part = frame.iloc[first:last]
+        part.to_parquet(folder / f"{number}.parquet", index=False, row_group_size=group)
+    held = make(f"held-{name}", stream=False, **STANDARDS[standard])
+    alone = make(f"alone-{name}", data=folder, **STANDARDS[standard])
+    with hr.connect(stage[0]) as cluster:
+        shared = make(f"shared-{name}", cluster, data=folder, **STANDARDS[standard])
+    assert parts(alone) == parts(shared)
+    assert parts(alone)[0] == parts(held)[0]
+    assert claims(alone) == claims(shared) == claims(held)
+    if parts(alone)[1] is not None:
+        found = [pd.read_parquet(made.folder / "confidential" / "records.parquet") for made in (alone, held)]
+        pd.testing.assert_frame_equal(*found, check_exact=True)
 
 
 @pytest.mark.slow

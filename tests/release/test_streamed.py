@@ -97,6 +97,10 @@ SETTINGS = {
         "rules": hr.Rules(derived={"twice": "2 * pay"}, checks=["pay <= x"]),
         "outputs": Outputs(drop=("key", "day")),
     },
+    "recommended chain": {
+        **{"formula": COLUMNS, "preset": "recommended", "epsilon": 20.0},
+        "outputs": Outputs(drop=("key", "day")),
+    },
     "strict chain": {
         "formula": COLUMNS,
         "standard": hr.Strict(limits={"x": (0.01, 1e4), "pay": (0.1, 1e3)}, margin=hr.Margin()),
@@ -224,6 +228,16 @@ def test_a_sheet_or_a_scratch_folder_that_would_go_unused_is_refused(hedgerow, m
     assert (done.code, "missing: drop" in done.text) == (2, True)
     assert left_over(tmp_path) == []
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_cells_that_a_spreadsheet_would_run_are_counted_in_all_rows(make, frame, tmp_path):
+    """Not in those alone by which a plan is settled."""
+    frame.assign(note="=1+1").to_parquet(tmp_path / "run.parquet", index=False)
+    csv = Outputs(format="csv", drop=("key", "pay", "day"))
+    for stream in (False, True):
+        with pytest.raises(hr.HedgerowError, match=rf"{ROWS} text cells would run .* 'note' \({ROWS}\)"):
+            make(f"release-{stream}", stream=stream, data="run.parquet", outputs=csv)
+    assert left_over(tmp_path) == []
 
 
 class StopError(Exception):

@@ -137,9 +137,8 @@ def with_screen(command: Command) -> Command:
             except KeyboardInterrupt as stopped:  # of which Typer would say nothing
                 show_stopped(stopped, "Interrupted.")
                 raise typer.Exit(130) from None
-            except SystemExit as ended:
-                if hasattr(ended, "__notes__"):  # by a signal, in the middle of a release
-                    show_stopped(ended, "Terminated.")
+            except SystemExit as ended:  # by a signal, in the middle of a release by blocks
+                show_stopped(ended, "Terminated.")
                 raise
 
     return _extend(run, command, _SCREEN_FLAGS, without="screen")

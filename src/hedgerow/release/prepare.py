@@ -217,7 +217,8 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
     for place, name in enumerate(there):
         if withholds and name in protected:  # copies have none of these cells
             shown = shown.set_column(place, name, pa.nulls(shown.num_rows, pa.float64()))
-    formats.check(shown, like, formulas=outputs.formulas)
+    # Of some rows it is not told how many cells a spreadsheet would run: all leaves are looked through.
+    formats.check(shown, like, formulas=outputs.formulas if all_rows else "allow")
     if plan.unit is not None and plan.rows is not None:
         _check_units(plan, plan.unit, plan.rows, source.frame.column(plan.unit))
     return Prepared(

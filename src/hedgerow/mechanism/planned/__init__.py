@@ -10,26 +10,26 @@ Formal guarantee: the outcome is not read. The weight without a record's outcome
 that what is released without the record is its neighbour under the Rényi bound, with nothing held fixed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import betainc
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError
+from hedgerow.mechanism.planned.leverages import Leverages, LeveragesHere
 from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
-from hedgerow.numerics.leaves import sum_leaves
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.design import Design
+from hedgerow.tables.leaves import Held
 from hedgerow.tables.table import Table
+from hedgerow.threads import Here
 
 _STEP = 1.5  # the search walks down by this factor, and then halves what is left
 _HALVINGS = 7  # 0.3 % of the weight
@@ -45,7 +45,7 @@ def planned_weight(settings: Settings, design: Design, refused: float, table: Ta
     """
     width = max(len(link.columns) for link in design.links)
     if isinstance(settings.model, Chain) and table is not None:
-        plan = plan_links(settings, design, table)
+        plan = plan_links(settings, Held(table, design), Here())
         chance: Callable[[float], float] = partial(plan.chance_of_refusal, refused=refused)
     else:
         chance = partial(chance_of_refusal, settings, design)
@@ -100,30 +100,6 @@ def _require_closed(settings: Settings) -> tuple[Regression, float]:
             "use Censored()."
         )
     return model, target
-
-
-@runtime_checkable
-class Leverages(Protocol):
-    """The leverages of all records, wherever they are."""
-
-    def ordered(self, ranks: Sequence[int]) -> Array:
-        """Those of some ranks, from 0 up."""
-
-    def add_up(self, places: Array, tail: Array) -> float:
-        """The sum over records of a function of their leverages, interpolated between these places."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LeveragesHere:
-    """Leverages in memory."""
-
-    every: Array
-
-    def ordered(self, ranks: Sequence[int]) -> Array:
-        return np.partition(self.every, ranks)[list(ranks)]
-
-    def add_up(self, places: Array, tail: Array) -> float:
-        return sum_leaves(np.interp(self.every, places, tail))
 
 
 def chance_by_leverage(

@@ -9,8 +9,10 @@ many more values of their own, far ones among them by importance sampling. Where
 on the scale of their own regressions, leverages do not depend on coefficients and σ; otherwise the prior's σ
 is taken for them, and more or fewer tables may be refused than planned.
 
-Formal guarantee: what is read is `Design.blank` and the table's public columns. Random numbers are the same
-each time, so that the weight is a function of public things.
+Tables are simulated leaf by leaf; one in memory goes the same way (`tables.leaves.Held`).
+
+Formal guarantee: what is read is `Design.blank`, means and spreads of public predictors, and the table's
+public columns. Random numbers are the same each time, so that the weight is a function of public things.
 """
 
 from dataclasses import dataclass
@@ -19,17 +21,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.special import ndtri
 
-from hedgerow.arrays import Array, PerRecord
+from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError
+from hedgerow.mechanism.planned.leverages import KeptLeverages, Leverages, keep_leverages
+from hedgerow.mechanism.streamed.merged import go_over, merge_leaves, regressions
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
-from hedgerow.numerics.triangular import leverages, weighted_factor
+from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
+from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.table import Table
+from hedgerow.threads import Workers
 
 _PLACES = 9  # records that stand for all, evenly by rank of their leverages and as many by size
 _CELLS = 200_000  # simulated values
@@ -79,15 +86,16 @@ class Plan:
     """What the chance of a refusal is computed from, for any weight."""
 
     settings: Settings
+    records: int
     links: tuple[_Link, ...]
     chosen: Array  # leverages of the records that stand for all, in order
-    every: PerRecord  # leverages of all records
+    every: Leverages
     likely: Array  # importance weights of the simulated values
 
     def chance_of_refusal(self, weight: float, refused: float) -> float:
         """About this share of the model's tables, or less, has a record that is priced above the target."""
-        settings, records = self.settings, len(self.every)
-        pairs = Neighbours.join([link.neighbours(weight, records) for link in self.links])
+        settings = self.settings
+        pairs = Neighbours.join([link.neighbours(weight, self.records) for link in self.links])
         told: dict[str, Any] = {"delta": settings.delta, "copies": settings.copies}
         above = pairs.perhaps_above(settings.epsilon or 0.0, **told)
         found = self._add_up(above)
@@ -99,89 +107,176 @@ class Plan:
 
     def _add_up(self, above: Any) -> float:
         by_place = (above.reshape(len(self.chosen), -1) * self.likely).mean(axis=1)
-        return float(np.interp(self.every, self.chosen, np.minimum(by_place, 1.0)).sum())
+        return self.every.add_up(self.chosen, np.minimum(by_place, 1.0))
 
 
-def plan_links(settings: Settings, design: Design, table: Table) -> Plan:
+def plan_links(settings: Settings, leaves: Leaves, workers: Workers) -> Plan:
     """Simulate what the plan needs of the protected columns."""
     chain = settings.model
     if not isinstance(chain, Chain) or settings.target is None:
         raise SettingError("A plan for several columns needs a target and several columns.")
-    blank = design.blank()
-    outcomes = [link.outcome for link in blank.links]
-    public = [name for name in blank.predictors if name not in outcomes]
     key = Key.from_seed(0)  # the same each time: the weight is not to follow chance
-    records, count = blank.records, len(blank.links)
-    plain = key.child("table").stream().normal((records, count))
-    matrices = _simulate(chain, blank, table, public, np.arange(records), plain)
-    parts = [_read(model, link, matrix) for model, link, matrix in matrices]
-    every = np.sum([leverage for *_, leverage in parts], axis=0)
-    order = np.argsort(every, kind="stable")
-    by_rank = order[np.linspace(0, records - 1, _PLACES).astype(int)]
-    sizes = np.linspace(every.min(), every.max(), _PLACES)
-    by_size = order[np.minimum(np.searchsorted(every[order], sizes), records - 1)]
-    places = np.unique(np.concatenate([by_rank, by_size]))
-    places = places[np.unique(every[places], return_index=True)[1]]  # in the order of their leverages
+    records, count = leaves.records, len(chain.models)
+    simulated = _Simulated(chain, records, key.child("table"))
+    (facts,) = go_over(workers, _Describe(chain), leaves, [0], stage="plan")
+    factors, _ = merge_leaves(go_over(workers, _Factor(simulated), leaves, stage="plan"))
+    grams = [factor[:-1, :-1] for factor in factors]
+    publicly = [_factor_public(gram, fact) for gram, fact in zip(grams, facts, strict=True)]
+    task = _KeepLeverages(simulated, [fact.public for fact in facts], publicly)
+    ends = list(go_over(workers, task, leaves, stage="plan"))
+    every = KeptLeverages(leaves, workers, ends)
+    sizes = np.linspace(min(low for low, _ in ends), max(high for _, high in ends), _PLACES)
+    by_rank = np.linspace(0, records - 1, _PLACES).astype(int).tolist()
+    by_size = [min(below, records - 1) for below in every.count_below(sizes)]
+    chosen = np.unique(every.ordered([*by_rank, *by_size]))
+    places = every.find(chosen)
     many = int(np.clip(_CELLS // (len(places) * count), _FEWEST, _MOST))
     normal, likely = _draw_far(many, count, key.child("far"))
-    repeated = np.repeat(places, many)
-    again = _simulate(chain, blank, table, public, repeated, np.tile(normal, (len(places), 1)))
+    # Here, and not by the workers: what leaves have of these rows are public cells, and rows do not travel.
+    own, moved = _try_out(simulated, leaves, places, normal)
     links = []
-    for place, ((model, link, matrix), (*_, rows), (gram, prior, _)) in enumerate(
-        zip(matrices, again, parts, strict=True)
-    ):
-        left = float(max(records - matrix.shape[1], 2))
+    for place, (model, fact, gram) in enumerate(zip(regressions(chain), facts, grams, strict=True)):
+        left = float(max(records - len(gram), 2))
         rest = 2 * key.child("rest").child(place).stream().gamma((left - 1) / 2, many)
         square = normal[:, place] ** 2
-        moved = rows if link.secret else np.empty((0, matrix.shape[1]))
-        links.append(_Link(model, gram, prior, matrix[places], moved, square / (square + rest), left))
-    return Plan(settings, tuple(links), every[places], every, likely)
+        rows = moved[place] if fact.secret else np.empty((0, len(gram)))
+        share = square / (square + rest)
+        links.append(_Link(model, gram, fact.prior, own[place], rows, share, left))
+    return Plan(settings, records, tuple(links), chosen, every, likely)
+
+
+@dataclass(frozen=True, repr=False)
+class _Facts:
+    """What is known of a link's predictors: public."""
+
+    prior: Array  # rows of the prior, as many as coefficients
+    public: list[int]  # the columns that no protected value makes
+    secret: bool  # whether there are others
+
+
+@dataclass(frozen=True, repr=False)
+class _Simulated:
+    """One table of the model, leaf by leaf: its protected columns are simulated, with these errors."""
+
+    chain: Chain
+    records: int
+    key: Key
+
+    def errors(self, rows: slice) -> Array:
+        """Errors of some consecutive records in all links."""
+        count = len(self.chain.models)
+        numbers = slice(rows.start * count, rows.stop * count)
+        uniforms = self.key.stream().part(numbers, self.records * count)
+        return np.asarray(ndtri(uniforms), dtype=np.float64).reshape(-1, count)
+
+    def matrices(self, leaves: Leaves, leaf: int) -> list[Array]:
+        """The predictors of each link in the rows of a leaf."""
+        errors = self.errors(leaves.rows(leaf))
+        return _simulate(self.chain, leaves.design(leaf), leaves.table(leaf), errors)
+
+
+@dataclass(frozen=True, repr=False)
+class _Describe:
+    """What is known of each link's predictors; any leaf can tell."""
+
+    chain: Chain
+
+    def __call__(self, leaves: Leaves, leaf: int) -> list[_Facts]:
+        found = []
+        for model, link in zip(regressions(self.chain), leaves.design(leaf).links, strict=True):
+            _, deviation = model.prior.moments(link)
+            prior = model.prior.contrasts(link) / deviation[:, None]
+            public = [place for place in range(len(link.columns)) if place not in link.hidden]
+            found.append(_Facts(prior, public, bool(link.secret)))
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class _Factor:
+    """The factors of a leaf's simulated predictors."""
+
+    simulated: _Simulated
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float]:
+        matrices = self.simulated.matrices(leaves, leaf)
+        records = len(matrices[0])
+        zeros, ones = np.zeros(records), np.ones(records)
+        return [leaf_factor(matrix, zeros, ones) for matrix in matrices], float(records)
+
+
+@dataclass(frozen=True, repr=False)
+class _KeepLeverages:
+    """Keep the leverages of a leaf that public columns give, summed over links."""
+
+    simulated: _Simulated
+    public: list[list[int]]
+    factors: list[Array]
+
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float]:
+        matrices = self.simulated.matrices(leaves, leaf)
+        parts = zip(matrices, self.public, self.factors, strict=True)
+        every = np.sum([leverages(matrix[:, public], R) for matrix, public, R in parts], axis=0)
+        return keep_leverages(leaves, leaf, every)
+
+
+def _factor_public(gram: Array, facts: _Facts) -> Array:
+    """The factor of the columns that no protected value makes, and of the prior's rows of these."""
+    factor = weighted_factor(gram[:, facts.public], np.zeros(len(gram)))
+    return weighted_factor(facts.prior[:, facts.public], np.zeros(len(facts.prior)), start=factor)
+
+
+def _try_out(
+    simulated: _Simulated, leaves: Leaves, places: NDArray[np.intp], normal: Array
+) -> list[list[Array]]:
+    """By link, predictors of some records in the simulated table; and with each of these errors instead."""
+    many, size = len(normal), leaves.rows(0).stop
+    own: dict[int, list[Array]] = {}
+    moved: dict[int, list[Array]] = {}
+    for leaf in np.unique(places // size).tolist():
+        design, table, errors = leaves.design(leaf), leaves.table(leaf), simulated.errors(leaves.rows(leaf))
+        for place in places[places // size == leaf].tolist():
+            row = np.array([place % size])
+            own[place] = _simulate(simulated.chain, design, table, errors[row], row)
+            moved[place] = _simulate(simulated.chain, design, table, normal, np.repeat(row, many))
+    return [
+        [np.concatenate([found[place][link] for place in places.tolist()]) for link in range(errors.shape[1])]
+        for found in (own, moved)
+    ]
 
 
 def _simulate(
-    chain: Chain, blank: Design, table: Table, public: list[str], rows: NDArray[np.intp], errors: Array
-) -> list[tuple[Regression, Design, Array]]:
-    """Each link with its matrix in a table of these rows, whose protected columns have these errors."""
-    made, found = table.select(public).take(rows) if public else None, []
-    for place, (model, link, _) in enumerate(chain.links(blank)):
-        if not isinstance(model, Regression):
-            raise SettingError(
-                "PlannedWeights, which preset='recommended' takes, need models with a closed form (normal, "
-                f"lognormal), and '{link.outcome}' has the {model.name} model. Give weights of your own and "
-                "their bound (weights=, --weights)."
-            )
-        here = link
+    chain: Chain, design: Design, table: Table, errors: Array, rows: NDArray[np.intp] | None = None
+) -> list[Array]:
+    """The predictors of each link, in all rows or some, if protected columns have these errors there.
+
+    Of the design's own links the means and spreads are read, which it has of public columns alone.
+    """
+    blank = (design if rows is None else design.take(rows)).blank()
+    outcomes = [link.outcome for link in blank.links]
+    public = [name for name in blank.predictors if name not in outcomes]
+    made: Table | None = None
+    if public:
+        made = table.select(public) if rows is None else table.select(public).take(rows)
+    found = []
+    for place, (model, link) in enumerate(zip(regressions(chain), blank.links, strict=True)):
+        matrix = link.matrix
         if link.secret and made is not None:
             try:
-                here = link.encode(made)
+                matrix = link.encode(made).matrix
             except DataError:
                 raise SettingError(
                     f"PlannedWeights: the formula of '{link.outcome}' takes a transform of protected columns "
                     "that is not finite for every value their families have. Use families of positive values "
                     "for logarithms and roots, or weights of your own (weights=, --weights)."
                 ) from None
-            matrix = here.matrix
-        else:
-            matrix = link.matrix[rows]
-        found.append((model, here, matrix))
-        mean, _ = model.prior.moments(here)
-        centre = np.linalg.solve(model.prior.contrasts(here), mean)
+        found.append(matrix)
+        mean, _ = model.prior.moments(design.links[place])
+        centre = np.linalg.solve(model.prior.contrasts(design.links[place]), mean)
         with np.errstate(over="ignore"):
             values = model.outcome(matrix @ centre + model.prior.residual * errors[:, place])
         column = Table.of(table.like({link.outcome: values}))
         made = column if made is None else made.beside(column)
     return found
-
-
-def _read(model: Regression, link: Design, matrix: Array) -> tuple[Array, Array, PerRecord]:
-    """The factor of a link's predictors, its prior's rows, and the leverages that public columns give."""
-    gram = weighted_factor(matrix, np.zeros(len(matrix)))[:-1, :-1]
-    _, deviation = model.prior.moments(link)
-    prior = model.prior.contrasts(link) / deviation[:, None]
-    public = [place for place in range(matrix.shape[1]) if place not in link.hidden]
-    factor = weighted_factor(gram[:, public], np.zeros(len(gram)))
-    factor = weighted_factor(prior[:, public], np.zeros(len(prior)), start=factor)
-    return gram, prior, leverages(matrix[:, public], factor)
 
 
 def _draw_far(many: int, count: int, key: Key) -> tuple[Array, Array]:

@@ -1,18 +1,19 @@
 """A planned weight over leaves: `mechanism.planned` with leverages that stay where the leaves are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from hedgerow.arrays import Array, Confidential
+from hedgerow.arrays import Array
 from hedgerow.mechanism.planned import chance_by_leverage, largest_weight
+from hedgerow.mechanism.planned.leverages import KeptLeverages, keep_leverages
+from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.mechanism.streamed.merged import go_over, leaf_factors, merge_leaves, regressions
-from hedgerow.mechanism.streamed.ranks import select_ranks
 from hedgerow.models.base import Model
+from hedgerow.models.chain import Chain
 from hedgerow.models.conjugate import Posterior
-from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.leaves import Leaves
@@ -36,10 +37,10 @@ class FactorBlind:
 
 @dataclass(frozen=True)
 class CountColumns:
-    """How many columns the design has."""
+    """How many columns the widest design has."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> int:
-        return len(leaves.design(leaf).columns)
+        return max(len(link.columns) for link in leaves.design(leaf).links)
 
 
 @dataclass(frozen=True)
@@ -50,44 +51,17 @@ class KeepLeverages:
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, float]:
         every = leverages(leaves.design(leaf).matrix, self.posterior.factor)
-        ordered = np.sort(every)
-        leaves.keep("leverage", leaf, every)
-        leaves.keep("sorted", leaf, ordered)
-        return float(ordered[0]), float(ordered[-1])
-
-
-@dataclass(frozen=True)
-class AddUp:
-    """The sum over a leaf of a function of leverages."""
-
-    places: Array
-    tail: Array
-
-    def __call__(self, leaves: Leaves, leaf: int) -> float:
-        return float(np.interp(leaves.kept("leverage", leaf), self.places, self.tail).sum())
-
-
-@dataclass(frozen=True, repr=False)
-class KeptLeverages(Confidential):
-    """Leverages that leaves keep."""
-
-    leaves: Leaves
-    workers: Workers
-    ends: list[tuple[float, float]]
-
-    def ordered(self, ranks: Sequence[int]) -> Array:
-        """Those of some ranks, from 0 up."""
-        return select_ranks(self.leaves, self.workers, ranks, self.ends)
-
-    def add_up(self, places: Array, tail: Array) -> float:
-        """The sum over records of a function of their leverages, interpolated between these places."""
-        return add_in_order(list(go_over(self.workers, AddUp(places, tail), self.leaves, stage="plan")))
+        return keep_leverages(leaves, leaf, every)
 
 
 def plan_streamed(settings: Settings, leaves: Leaves, workers: Workers, refused: float) -> float:
     """The largest weight at which at most so many of the model's tables are priced above the target."""
     (width,) = go_over(workers, CountColumns(), leaves, [0], stage="plan")
-    chance = partial(_chance, settings, leaves, workers, width)
+    if isinstance(settings.model, Chain):
+        plan = plan_links(settings, leaves, workers)
+        chance: Callable[[float], float] = partial(plan.chance_of_refusal, refused=refused)
+    else:
+        chance = partial(_chance, settings, leaves, workers, width)
     return largest_weight(settings, chance, refused, leaves.records, width)
 
 

@@ -81,11 +81,6 @@ def _of_weights(settings: Settings) -> str:
         )
     if isinstance(weights, IdentificationWeights):
         return f"{name} compare each value with all others. {_IN_MEMORY}, or use CapWeights(cap)."
-    if isinstance(weights, PlannedWeights) and settings.several:
-        return (
-            f"{name} of several columns are planned with all predictors at hand. {_IN_MEMORY}, or use "
-            "ScalarWeights(1)."
-        )
     known = Normalised | CapWeights | ScalarWeights | FixedWeights | PlannedWeights
     if not isinstance(weights, known):
         return f"{name} is no rule of ours, and may read all records. Use CapWeights(cap) or another of ours."

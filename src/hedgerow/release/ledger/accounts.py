@@ -87,7 +87,7 @@ def below(amount: Fraction) -> float:
 
 def above(amount: Fraction) -> float:
     """The smallest float whose decimal is not less than the amount."""
-    return -below(-amount)
+    return 0.0 - below(-amount)  # of nothing 0.0, not -0.0
 
 
 def charge_unit(charge: Mapping[str, Any], rows: int | None) -> dict[str, Any]:

@@ -106,8 +106,8 @@ def explaining_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise FileError(
             f"{folder.name}: the scratch folder cannot be written or read ({reason_of(error)}). It takes "
-            "as much room as the columns that are used, uncompressed: free some, or choose another "
-            "place (--scratch)."
+            "as much room as the columns that are used, uncompressed, and up to 60 bytes more a record: free "
+            "some, or choose another place (--scratch)."
         ) from None
 
 
