@@ -67,7 +67,7 @@ def test_zeros_are_kept_as_a_spike(spiked):
     error = (found["upper"] - found["lower"]) / 2
     assert (np.abs(found["estimate"] - [1.0, 1.0, 1.0, 1.0, -1.0]) < 4.5 * error).all()
     assert (error < 0.2).all()
-    assert "values lie between 0.01 and 1000, or at 0; others" in synth.sample().guarantee.known
+    assert "values lie between 0.01 and 1,000, or at 0; others" in synth.sample().guarantee.known
     audit = synth.audit()
     assert 0.9 < audit.largest_fixed <= 1.0 + 1e-9
     assert synth.clipped_ < 0.01  # of which zeros are none

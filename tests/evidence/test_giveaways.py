@@ -174,6 +174,25 @@ def test_a_column_that_says_who_has_nothing_is_noted(n):
     ]
 
 
+@pytest.mark.parametrize(("only_where", "noted"), [("kids > 0", False), (None, True)])
+def test_where_a_public_rule_says_that_there_is_nothing_its_column_tells_nothing(only_where, noted):
+    """In rows that a public rule fixes the outcome is public; without the rule the same zeros are not."""
+    random = np.random.default_rng(3)
+    kids = random.integers(0, 3, 400)
+    care = np.where(kids > 0, np.exp(random.normal(size=400)), 0.0)
+    frame = pd.DataFrame({"kids": kids, "care": care, "rent": np.exp(random.normal(size=400))})
+    ruled = {} if only_where is None else {"only_where": only_where, "otherwise": 0.0}
+    columns = {
+        "care": hr.Column("care ~ 1", "lognormal" if ruled else "zero_lognormal", **ruled),
+        "rent": hr.Column("rent ~ 1"),
+    }
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        strict = hr.Strict(limits={"care": (0.01, 100), "rent": (0.01, 100)})
+        hr.Synthesizer(columns, standard=strict, epsilon=5, draws=100, seed=1).fit(frame)
+    assert any("'kids' tells who has the commonest value" in str(note.message) for note in told) is noted
+
+
 def test_members_of_a_household_with_one_income_are_noted_and_not_refused():
     rng = np.random.default_rng(5)
     household = np.repeat(np.arange(200), rng.integers(1, 5, 200))

@@ -90,6 +90,16 @@ def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]])
     return applies, fixed, whole
 
 
+def find_own_rows(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> Mask:
+    """Where a column may have a cell of its own, by what is public; `codes` has all protected columns."""
+    rows: Mask = np.ones(table.rows, np.bool_)
+    if column.reads and codes.keys().isdisjoint(column.reads):
+        rows = find_fixed(column, table, codes)[0]
+    if column.missing == "public":
+        rows = rows & (read_kinds(table, column.outcome, column.codes) <= len(column.codes))
+    return rows
+
+
 def take_apart(
     column: Column,
     table: Table,

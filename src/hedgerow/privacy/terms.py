@@ -4,9 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
-from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.errors import SettingError, is_count, is_finite, is_real
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, Bound
 
 Known = Literal["exact", "simulated"]
@@ -40,7 +38,7 @@ class Terms:
             )
         if not isinstance(self.debias, bool):
             raise SettingError(f"debias must be True or False, got {self.debias!r}.")
-        if self.epsilon is not None and not (is_real(self.epsilon) and 0 < self.epsilon < np.inf):
+        if self.epsilon is not None and not (is_finite(self.epsilon) and self.epsilon > 0):
             raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
         if not is_real(self.delta) or not 0 < self.delta < 1:
             raise SettingError(
@@ -65,6 +63,9 @@ class Terms:
                 f"epsilon must be at least {_LEAST_EPSILON:g} for each copy, got {self.epsilon!r} over "
                 f"{self.copies}: a smaller number has too few digits to be divided. Ask for more."
             )
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", float(self.epsilon))  # 6 is asked for as often as 6.0
+        object.__setattr__(self, "delta", float(self.delta))
 
     def _require_delta(self) -> None:
         """A δ that was asked for is kept or refused: other bounds would put their own in its place."""

@@ -45,7 +45,7 @@ def find_giveaways(table: Table, values: PerRecord, released: Sequence[str]) -> 
 
     The worst come first. Large tables are judged by a sample of rows, chosen by position.
     """
-    if np.ptp(values) == 0:
+    if not len(values) or np.ptp(values) == 0:
         return []
     of_numbers, worth = set(table.number_columns()), table.rows > WORTH_SHARING
     # The outcome is sorted at once with as many columns as there are other cores.

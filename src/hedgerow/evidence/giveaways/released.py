@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, find_combined, find_giveaways
 from hedgerow.evidence.giveaways.agreement import Finding
-from hedgerow.mechanism.cells import read_parts
+from hedgerow.mechanism.cells import codes_of, find_own_rows, read_parts
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
@@ -46,11 +46,13 @@ def check_released(
     released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
     notes: list[str] = []
     given_away: list[tuple[Design, list[Finding]]] = []
-    once = None if settings.unit is None else Units.of(table, settings.unit).first
+    leads = None if settings.unit is None else Units.of(table, settings.unit).leads
+    codes = codes_of(settings.columns)
     for link, each in zip(design.links, settings.links, strict=True):
+        rows = find_own_rows(each.column, table, codes)  # elsewhere the outcome is public
         # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
-        rows = once if each.column.shared and once is not None else slice(None)
-        here = table if isinstance(rows, slice) else table.take(rows)
+        rows = rows & leads if each.column.shared and leads is not None else rows
+        here = table if rows.all() else table.rows_where(rows)
         looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
         findings = [one for values in looked_at for one in find_giveaways(here, values[rows], released)]
         given_away.append((link, findings))

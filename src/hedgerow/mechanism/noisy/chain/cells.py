@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, Mask, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, find_fixed
+from hedgerow.mechanism.cells import codes_of, find_fixed, find_own_rows
 from hedgerow.mechanism.noisy.chain.tasks import Values
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
@@ -75,14 +75,10 @@ class Shape:
 
     def rows(self, table: Table, codes: Mapping[str, Sequence[Any]]) -> Mask | None:
         """Which rows may have a cell of their own, where that is public and not all do."""
-        column, rows = self.column, np.ones(table.rows, dtype=np.bool_)
-        if column.reads and not self.ruled:
-            rows = find_fixed(column, table, codes)[0]
-        if column.missing == "public":
-            rows = rows & (read_kinds(table, column.outcome, column.codes) <= len(column.codes))
+        rows = find_own_rows(self.column, table, codes)
         if not rows.any():
             raise SettingError(
-                f"'{column.outcome}' has a cell of its own in no row, by what is public of it. Check "
+                f"'{self.column.outcome}' has a cell of its own in no row, by what is public of it. Check "
                 "only_where and share_of, or leave the column out."
             )
         return None if rows.all() else rows
