@@ -258,6 +258,7 @@ def test_values_in_place_of_missing_ones_are_no_observed_ones(asked, rule, words
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")  # of how many are missing
 def test_missing_outcomes_are_covered_as_often_as_observed_ones():
     """Over 100 tables, a standard error of 0.022: for each of ten false alarm 0.0015 at a true 0.95."""
     inside = pd.DataFrame(
