@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
 from hedgerow.errors import list_some
 from hedgerow.inference.bootstrap import Replay
-from hedgerow.mechanism.cells import codes_of, read_copy
+from hedgerow.mechanism.cells import read_copy
 from hedgerow.mechanism.copies import write_copy
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import Chain
@@ -185,7 +185,6 @@ class Finished(Confidential):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What may be claimed of the copies, whether they are made already or not."""
-        outcomes = [column.outcome for column in self.settings.columns]
         declared = [
             words
             for link, each, domain in zip(
@@ -194,7 +193,7 @@ class Finished(Confidential):
             for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
-        protected = (*outcomes, *self.settings.rules.names)
+        protected = self.settings.protected
         return Guarantee.of(
             self.settings,
             self.statement,
@@ -222,7 +221,7 @@ class Finished(Confidential):
         checks = self.settings.rules.conditions
         if not checks:
             return None
-        codes = codes_of(self.settings.columns)
+        codes = self.settings.codes
         found = [
             {
                 "check": check.text,

@@ -23,7 +23,7 @@ from hedgerow.errors import DataError, FormulaError, is_real
 from hedgerow.models.base import Domain
 from hedgerow.models.families.classes import Classes
 from hedgerow.numerics.rounding import format_count
-from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.columns import Column, Link
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.tables.expressions import parse_expression
@@ -203,13 +203,13 @@ def write_column(
     support, written = settings.domains[place].support, settings.written_as[place]
     if column.is_plain:
         return table.with_column(name, values[-1], levels, support, written)
-    codes = codes_of(settings.columns)
+    codes = settings.codes
     applies, fixed, whole = find_fixed(column, table, codes)
     kinds = np.rint(values[0]).astype(np.int64) if len(values) > 1 else np.zeros(table.rows, np.int64)
     gone = kinds == len(column.codes) + 1
     if column.missing == "public":
         gone |= read_kinds(table, name, column.codes) == len(column.codes) + 1
-    gaps = any(mark == f"{name}: missing" for mark in marks_of(settings.columns)[name])
+    gaps = any(mark == f"{name}: missing" for mark in settings.marks[name])
     amounts = values[-1]
     if levels is not None:
         labels = [*levels, *(code for code in column.codes)]
@@ -237,7 +237,7 @@ def write_derived(settings: Settings, native: Any) -> Any:
     They have the types of the confidential ones, but under Strict that of what the rule makes: a type may
     follow from a single cell, such as that of whole numbers without a gap.
     """
-    codes, typed = codes_of(settings.columns), not isinstance(settings.standard, Strict)
+    codes, typed = settings.codes, not isinstance(settings.standard, Strict)
     for name, how in settings.rules.derived.items():
         table = Table.of(native)
         if isinstance(how, Mapping):
@@ -280,7 +280,7 @@ def _round_down(values: PerRecord, step: float | None) -> PerRecord:
 
 def read_copy(settings: Settings, table: Table) -> dict[str, Cells]:
     """The cells of the protected columns of a table, a copy say, by name."""
-    codes = codes_of(settings.columns)
+    codes = settings.codes
     domains = {
         link.column.outcome: domain for link, domain in zip(settings.links, settings.domains, strict=True)
     }
@@ -295,11 +295,6 @@ def replace_missing(column: Column) -> Column:
     return replace(column, missing="withheld") if column.missing == "refused" else column
 
 
-def codes_of(columns: Sequence[Column]) -> dict[str, tuple[Any, ...]]:
-    """What stands for no amount, by column."""
-    return {column.outcome: column.codes for column in columns}
-
-
 def with_numbers(table: Table, columns: Mapping[str, NDArray[Any]]) -> Table:
     """The table with some columns added or replaced."""
     return table.beside(Table.of(table.like(columns)))
@@ -307,11 +302,11 @@ def with_numbers(table: Table, columns: Mapping[str, NDArray[Any]]) -> Table:
 
 def check_derived(settings: Settings, table: Table) -> None:
     """Refuse formulas that read a derived column, which holds protected values, and kinds by such."""
-    derived, outcomes = settings.rules.names, [column.outcome for column in settings.columns]
+    derived = settings.rules.names
     for column in settings.columns:
         if column.kinds_by is not None:
             terms = parse(f"{quote(column.outcome)} ~ {column.kinds_by}", table)
-            hidden = [name for name in terms.predictors if name in (*outcomes, *derived)]
+            hidden = [name for name in terms.predictors if name in settings.protected]
             if hidden:
                 raise FormulaError(
                     f"kinds_by of '{column.outcome}' reads '{hidden[0]}', which is protected. Name public "

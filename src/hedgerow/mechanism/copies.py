@@ -17,7 +17,6 @@ import numpy as np
 from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.cells import (
-    codes_of,
     fill_unused,
     find_fixed,
     stand_in,
@@ -33,7 +32,6 @@ from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import count_draws
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import leaves_of
-from hedgerow.privacy.columns import marks_of
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.terms import Sampling
 from hedgerow.progress import foresee, job, phase
@@ -184,14 +182,13 @@ def _make_links(
     predict: Callable[[int, Model, Design, Parameters], PerRecord],
 ) -> PerLink:
     """One link after the other, each from the synthetic cells of the columns before it."""
-    outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
+    marks, codes = settings.marks, settings.codes
     read = [*design.predictors, *(name for column in settings.columns for name in column.reads)]
-    hidden = {*outcomes, *(mark for each in marks.values() for mark in each)}
+    hidden = {*settings.outcomes, *(mark for each in marks.values() for mark in each)}
     public = [name for name in dict.fromkeys(read) if name not in hidden]
     cells = made = table.select(public) if public else None  # as they are, and as later columns read them
     columns: list[PerRecord] = []
     own: list[PerRecord] = []
-    codes = codes_of(settings.columns)
     for place, (model, link, drawn) in enumerate(chain.links(design, parameters)):
         here, column = link, settings.links[place].column
         if link.secret and made is not None:

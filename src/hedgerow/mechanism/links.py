@@ -21,7 +21,6 @@ from hedgerow.mechanism.cells import (
     Cells,
     Usable,
     check_derived,
-    codes_of,
     fill_unused,
     stand_in,
     take_apart,
@@ -29,7 +28,7 @@ from hedgerow.mechanism.cells import (
 )
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.families import on_log_scale
-from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.columns import Column, Link
 from hedgerow.privacy.ranges import Box
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables import design as designs
@@ -56,9 +55,8 @@ def build_links(
     units = check_units(first, table, formulas)
     if units is not None:
         table = units.share(table, [column.outcome for column in first.columns if column.shared])
-    marks, codes = marks_of(first.columns), codes_of(first.columns)
+    marks, codes, outcomes = first.marks, first.codes, first.outcomes
     levels |= {mark: (0.0, 1.0) for each in marks.values() for mark in each}
-    outcomes = [column.outcome for column in first.columns]
     secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
     table.require([name for column in first.columns for name in column.reads])
     checked = [name for check in first.rules.conditions for name in check.names]
@@ -124,7 +122,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         return None
     units = Units.of(table, settings.unit)
     shared = [column.outcome for column in settings.columns if column.shared]
-    outcomes, known = [column.outcome for column in settings.columns], settings.standard.range
+    outcomes, known = settings.outcomes, settings.standard.range
     hanging = set[str]()  # columns that follow, through others, from a shared one
     for column, formula in zip(settings.columns, formulas, strict=True):
         kinds = [] if column.kinds_by is None else [f"{quote(column.outcome)} ~ {column.kinds_by}"]

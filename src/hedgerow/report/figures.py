@@ -242,12 +242,9 @@ def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
 def _find_groups(synth: Synthesizer) -> Iterator[tuple[str, NDArray[np.int64], list[str]]]:
     """Public columns with a few levels: name, the place of each record's level, the levels."""
     done, found = synth._done(), 0
-    protected = {column.outcome for column in done.settings.columns} | {
-        *done.settings.rules.names,
-        *done.left_out,
-    }
+    hidden = (*done.settings.protected, *done.left_out)
     for name in done.table.columns:
-        if name in protected or found == _GROUPS:
+        if name in hidden or found == _GROUPS:
             continue
         series = done.table.frame[name]
         if series.null_count() or not 2 <= done.table.levels(name) <= _LEVELS:
@@ -267,15 +264,12 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
     links = [
         (k, link) for k, link in enumerate(done.design.links) if link.levels is None or len(link.levels) == 2
     ]
-    every = {column.outcome for column in synth.settings.columns} | {
-        *synth.settings.rules.names,
-        *done.left_out,
-    }
+    hidden = (*synth.settings.protected, *done.left_out)
     rows = np.linspace(0, done.design.records - 1, min(done.design.records, _PAIRED)).astype(int)
     public = {
         name: done.table.numbers_or_flags(name)[rows]
         for name in done.table.number_columns()
-        if name not in every
+        if name not in hidden
     }
     protected = {
         link.outcome: (link.values if link.present is None else np.where(link.present, link.values, np.nan))[

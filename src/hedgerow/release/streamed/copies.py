@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import PerLink, columns_of
 from hedgerow.errors import DataError
-from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.copies import write_copy as write_typed
 from hedgerow.privacy.settings import Settings
 from hedgerow.progress import WRITING, report
@@ -80,12 +79,12 @@ class Cutting:
         typed = to_arrow(write_typed(self.settings, table, leaves.design(leaf), values))
         # Of one leaf a category has other levels than of all: the public columns come as they were.
         public = to_arrow(table.native)
-        made = {column.outcome for column in self.settings.columns} | {*self.settings.rules.names}
+        made = self.settings.protected
         whole = pa.table({name: (typed if name in made else public).column(name) for name in self.released})
         part = self.cells.keep_levels(whole, self.kept)
         with explaining_errors(self.folder):
             write_whole(self.place(leaf), lambda file: _write(part, file))
-        checks, codes = self.settings.rules.conditions, codes_of(self.settings.columns)
+        checks, codes = self.settings.rules.conditions, self.settings.codes
         copied = Table.of(part)
         broken = [int((~check.holds(copied, codes, doubt=True)).sum()) for check in checks]
         return count_moved(self.settings, leaves, leaf, values), broken

@@ -224,5 +224,4 @@ def _look_at_cells(prepared: Prepared, leaves: Spooled, workers: Workers) -> Cel
 def _weight_of(plan: Plan) -> str | None:
     """The public survey weights, which must be positive in every row."""
     weight = plan.settings.design_weight
-    protected = [*(column.outcome for column in plan.settings.columns), *plan.settings.rules.names]
-    return None if weight in protected else weight
+    return None if weight in plan.settings.protected else weight

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, Mask, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, find_fixed, find_own_rows
+from hedgerow.mechanism.cells import find_fixed, find_own_rows
 from hedgerow.mechanism.noisy.chain.tasks import Values
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
@@ -153,7 +153,7 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
     """What the cells of every column may be."""
     strict = settings.noisy
     limits = strict.limits if strict is not None and isinstance(strict.limits, Mapping) else {}
-    outcomes, shapes = [column.outcome for column in settings.columns], []
+    shapes = []
     for link, model, domain in zip(settings.links, settings.models, settings.domains, strict=True):
         if link.role == "kind":
             continue
@@ -163,7 +163,7 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
             levels = _levels(domain, name, table)
             numbers = range(len(levels)) if levels is not None else domain.levels(_no_rows(table), name)
             places = tuple(float(place) for place in numbers or ())
-        ruled = any(read in outcomes for read in link.column.reads)
+        ruled = any(read in settings.outcomes for read in link.column.reads)
         pair = limits.get(name, (0.0, 1.0))
         shapes.append(Shape(link.column, model, levels, places, pair, ruled))
     return shapes
@@ -171,12 +171,11 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
 
 def take_apart(settings: Settings, table: Table) -> list[Taken]:
     """The cells of every column; each rule reads the columns before it as they are here."""
-    codes, taken, made = codes_of(settings.columns), list[Taken](), table
+    codes, taken, made = settings.codes, list[Taken](), table
     unknown: dict[str, Mask] = {}
-    outcomes = [column.outcome for column in settings.columns]
     table.require([name for column in settings.columns for name in column.reads])
     table.require_complete(
-        [name for column in settings.columns for name in column.reads if name not in outcomes]
+        [name for column in settings.columns for name in column.reads if name not in settings.outcomes]
     )
     for shape in shape_columns(settings, table):
         column, name = shape.column, shape.column.outcome

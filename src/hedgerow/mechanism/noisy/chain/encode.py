@@ -32,12 +32,11 @@ def encode_columns(settings: Settings, table: Table, learnt: designs.Learnt | No
     """
     check_derived(settings, table)
     table = settle_types(settings, table)
-    outcomes = [column.outcome for column in settings.columns]
     taken = {one.shape.column.outcome: one for one in take_apart(settings, table)}
     links: list[Design] = []
     for each in settings.links:
         column, cells = each.column, taken[each.column.outcome]
-        link = build_public(read_formula(column, outcomes, table)[0], column.outcome, table, learnt)
+        link = build_public(read_formula(column, settings.outcomes, table)[0], column.outcome, table, learnt)
         levels: tuple[Any, ...] | None = column.kinds
         if each.role == "kind":
             there = cells.applies & cells.known

@@ -7,7 +7,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask, PerLink, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
+from hedgerow.mechanism.cells import find_fixed, write_column
 from hedgerow.mechanism.noisy.chain.cells import Shape, shape_columns, take_apart
 from hedgerow.mechanism.noisy.chain.draws import ChainCopying
 from hedgerow.mechanism.noisy.chain.encode import read_formula
@@ -35,15 +35,14 @@ def tasks_of(settings: Settings, table: Table, design: Design, records: int | No
     `records` is for a table that comes in parts: how many there are of it.
     """
     strict, epsilon = _need(settings)
-    outcomes = [column.outcome for column in settings.columns]
-    shares = [1.0 if strict.shares is None else strict.shares[name] for name in outcomes]
+    shares = [1.0 if strict.shares is None else strict.shares[name] for name in settings.outcomes]
     columns = {
         link.column.outcome: one.columns for link, one in zip(settings.links, design.links, strict=True)
     }
     masks, parts, tasks = masks_of(settings, table), split_epsilon(epsilon, shares), []
     for shape, mask, part in zip(shape_columns(settings, table), masks, parts, strict=True):
         name = shape.column.outcome
-        formula, reads = read_formula(shape.column, outcomes, table)
+        formula, reads = read_formula(shape.column, settings.outcomes, table)
         low, high = (-1.0, 1.0) if shape.places else response_limits(shape.regression, shape.limits)
         own = records or table.rows if mask is None else int(np.count_nonzero(mask))
         tasks.append(
@@ -69,8 +68,7 @@ def tasks_of(settings: Settings, table: Table, design: Design, records: int | No
 
 def masks_of(settings: Settings, table: Table) -> list[Mask | None]:
     """Which rows each column may have a cell of its own in, where that is public and not all do."""
-    codes = codes_of(settings.columns)
-    return [shape.rows(table, codes) for shape in shape_columns(settings, table)]
+    return [shape.rows(table, settings.codes) for shape in shape_columns(settings, table)]
 
 
 def matrices_of(settings: Settings, design: Design, masks: Sequence[Mask | None]) -> list[Array]:
@@ -91,8 +89,7 @@ def hold(settings: Settings, table: Table, design: Design, *, values: bool) -> H
 
 def read_columns(settings: Settings, table: Table) -> list[Values]:
     """What each column holds in its own rows; confidential."""
-    codes = codes_of(settings.columns)
-    return [one.values(one.shape.rows(table, codes)) for one in take_apart(settings, table)]
+    return [one.values(one.shape.rows(table, settings.codes)) for one in take_apart(settings, table)]
 
 
 def write_links(
@@ -130,7 +127,7 @@ class _Written:
             self.table = Table.of(write_column(self.settings, shape.column, self.table, shape.levels, cells))
         self.done = len(made)
         column = self.shapes[len(made)].column
-        return find_fixed(column, self.table, codes_of(self.settings.columns))[0]
+        return find_fixed(column, self.table, self.settings.codes)[0]
 
 
 def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple[int, int]]:

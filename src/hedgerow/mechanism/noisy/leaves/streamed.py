@@ -54,9 +54,8 @@ def check_statistics(settings: Settings) -> None:
             f"Leaf by leaf: {settings.standard.label} makes no noisy statistics. Use "
             "Strict(limits=(low, high))."
         )
-    outcomes = [column.outcome for column in settings.columns]
     for column in settings.columns:
-        ruled = column.reads and not any(name in outcomes for name in column.reads)
+        ruled = column.reads and not any(name in settings.outcomes for name in column.reads)
         if ruled or column.missing == "public":
             what = "gaps that are public" if column.missing == "public" else "rules over public columns"
             raise SettingError(
