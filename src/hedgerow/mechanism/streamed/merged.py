@@ -4,14 +4,12 @@ Formal guarantee: what a task returns is a triangular factor, a sum or an extrem
 records; and of a record that decides nearly all of its own fit, its place, and what it finds without itself.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerRecord
-from hedgerow.errors import DataError, HedgerowError, RangeError
 from hedgerow.mechanism.fit import Fit, checked_sample
 from hedgerow.models.base import Health, Influence, Model, Parameters
 from hedgerow.models.chain import Chain, ChainInfluence, join_samples
@@ -19,51 +17,11 @@ from hedgerow.models.conjugate import Left, Places, Posterior
 from hedgerow.models.exact import Drawn, Regression
 from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.triangular import merge_factors
-from hedgerow.progress import count_fit, report
+from hedgerow.progress import count_fit
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
-from hedgerow.threads import Workers, one_blas_thread
 
-Made = TypeVar("Made")
 Row = tuple[int, int, float]  # the leaf of a record, its place there, and the share that is taken away
-
-
-@dataclass(frozen=True)
-class OnOneThread:
-    """A task whose linear algebra stays on one thread: how sums are cut between threads moves last digits."""
-
-    task: Callable[[Leaves, int], Any]
-
-    @one_blas_thread()
-    def __call__(self, leaves: Leaves, leaf: int) -> Any:
-        try:
-            return self.task(leaves, leaf)
-        except (DataError, RangeError) as error:
-            raise name_rows(leaves, leaf, error) from None
-
-
-def go_over(
-    workers: Workers,
-    task: Callable[[Leaves, int], Made],
-    leaves: Leaves,
-    which: Iterable[int] | None = None,
-    *,
-    stage: str,
-) -> Iterator[Made]:
-    """What a task makes of each leaf, in their order; whoever watches is told how far it is."""
-    numbers = list(range(leaves.count) if which is None else which)
-    for done, made in enumerate(workers.map(OnOneThread(task), leaves, numbers), 1):
-        report(stage, done, len(numbers))
-        yield made
-
-
-def name_rows(leaves: Leaves, leaf: int, error: HedgerowError) -> HedgerowError:
-    """The error with the rows that its figures are of."""
-    if leaves.count == 1:
-        return error
-    rows = leaves.rows(leaf)
-    return type(error)(f"In rows {rows.start + 1:,} to {rows.stop:,}: {error}")
 
 
 @dataclass(frozen=True, repr=False)

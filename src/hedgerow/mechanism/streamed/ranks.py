@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.privacy.ranges import Box, Range, Tail
 from hedgerow.privacy.settings import Settings
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 _PIVOTS = 15  # for each rank and round

@@ -25,7 +25,6 @@ from hedgerow.mechanism.streamed.merged import (
     Merged,
     Row,
     fit_merged,
-    go_over,
     leaf_factors,
     merge_leaves,
     regressions,
@@ -37,7 +36,7 @@ from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")

@@ -15,7 +15,7 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.fit import StreamedFit
-from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
+from hedgerow.mechanism.streamed.merged import Asking, Merged, Row
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.conjugate import Left, Places
 from hedgerow.models.exact import Regression
@@ -23,7 +23,7 @@ from hedgerow.models.scored import Interval, Risk
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers, one_blas_thread
 

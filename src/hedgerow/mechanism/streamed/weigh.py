@@ -15,10 +15,8 @@ from hedgerow.mechanism.streamed.merged import (
     Asking,
     Merged,
     fit_merged,
-    go_over,
     leaf_factors,
     merge_leaves,
-    name_rows,
 )
 from hedgerow.mechanism.streamed.ranks import settle_tails
 from hedgerow.mechanism.streamed.support import check_pieces
@@ -41,7 +39,7 @@ from hedgerow.privacy.weights import (
 )
 from hedgerow.progress import phase
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over, name_rows
 from hedgerow.threads import Workers
 
 Refit = Callable[[int], float]  # number of the refit → keeps D_i as `bound`, and returns the largest

@@ -42,10 +42,9 @@ from hedgerow.mechanism.noisy.leaves.streamed import check_statistics
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import Reader, ReadingTask
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers, one_blas_thread
 

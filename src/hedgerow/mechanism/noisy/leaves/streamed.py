@@ -38,11 +38,10 @@ from hedgerow.mechanism.noisy.run import (
     settle_noise,
     settle_recipe,
 )
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers, one_blas_thread
 
 
