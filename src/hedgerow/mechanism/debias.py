@@ -84,10 +84,7 @@ def check(settings: Settings) -> None:
             f"debias: {standard.label} has no weights whose bias could be undone. Leave debias out."
         )
     require_correctable(settings.model)
-    base = settings.weights
-    while isinstance(base, Reweighted):
-        base = base.base
-    if isinstance(base, FixedWeights):
+    if isinstance(settings.weights.unraised, FixedWeights):
         raise SettingError(
             "debias: weights given by record cannot be replayed on a simulated table, and using them "
             "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."

@@ -16,9 +16,7 @@ from hedgerow.privacy.weights import (
     IdentificationWeights,
     Normalised,
     PlannedWeights,
-    Reweighted,
     ScalarWeights,
-    Weights,
 )
 from hedgerow.tables.design import Design
 
@@ -68,11 +66,9 @@ def _reason(settings: Settings) -> str:
 
 
 def _of_weights(settings: Settings) -> str:
-    weights: Weights = settings.weights
+    weights = settings.weights.unraised
     if not settings.standard.weighted:
         return ""
-    while isinstance(weights, Reweighted):
-        weights = weights.base
     name = type(weights).__name__
     if isinstance(weights, CallableWeights):
         return (

@@ -100,10 +100,7 @@ class FindKnown(Confidential):
 
 def risk_kind(settings: Settings) -> RiskKind:
     """The kind of risk that the weights read, which is the one that is kept."""
-    weights = settings.weights
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    kind: RiskKind = getattr(weights, "risk", "lipschitz")
+    kind: RiskKind = getattr(settings.weights.unraised, "risk", "lipschitz")
     return kind
 
 
