@@ -22,6 +22,8 @@ from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 
 Row = tuple[int, int, float]  # the leaf of a record, its place there, and the share that is taken away
+Batch = tuple[int, int]  # rows that are left out of a fit together: of which link, and on which occasion
+Requests = dict[Batch, list[Row]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,15 +35,15 @@ class Merged(Confidential):
     records: int
     parameters: Parameters
     health: Health
-    left: tuple[Mapping[Row, Left], ...] = ()  # what neighbours find that were fitted anew, by link
+    left: tuple[Mapping[Row, Left], ...] = ()  # by link, the neighbours that were fitted anew
 
-    def on(self, model: Model, design: Design, power: PerRecord, leaf: int, asked: "Asking") -> Fit:
+    def on(self, model: Model, design: Design, power: PerRecord, leaf: int, requests: "RefitRequests") -> Fit:
         """The fit on the records of one leaf."""
         links, models = design.links, regressions(model)
 
         def influence() -> Influence:
             parts = tuple(
-                own.influence(link, power, posterior, asked.of_link(self, place, own, link, power, leaf))
+                own.influence(link, power, posterior, requests.of_link(self, place, leaf))
                 for place, (own, link, posterior) in enumerate(
                     zip(models, links, self.posteriors, strict=True)
                 )
@@ -56,29 +58,29 @@ class Merged(Confidential):
 
 
 @dataclass(repr=False)
-class Asking(Confidential):
-    """Which records of a leaf asked for fits without them that are not there yet, by link and occasion.
+class RefitRequests(Confidential):
+    """Which records of a leaf need a fit without them that is not there yet.
 
-    All of one link and occasion are left out together, and the others put back: none may be there twice.
+    Taking a record away from a fit that it decides nearly alone leaves too few digits. That fit is made anew,
+    of all other records, which takes a pass over the leaves. All records of one batch are left out together,
+    and the others put back, so that none may be in it twice.
     """
 
-    rows: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
-    occasion: int = 0
+    rows: Requests = field(default_factory=dict)
+    occasion: int = 0  # 0: the standard's neighbours; 1: those with the outcome withheld
 
-    def of_link(
-        self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
-    ) -> Callable[[PerRecord, Places], list[Left]]:
-        """What `RegressionInfluence.refit` does on a leaf: looks up what was found, or asks for it."""
+    def of_link(self, merged: Merged, place: int, leaf: int) -> Callable[[PerRecord, Places], list[Left]]:
+        """What `RegressionInfluence.refit` does on a leaf: looks a fit up, or requests it."""
         known = merged.left[place] if merged.left else {}
 
         def refit(share: PerRecord, rows: Places) -> list[Left]:
-            found = []
+            fits = []
             for row in map(int, rows):
                 name = leaf, row, float(share[row])
                 if name not in known:
                     self.rows.setdefault((place, self.occasion), []).append(name)
-                found.append(known.get(name, (np.inf, np.inf, np.inf)))
-            return found
+                fits.append(known.get(name, (np.inf, np.inf, np.inf)))
+            return fits
 
         return refit
 
@@ -135,8 +137,3 @@ def draw_merged(
         sample = checked_sample(model, own.draw(posterior, draws=draws, key=key))
         sample = replace(sample, parameters=Drawn(sample.parameters, records))
     return Merged(posteriors, power, records, sample.parameters, sample.health)
-
-
-def with_left(merged: Merged, left: Sequence[Mapping[Row, Left]]) -> Merged:
-    """The fit with what neighbours find that were fitted anew."""
-    return replace(merged, left=tuple(left))

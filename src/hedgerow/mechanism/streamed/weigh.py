@@ -12,8 +12,8 @@ from hedgerow.mechanism.fit import DrawnRisk
 from hedgerow.mechanism.steps import FITTING, find_known
 from hedgerow.mechanism.streamed.leaf import Overview, empty_table
 from hedgerow.mechanism.streamed.merged import (
-    Asking,
     Merged,
+    RefitRequests,
     fit_merged,
     leaf_factors,
     merge_leaves,
@@ -73,7 +73,7 @@ class FindRisk(Confidential):
         start = self.overview.start(leaves, leaf)
         ones = np.ones(start.design.records)
         nowhere = Everywhere().interval(start.design.values, start.table)
-        fit = self.overview.fit(self.plain, start.design, ones, leaf, Asking())
+        fit = self.plain.on(self.overview.settings.model, start.design, ones, leaf, RefitRequests())
         leaves.keep("risk", leaf, DrawnRisk(fit, nowhere).of(risk_kind(self.overview.settings)))
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
