@@ -303,10 +303,9 @@ class Runner(Confidential):
             left[batch[0]] |= dict(zip(rows, fits[batch], strict=True))
         return replace(priced, merged=replace(priced.merged, left=tuple(left)))
 
-    def bound(self, key: Key) -> float:
-        """Keep D_i after a fit with the weights as they are (`Reweighted`)."""
-        found = self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights")
-        return float(np.max(list(found)))
+    def keep_bound(self, key: Key) -> float:
+        """Keep D_i after a fit with the weights as they are (`Reweighted`); returns the largest."""
+        return float(np.max(list(self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights"))))
 
     def finish(self, key: Key) -> Accounted:
         """The priced fit that is released: scaled to the target, if there is one."""

@@ -18,7 +18,9 @@ from hedgerow.mechanism.streamed.merged import (
     leaf_factors,
     merge_leaves,
 )
+from hedgerow.mechanism.streamed.planned import plan_streamed
 from hedgerow.mechanism.streamed.ranks import settle_tails
+from hedgerow.mechanism.streamed.run import Runner
 from hedgerow.mechanism.streamed.support import check_pieces
 from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
@@ -41,9 +43,6 @@ from hedgerow.progress import phase
 from hedgerow.randomness import Key
 from hedgerow.tables.leaves import Leaves, go_over, name_rows
 from hedgerow.threads import Workers
-
-Refit = Callable[[int], float]  # number of the refit → keeps D_i as `bound`, and returns the largest
-Plan = Callable[[float], float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,29 +147,21 @@ class SumRisk(Confidential):
         return float(risk.min()), float(risk.max()), float(away.sum())
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The weight that was planned, whatever it was planned for."""
-
-    weight: float
-
-    def __call__(self, refused: float) -> float:
-        return self.weight
-
-
 @dataclass(frozen=True, repr=False)
 class GiveWeights(Confidential):
     """Keep the weights of a leaf that a rule makes of its risks."""
 
     weights: Weights
     whole: Overall | None
-    plan: Plan
+    planned: float  # one weight for all, of rules that plan one
 
     def __call__(self, leaves: Leaves, leaf: int) -> None:
         kept = leaves.kept("risk", leaf)
         unread = np.full(len(kept), np.nan)  # no rule that goes by leaves reads outcomes
         risk = Risk(np.zeros(len(kept)), kept)  # both kinds of it are the one that the rule reads
-        evidence = Evidence(risk, unread, empty_table(), _no_refit, self.plan, self.whole)
+        evidence = Evidence(
+            risk, unread, empty_table(), refit=_no_refit, plan=lambda _: self.planned, whole=self.whole
+        )
         _keep_alpha(leaves, leaf, self.weights, self.weights.alpha(evidence))
 
 
@@ -197,11 +188,10 @@ class RaiseWeights(Confidential):
         _keep_alpha(leaves, leaf, self.weights, alpha)
 
 
-def weigh_streamed(
-    settings: Settings, leaves: Leaves, workers: Workers, *, refit: Refit, plan: Callable[[float], float]
-) -> None:
-    """Keep the weight of each record, where the standard has weights."""
-    numbers = count()
+def weigh_streamed(runner: Runner, *, key: Key) -> None:
+    """Keep the weight of each record, where the standard has weights; some rules ask for refits."""
+    settings, leaves, workers = runner.overview.settings, runner.leaves, runner.workers
+    refits = count()
 
     def keep(task: Callable[[Leaves, int], None]) -> None:
         for _ in go_over(workers, task, leaves, stage="weights"):
@@ -210,14 +200,16 @@ def weigh_streamed(
     def weigh(weights: Weights) -> None:
         if isinstance(weights, Reweighted):
             weigh(weights.base)
-            largest = refit(next(numbers))
+            largest = runner.keep_bound(key.child("reweight").child(next(refits)))
             keep(RaiseWeights(Reweighted(ScalarWeights(), weights.k), largest))
         elif isinstance(weights, FixedWeights):
             _keep_given(weights, leaves, workers)
         else:
             whole = _overall(weights, leaves, workers) if isinstance(weights, Normalised) else None
-            planned = plan(weights.refused) if isinstance(weights, PlannedWeights) else np.nan
-            keep(GiveWeights(weights, whole, Planned(planned)))
+            planned = np.nan
+            if isinstance(weights, PlannedWeights):
+                planned = plan_streamed(settings, leaves, workers, weights.refused)
+            keep(GiveWeights(weights, whole, planned))
 
     if settings.standard.weighted:
         weigh(settings.weights)
