@@ -76,7 +76,7 @@ class Held(Leaves):
     def design(self, leaf: int) -> Design:
         part = self.encoded.take(self._places(leaf))
         for own, link in zip(part.links, self.encoded.links, strict=True):
-            vars(own).update(summary=link.summary, means=link.means, spread=link.spread)
+            own.keep_moments(link.moments)
         return part
 
     def keep(self, name: str, leaf: int, values: Array) -> None:

@@ -100,7 +100,7 @@ def take_rows(design: Design, rows: Places) -> Design:
     """Some rows of a design, whose columns keep what is known of the whole table's."""
     part = design.take(rows)
     for own, link in zip(part.links, design.links, strict=True):
-        _keep_facts(own, link)
+        own.keep_moments(link.moments)
     return part
 
 
@@ -117,7 +117,7 @@ def join_designs(parts: Sequence[Design]) -> Design:
         values=np.concatenate([part.values for part in parts]),
         matrix=np.concatenate([part.matrix for part in parts]),
     )
-    _keep_facts(joined, first)
+    joined.keep_moments(first.moments)
     return joined
 
 
@@ -137,9 +137,3 @@ def join_weighted(parts: Sequence[Weighted]) -> Weighted:
 
 def _join_tables(parts: Sequence[Table]) -> Table:
     return Table(nw.maybe_reset_index(nw.concat([part.frame for part in parts])))
-
-
-def _keep_facts(design: Design, other: Design) -> None:
-    for name in ("summary", "means", "spread"):
-        if name in vars(other):
-            vars(design)[name] = vars(other)[name]

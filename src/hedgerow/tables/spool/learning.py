@@ -19,12 +19,12 @@ from hedgerow.errors import FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.progress import report
-from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
+from hedgerow.tables.design import Learnt, Moments, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
-from hedgerow.tables.spool.store import Builder, Moments, Spooled
+from hedgerow.tables.spool.store import Builder, Spooled
 from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
