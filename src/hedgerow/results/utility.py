@@ -74,10 +74,7 @@ class Utility:
             for place, (link, model) in enumerate(zip(done.design.links, done.settings.models, strict=True))
             if link.levels is None or len(link.levels) == 2 or model.name != "categorical"
         ]
-        protected = {
-            link.outcome: link.values if link.present is None else np.where(link.present, link.values, np.nan)
-            for _, link in ordered
-        }
+        protected = {link.outcome: link.gappy_values for _, link in ordered}
         hidden = (*self.settings.protected, *done.left_out)
         public = {
             name: done.table.numbers_or_flags(name)

@@ -88,6 +88,11 @@ class Design:
         """Number of records."""
         return len(self.values)
 
+    @property
+    def gappy_values(self) -> PerLink:
+        """The outcome, NaN where it is not there; confidential."""
+        return self.values if self.present is None else np.where(self.present, self.values, np.nan)
+
     def present_in(self, records: RecordMask) -> RecordMask:
         """Which of these records have an outcome."""
         return records if self.present is None else records & self.present
