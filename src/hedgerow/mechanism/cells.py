@@ -13,7 +13,7 @@ which of its cells are missing.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +72,18 @@ class Cells(Confidential):
         return np.where(self.applies, self.known & (self.kinds == len(codes) + 1), nothing)
 
 
-def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> tuple[Any, Any, Any]:
-    """Where a column has cells of its own, what it holds elsewhere, and what it is a share of.
+class Ruling(NamedTuple):
+    """What the rules of a column (`only_where`, `share_of`) say of each row."""
 
-    `table` has the columns before it as they are, or as they were synthesized.
+    applies: Mask  # where the column has a cell of its own
+    fixed: PerRecord  # what it holds elsewhere; NaN for a missing cell
+    whole: PerRecord  # what its amounts are shares of; 1 where they are shares of nothing
+
+
+def apply_rules(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> Ruling:
+    """The rules of a column, applied to a table.
+
+    It has the columns before this one as they are, or as they were synthesized; `codes` are theirs.
     """
     applies: Mask = np.ones(table.rows, np.bool_)
     number = np.nan if column.otherwise is None or isinstance(column.otherwise, str) else column.otherwise
@@ -87,14 +95,14 @@ def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]])
         positive = total > 0
         fixed = np.where(applies & ~positive, total, fixed)
         applies, whole = applies & positive, np.where(positive, total, 1.0)
-    return applies, fixed, whole
+    return Ruling(applies, fixed, whole)
 
 
 def find_own_rows(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> Mask:
     """Where a column may have a cell of its own, by what is public; `codes` has all protected columns."""
     rows: Mask = np.ones(table.rows, np.bool_)
     if column.reads and codes.keys().isdisjoint(column.reads):
-        rows = find_fixed(column, table, codes)[0]
+        rows = apply_rules(column, table, codes).applies
     if column.missing == "public":
         rows = rows & (read_kinds(table, column.outcome, column.codes) <= len(column.codes))
     return rows
@@ -116,7 +124,7 @@ def take_apart(
     name = column.outcome
     kinds = read_kinds(table, name, column.codes)
     gone = kinds == len(column.codes) + 1
-    applies, fixed, whole = find_fixed(column, table, codes)
+    applies, fixed, whole = apply_rules(column, table, codes)
     known = np.ones(table.rows, np.bool_) if unknown is None else ~unknown
     lost = gone & applies & known
     if column.missing == "refused" and usable is None and lost.any():
@@ -204,7 +212,7 @@ def write_column(
     if column.is_plain:
         return table.with_column(name, values[-1], levels, support, written)
     codes = settings.codes
-    applies, fixed, whole = find_fixed(column, table, codes)
+    applies, fixed, whole = apply_rules(column, table, codes)
     kinds = np.rint(values[0]).astype(np.int64) if len(values) > 1 else np.zeros(table.rows, np.int64)
     gone = kinds == len(column.codes) + 1
     if column.missing == "public":

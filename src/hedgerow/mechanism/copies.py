@@ -17,8 +17,8 @@ import numpy as np
 from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.cells import (
+    apply_rules,
     fill_unused,
-    find_fixed,
     stand_in,
     take_apart,
     write_column,
@@ -194,7 +194,7 @@ def _make_links(
         if link.secret and made is not None:
             read_from = made
             if column.reads and cells is not None:
-                read_from = fill_unused(settings, column, made, find_fixed(column, cells, codes)[0])
+                read_from = fill_unused(settings, column, made, apply_rules(column, cells, codes).applies)
             here = link.encode(read_from)
         own.append(predict(place, model, here, drawn))
         columns.append(own[-1])

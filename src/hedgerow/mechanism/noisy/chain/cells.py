@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, Mask, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import find_fixed, find_own_rows
+from hedgerow.mechanism.cells import apply_rules, find_own_rows
 from hedgerow.mechanism.noisy.chain.tasks import Values
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
@@ -183,7 +183,7 @@ def take_apart(settings: Settings, table: Table) -> list[Taken]:
         for read in column.reads:
             known &= ~unknown.get(read, np.zeros(table.rows, np.bool_))
         kinds = read_kinds(table, name, column.codes)
-        applies, fixed, whole = find_fixed(column, made, codes)
+        applies, fixed, whole = apply_rules(column, made, codes)
         amounts = _read_amounts(table, shape) / whole
         gap = (kinds > len(column.codes)) | ((kinds == 0) & np.isnan(amounts))
         kinds = np.where(gap, len(column.codes) + 1, kinds)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask, PerLink, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import find_fixed, write_column
+from hedgerow.mechanism.cells import apply_rules, write_column
 from hedgerow.mechanism.noisy.chain.cells import Shape, shape_columns, take_apart
 from hedgerow.mechanism.noisy.chain.draws import ChainCopying
 from hedgerow.mechanism.noisy.chain.encode import read_formula
@@ -127,7 +127,7 @@ class _Written:
             self.table = Table.of(write_column(self.settings, shape.column, self.table, shape.levels, cells))
         self.done = len(made)
         column = self.shapes[len(made)].column
-        return find_fixed(column, self.table, self.settings.codes)[0]
+        return apply_rules(column, self.table, self.settings.codes).applies
 
 
 def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple[int, int]]:
