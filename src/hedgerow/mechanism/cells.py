@@ -2,7 +2,7 @@
 
 With `links` the only place that knows that a column may take several models, or that its cells may be
 missing, codes, or fixed by a rule. `take_apart` reads the cells of a table, `write_column` puts synthetic
-ones together, `stand_in` says what of a column later ones read, and is the same for both.
+ones together, `with_fillers` says what of a column later ones read, and is the same for both.
 
 Formal guarantees
 -----------------
@@ -159,7 +159,7 @@ def read_parts(table: Table, links: Sequence[Link]) -> dict[str, PerRecord]:
     return found
 
 
-def stand_in(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
+def with_fillers(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
     """A table in which later columns read this one: amounts, or the filler with an indicator of why."""
     column = cells.column
     there, elsewhere = cells.present, ~cells.applies & ~np.isnan(cells.fixed)

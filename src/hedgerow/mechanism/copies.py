@@ -19,8 +19,8 @@ from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.cells import (
     apply_rules,
     fill_unused,
-    stand_in,
     take_apart,
+    with_fillers,
     write_column,
     write_derived,
 )
@@ -207,7 +207,7 @@ def _make_links(
         made = typed if made is None else made.beside(typed)
         if not column.is_plain:
             taken = take_apart(column, cells, settings.domains[place], codes=codes)
-            made = stand_in(made, taken, marks[column.outcome])
+            made = with_fillers(made, taken, marks[column.outcome])
         own = []
     return join_columns(columns)
 

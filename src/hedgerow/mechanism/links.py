@@ -1,6 +1,6 @@
 """The designs of a chain's links, built from the cells of its columns one column after the other.
 
-A later column reads an earlier one by what `cells.stand_in` says of it, the same as it reads of a copy.
+A later column reads an earlier one by what `cells.with_fillers` says of it, the same as it reads of a copy.
 
 Formal guarantees
 -----------------
@@ -22,8 +22,8 @@ from hedgerow.mechanism.cells import (
     Usable,
     check_derived,
     fill_unused,
-    stand_in,
     take_apart,
+    with_fillers,
     with_numbers,
 )
 from hedgerow.models.base import Domain
@@ -127,7 +127,7 @@ class _LinkBuilder(Confidential):
             self.unknown[column.outcome] = ~cells.known
         last_design = self.designs[-1]
         self.designs[-1] = replace(last_design, notes=(*last_design.notes, *_note(cells, hidden)))
-        self.read = stand_in(self.read, cells, self.marks[column.outcome])
+        self.read = with_fillers(self.read, cells, self.marks[column.outcome])
 
     def _build_part(self, place: int, formula: str, read: Table, cells: Cells) -> Design:
         """The design of one link of a column whose cells were taken apart."""

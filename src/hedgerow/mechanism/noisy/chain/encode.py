@@ -12,7 +12,7 @@ import numpy as np
 
 from hedgerow.errors import FormulaError
 from hedgerow.mechanism.cells import check_derived
-from hedgerow.mechanism.noisy.chain.cells import settle_types, take_apart
+from hedgerow.mechanism.noisy.chain.cells import read_cells, settle_types
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables import design as designs
@@ -32,7 +32,7 @@ def encode_columns(settings: Settings, table: Table, learnt: designs.Learnt | No
     """
     check_derived(settings, table)
     table = settle_types(settings, table)
-    taken = {one.shape.column.outcome: one for one in take_apart(settings, table)}
+    taken = {one.shape.column.outcome: one for one in read_cells(settings, table)}
     links: list[Design] = []
     for each in settings.links:
         column, cells = each.column, taken[each.column.outcome]
