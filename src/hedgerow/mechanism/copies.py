@@ -8,6 +8,7 @@ independent ones, which rules that combine copies and standard errors computed f
 (docs/bias.md).
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
@@ -231,6 +232,23 @@ def write_copy(settings: Settings, table: Table, design: Design, copy: PerLink) 
         made = made if typed is None else Table.of(typed)
         typed, parts = write_column(settings, each.column, made, link.levels, parts), []
     return write_derived(settings, typed)
+
+
+def count_moved(settings: Settings, design: Design, copy: PerLink) -> Counter[str]:
+    """How many values of a copy lie beyond declared limits, and are moved to them, by column."""
+    counts: Counter[str] = Counter()
+    for each, link, values in zip(settings.links, design.links, columns_of(copy), strict=True):
+        low, high = (None, None) if each.column.declared is None else each.column.declared.ends
+        if each.role == "amount" and link.levels is None and (low, high) != (None, None):
+            below = 0 if low is None else int((values < low).sum())
+            counts[link.outcome] += below + (0 if high is None else int((values > high).sum()))
+    return counts
+
+
+def count_broken(settings: Settings, copy: Table) -> list[int]:
+    """How many rows of a copy break each check, or leave it in doubt."""
+    checks = settings.rules.conditions
+    return [int((~check.holds(copy, settings.codes, doubt=True)).sum()) for check in checks]
 
 
 def check_inside(settings: Settings) -> None:

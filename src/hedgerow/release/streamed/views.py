@@ -29,7 +29,7 @@ from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
 from hedgerow.privacy.settings import Settings
-from hedgerow.release.streamed.copies import Made, Predict
+from hedgerow.release.streamed.copies import Predict, WrittenCopies
 from hedgerow.tables.leaves import Leaves
 
 _NO_REPLAY = (
@@ -46,7 +46,7 @@ class View(Finished):
 
     every: int  # records there are
     rows: NDArray[np.intp]
-    made: Made = field(default_factory=Made)
+    written: WrittenCopies = field(default_factory=WrittenCopies)
 
     @property
     def records(self) -> int:
@@ -58,14 +58,13 @@ class View(Finished):
 
     @cached_property
     def release(self) -> Release:
-        checks = self.made.broken
-        table = {name: [row[name] for row in checks] for name in checks[0]} if checks else None
-        told = None if table is None else self.table.like(table)
-        return Release(list(self.made.tables), self.guarantee, told, _NO_REPLAY)
+        rows = self.written.broken
+        checks = self.table.like({name: [row[name] for row in rows] for name in rows[0]}) if rows else None
+        return Release(list(self.written.tables), self.guarantee, checks, _NO_REPLAY)
 
     @cached_property
     def moved(self) -> dict[str, int]:
-        return {name: count for name, count in self.made.moved.items() if count}
+        return {name: count for name, count in self.written.moved.items() if count}
 
     @abstractmethod
     def predictor(self, copy: int) -> Predict:

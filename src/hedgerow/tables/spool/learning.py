@@ -47,8 +47,8 @@ def encode_leaves(
     spooled.require_complete([name for name in read if name not in protected])
     rows = find_rows(spooled, workers, parsed, blank, protected)
     learnt = Learnt(learn_states(spooled, workers, parsed, protected))
-    told = builder(spooled.sample(rows), learnt).notes
-    encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
+    notes = builder(spooled.sample(rows), learnt).notes
+    encoded = replace(spooled, builder=builder, learnt=learnt, design_notes=notes)
     return replace(encoded, moments=measure(encoded, workers))
 
 

@@ -59,7 +59,7 @@ class Spooled(Leaves):
     builder: Builder | None = None
     learnt: Learnt = field(default_factory=Learnt)
     moments: tuple[Moments, ...] = ()  # of each link
-    told: tuple[str, ...] = ()  # notes of the designs: what the owner should know
+    design_notes: tuple[str, ...] = ()  # what was decided of predictors that the owner should know
 
     @property
     def count(self) -> int:
@@ -131,7 +131,7 @@ class Spooled(Leaves):
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need: a worker is told nothing else of the file."""
-        return {**vars(self), "missing": {}, "infinite": {}, "notes": (), "told": (), "dialect": None}
+        return {**vars(self), "missing": {}, "infinite": {}, "notes": (), "design_notes": (), "dialect": None}
 
     def remove(self) -> None:
         """Deletes the leaves and all that was kept with them."""
