@@ -65,7 +65,7 @@ def check_statistics(settings: Settings) -> None:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Streamed(Confidential):
+class StreamedStatistics(Confidential):
     """Noisy statistics of a table in leaves, and what follows from them: nothing grows with the records."""
 
     settings: Settings  # with the noise that "auto" became
@@ -100,7 +100,9 @@ class Streamed(Confidential):
 
 
 @one_blas_thread()
-def stream_statistics(settings: Settings, leaves: Leaves, *, key: Key, workers: Workers) -> Streamed:
+def stream_statistics(
+    settings: Settings, leaves: Leaves, *, key: Key, workers: Workers
+) -> StreamedStatistics:
     """Clip, sum and add noise, once: the mechanism over a table that is read leaf by leaf."""
     check_statistics(settings)
     recipe = stream_recipe(settings, leaves, workers)
@@ -109,7 +111,7 @@ def stream_statistics(settings: Settings, leaves: Leaves, *, key: Key, workers: 
     released = run_rounds(recipe, reader, key=key.child("statistics"))
     there, moved = (sum(each) for each in zip(*reader(_Clipped(recipe.low, recipe.high)), strict=True))
     (names,) = go_over(workers, _find_names, leaves, [0], stage=STAGE)
-    return Streamed(settings, key, names, released, moved / there if there else 0.0)
+    return StreamedStatistics(settings, key, names, released, moved / there if there else 0.0)
 
 
 def stream_recipe(settings: Settings, leaves: Leaves, workers: Workers) -> Recipe:
