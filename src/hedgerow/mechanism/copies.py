@@ -264,9 +264,9 @@ def public_interval(settings: Settings, table: Table) -> Interval | None:
     """The range of every record from public columns alone, where copies are drawn inside it."""
     if not settings.standard.inside:
         return None
-    known = settings.standard.range
-    table = table.copy_columns(list(dict.fromkeys(known.columns)))
-    lower, upper = known.ends(np.full(table.rows, np.nan), table)  # no outcome is there to be read
+    public_range = settings.standard.range
+    table = table.copy_columns(list(dict.fromkeys(public_range.columns)))
+    lower, upper = public_range.ends(np.full(table.rows, np.nan), table)  # no outcome is there to be read
     return Interval(lower, upper, np.ones(table.rows, dtype=np.bool_))
 
 

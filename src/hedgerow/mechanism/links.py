@@ -186,7 +186,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         return None
     units = Units.of(table, settings.unit)
     shared = [column.outcome for column in settings.columns if column.shared]
-    outcomes, known = settings.outcomes, settings.standard.range
+    outcomes, public_range = settings.outcomes, settings.standard.range
     hanging = set[str]()  # columns that follow, through others, from a shared one
     for column, formula in zip(settings.columns, formulas, strict=True):
         kinds = [] if column.kinds_by is None else [f"{quote(column.outcome)} ~ {column.kinds_by}"]
@@ -194,7 +194,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         read += [name for text in kinds for name in parse(text, table).predictors]
         if any(name in shared or name in hanging for name in read):
             hanging.add(column.outcome)
-            if known.restricts(column.outcome) and isinstance(known, Box) and not column.shared:
+            if public_range.restricts(column.outcome) and isinstance(public_range, Box) and not column.shared:
                 raise SettingError(
                     f"Box: '{column.outcome}' has a range and follows from a column that the rows of one "
                     f"'{units.name}' share, so that their probabilities do not multiply. Leave its range "

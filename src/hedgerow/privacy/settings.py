@@ -198,17 +198,20 @@ class Settings(Terms):
 
     def _check_range(self) -> None:
         """Refuse ranges that do not say which column they are of, or that a protected column decides."""
-        known, outcomes = self.standard.range, self.outcomes
-        if not isinstance(known, Everywhere):
-            self._require_plain(known.ranges if isinstance(known, Box) else outcomes, "A range")
-        if len(outcomes) > 1 and not isinstance(known, Box | Everywhere):
+        public_range, outcomes = self.standard.range, self.outcomes
+        if not isinstance(public_range, Everywhere):
+            self._require_plain(public_range.ranges if isinstance(public_range, Box) else outcomes, "A range")
+        if len(outcomes) > 1 and not isinstance(public_range, Box | Everywhere):
             raise SettingError(
                 f"A range goes with one protected column, got {len(self.columns)}. Say which have one: "
-                f'Box({{"{outcomes[0]}": {type(known).__name__}(…)}}).'
+                f'Box({{"{outcomes[0]}": {type(public_range).__name__}(…)}}).'
             )
-        if not isinstance(known, Box):
+        if not isinstance(public_range, Box):
             return
-        for named, what in ((known.ranges, "has a range and is not protected"), (known.columns, "")):
+        for named, what in (
+            (public_range.ranges, "has a range and is not protected"),
+            (public_range.columns, ""),
+        ):
             for name in named:
                 if (name in outcomes) != bool(what):
                     why = what or "is protected, and a range is read from it, which would make it public"

@@ -73,7 +73,7 @@ def empty_table() -> Table:
     return Table.of(pd.DataFrame({"": [0]}))
 
 
-def _reads_table(known: Range) -> bool:
+def _reads_table(public_range: Range) -> bool:
     """Whether ends of a range are read from columns, or count rows."""
-    parts = [part for _, part in known.parts().values()]
-    return bool(known.columns) or isinstance(known, Bounds) or any(map(_reads_table, parts))
+    parts = [part for _, part in public_range.parts().values()]
+    return bool(public_range.columns) or isinstance(public_range, Bounds) or any(map(_reads_table, parts))
