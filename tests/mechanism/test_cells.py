@@ -281,6 +281,23 @@ def test_a_part_that_is_rounded_does_not_exceed_its_whole():
     assert made["net"].tolist() == [100, 100, 0, 0, -5]
 
 
+@pytest.mark.parametrize(
+    ("family", "amounts"),
+    [
+        (hr.Family("lognormal", rounded=50), [50.0, 100.0]),
+        (hr.Family("zero_normal", rounded=50), [50.0, 100.0]),
+        (hr.Family("normal", rounded=50, lower=-200, upper=-100), [-150.0, -100.0]),
+        (hr.Family("beta", rounded=20, upper=100), [20.0, 80.0]),
+    ],
+)
+def test_where_there_is_no_amount_nothing_stands_that_the_family_refuses(family, amounts):
+    wage = np.where(np.arange(ROWS) < 5, np.nan, np.tile(amounts, 20))
+    settings = Settings.of({"wage": hr.Column("wage ~ age", family, missing="synthesized")})
+    link = build_links(Table.of(people().assign(wage=wage)), [settings])[1]
+    assert link.present.sum() == ROWS - 5
+    settings.models[1].check(link)
+
+
 def test_withheld_cells_of_an_earlier_column_take_their_readers_with_them():
     data = people().assign(hours=people()["hours"].fillna(40.0))
     columns = {
