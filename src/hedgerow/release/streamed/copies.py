@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hedgerow.arrays import PerLink, columns_of
+from hedgerow.arrays import PerLink
 from hedgerow.errors import DataError
 from hedgerow.mechanism.cells import codes_of
+from hedgerow.mechanism.copies import count_moved
 from hedgerow.mechanism.copies import write_copy as write_typed
 from hedgerow.privacy.settings import Settings
 from hedgerow.progress import WRITING, report
@@ -88,7 +89,7 @@ class Cutting:
         checks, codes = self.settings.rules.conditions, codes_of(self.settings.columns)
         copied = Table.of(part)
         broken = [int((~check.holds(copied, codes, doubt=True)).sum()) for check in checks]
-        return count_moved(self.settings, leaves, leaf, values), broken
+        return count_moved(self.settings, values), broken
 
     def place(self, leaf: int) -> Path:
         """Where the part is until it is in the file."""
@@ -101,22 +102,6 @@ class Cutting:
                 part = pyarrow.ipc.open_file(file).read_all()
             self.place(leaf).unlink()
         return part
-
-
-def count_moved(settings: Settings, leaves: Leaves, leaf: int, values: PerLink) -> Counter[str]:
-    """How many synthetic values lie beyond declared limits, and are moved to them."""
-    limited = {
-        column.outcome: column.declared.ends
-        for column in settings.columns
-        if column.declared is not None and column.declared.ends != (None, None)
-    }
-    counts: Counter[str] = Counter()
-    for link, made in zip(settings.links, columns_of(values), strict=True) if limited else ():
-        if link.outcome in limited:
-            low, high = limited[link.outcome]
-            counts[link.outcome] += 0 if low is None else int((made < low).sum())
-            counts[link.outcome] += 0 if high is None else int((made > high).sum())
-    return counts
 
 
 def write_copy(
