@@ -111,7 +111,9 @@ class Finished(Confidential):
 
         They follow from released draws; that a limit moved them is not in the copies, and stays here.
         """
-        return dict(sum((count_moved(self.settings, copy) for copy in self.predict()), Counter()))
+        limited = self.settings.noisy is not None or any(column.declared for column in self.settings.columns)
+        copies = self.predict() if limited else ()
+        return dict(sum((count_moved(self.settings, copy) for copy in copies), Counter()))
 
     def tell_moved(self) -> list[str]:
         """What the owner should know of values that limits moved."""
