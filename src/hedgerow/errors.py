@@ -14,7 +14,7 @@ import errno
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # Those of terminals, line breaks of any kind, those that turn the direction of writing, halves of characters.
 CONTROLS = re.compile(  # of a terminal, of the direction of writing, of no width
@@ -103,6 +103,19 @@ def list_some(names: Sequence[object], most: int = 5, *, quoted: bool = False) -
     """The first few names, and how many more there are."""
     listed = ", ".join(f"'{name}'" if quoted else f"{name}" for name in names[:most])
     return listed + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A hint at the name that was probably meant, or nothing; signs that join words and case do not count."""
+    import difflib  # here, since most runs make no mistake
+
+    names = {_plain(name): name for name in known}
+    near = difflib.get_close_matches(_plain(str(word)), names, 1)
+    return f" Did you mean {names[near[0]]}?" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "-").lower()
 
 
 def show_controls(text: str) -> str:

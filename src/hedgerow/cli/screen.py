@@ -22,7 +22,7 @@ from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.progress import shown, watch
+from hedgerow.progress import console_of_bars, shown, watch
 
 CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 _UTILITY = f"What copies keep. {CONFIDENTIAL}"
@@ -157,4 +157,4 @@ def _out() -> Console:
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, highlight=False)
+    return console_of_bars() or Console(stderr=True, markup=False, highlight=False)

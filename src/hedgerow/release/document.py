@@ -5,7 +5,6 @@ description, so that what is accepted, written and documented cannot drift apart
 account of an error into ours: the place in the document, the value, the bound, the remedy.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from hedgerow.errors import FieldError
+from hedgerow.errors import FieldError, did_you_mean
 
 T = TypeVar("T")
 NOT_BLANK = r"\S"
@@ -208,13 +207,6 @@ def _explain(error: Any, missing: list[str]) -> str:
     if kind == "string_pattern_mismatch" and ctx["pattern"] == NOT_BLANK:
         return "is blank. Give some text, or leave it out."
     return _WORDS.get(kind, "{msg}, got {got}.").format(got=format_value(value), msg=error["msg"], **ctx)
-
-
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """A hint at the name that was probably meant, or nothing."""
-    names = {name.replace("_", "-"): name for name in known}
-    near = difflib.get_close_matches(str(word).replace("_", "-"), names, 1)
-    return f" Did you mean {names[near[0]]}?" if near else ""
 
 
 def format_value(value: Any, most: int = 60) -> str:

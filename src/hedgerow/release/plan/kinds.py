@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
 
-from hedgerow.errors import FieldError
+from hedgerow.errors import FieldError, did_you_mean
 from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
@@ -34,7 +34,6 @@ from hedgerow.release.document import (
     Pair,
     Record,
     Text,
-    did_you_mean,
     needed,
     optional,
     refusal,

@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.advice.elicit import public_design
-from hedgerow.errors import HedgerowError, SettingError, is_count, is_real, list_some
+from hedgerow.errors import HedgerowError, SettingError, did_you_mean, is_count, is_real, list_some
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.columns import Column, Missing
-from hedgerow.release.document import did_you_mean
 from hedgerow.tables.chain import Units
 from hedgerow.tables.formula import quote
 from hedgerow.tables.predictors import spans_decades
@@ -49,7 +48,7 @@ _FEWEST = 20  # rows of a level; a record of a rarer one decides its own fitted 
 _LOOKED_AT = 20_000  # rows by which predictors are tried
 _COUNTED = 1000  # whole numbers from 0 up to here are taken as counts, beyond as amounts
 _IDENTIFIER = re.compile(
-    r"(?:^|[_. -])(?:[chpu]?id|serial)(?:$|[_. -]|no$|nr$)|(?-i:[a-z]I[dD])$", re.IGNORECASE
+    r"(?:^|[_. -])(?:[chpu]?id|serial)(?:$|[_. -]|no$|nr$)|nr\.?$|(?-i:[a-z]I[dD])$", re.IGNORECASE
 )
 _IDENTIFIES = "it looks like an identifier (name it in --predictors if it is an amount)"
 _SCALES = {"lognormal": "log", "zero_lognormal": "log1p", "negative_binomial": "log1p"}  # of those proposed
@@ -183,6 +182,8 @@ def _check_names(
         for name in names:
             if name not in table.column_names:
                 hint = did_you_mean(name, table.column_names)
+                whole = [each for each in table.column_names if "," in each and each.startswith(f"{name},")]
+                hint = f" Write `{whole[0]}`, in backticks: its name has a comma." if whole else hint
                 raise SettingError(
                     f"--{flag}: the table has no column '{name}'.{hint or ' Names count letter by letter.'}"
                 )
@@ -319,8 +320,10 @@ def _remarks(
     ]
     if vague:
         remarks.append(
-            f"No range_min is declared of {list_some(vague, quoted=True)}: normal takes any number. If "
-            "values below 0 cannot be, say so (--metadata, range_min) or change the family."
+            f"Nothing says what {list_some(vague, quoted=True)} can be, so normal is proposed, with values "
+            "below 0. Say what is public: --metadata '{NAME: {range_min: 0}}' of amounts and counts, "
+            "{range_values: [1, 2, 3], sdtype: categorical} of codes for classes, range_is_nullable: true "
+            "where there may be gaps; or change the family in the plan."
         )
     if left_out:
         remarks.append(f"Public columns that no formula reads: {'; '.join(left_out)}.")
