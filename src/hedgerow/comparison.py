@@ -111,9 +111,11 @@ class Comparison:
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
         """`shape_columns` of each protected column, by its name."""
         found = {label: synth.copies_by_column() for label, synth in self.synthesizers.items()}
+        first = next(iter(self.synthesizers.values()))
+        levels = first.levels_by_column
         return {
-            name: bin_shapes(values, {label: copies[name] for label, copies in found.items()})
-            for name, values in next(iter(self.synthesizers.values())).originals.items()
+            name: bin_shapes(values, {label: copies[name] for label, copies in found.items()}, levels[name])
+            for name, values in first.originals.items()
         }
 
     @property
