@@ -14,7 +14,9 @@ import errno
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+_FEW = 6  # parts of a list that a message shows
 
 # Those of terminals, line breaks of any kind, those that turn the direction of writing, halves of characters.
 CONTROLS = re.compile(  # of a terminal, of the direction of writing, of no width
@@ -116,6 +118,28 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 def _plain(name: str) -> str:
     return name.replace("_", "-").lower()
+
+
+def format_value(value: object, most: int = 60) -> str:
+    """What somebody gave, in a message: plain values, cut to a readable length; of all else the type.
+
+    A table, an array or a long list where a setting belongs may hold data, and a message goes to logs.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**20:
+        return "a number of more than 20 digits"
+    if isinstance(value, Mapping):
+        return f"a mapping of {len(value)}"
+    if isinstance(value, list | tuple):
+        if len(value) > _FEW or not all(map(_is_plain, value)):
+            return f"a {type(value).__name__} of {len(value)}"
+    elif not _is_plain(value):
+        return f"a value of type {type(value).__name__}"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bool) or is_real(value)
 
 
 def show_controls(text: str) -> str:

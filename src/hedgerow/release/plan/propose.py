@@ -25,7 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.advice.elicit import public_design
-from hedgerow.errors import HedgerowError, SettingError, did_you_mean, is_count, is_real, list_some
+from hedgerow.errors import (
+    HedgerowError,
+    SettingError,
+    did_you_mean,
+    format_value,
+    is_count,
+    is_real,
+    list_some,
+)
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.columns import Column, Missing
 from hedgerow.tables.chain import Units
@@ -136,17 +144,20 @@ def _read_said(name: str, said: dict[str, Any]) -> dict[str, Any]:
             said[key] = _read_day(f"{name}.{key}", said[key], said.get("datetime_format"))
     places, levels = said.get("decimal_places", 0), said.get("range_values", [])
     if not is_count(places):
-        raise SettingError(f"--metadata: {name}.decimal_places must be a whole number, got {places!r}.")
+        raise SettingError(
+            f"--metadata: {name}.decimal_places must be a whole number, got {format_value(places)}."
+        )
     if not isinstance(levels, list) or not (
         all(map(is_real, levels)) or all(isinstance(level, str) for level in levels)
     ):
         raise SettingError(
             f"--metadata: {name}.range_values must be a list of words or of numbers, such as [low, high], "
-            f"got {levels!r}. Put words that look like numbers in quotes."
+            f"got {format_value(levels)}. Put words that look like numbers in quotes."
         )
     if not isinstance(said.get("range_is_nullable", False), bool):
         raise SettingError(
-            f"--metadata: {name}.range_is_nullable must be true or false, got {said['range_is_nullable']!r}."
+            f"--metadata: {name}.range_is_nullable must be true or false, got "
+            f"{format_value(said['range_is_nullable'])}."
         )
     return said
 
@@ -162,7 +173,8 @@ def _read_day(place: str, given: Any, spelled: Any) -> str:
         return str(given)
     also = "" if spelled is None else f", or as datetime_format {spelled} spells it"
     raise SettingError(
-        f"--metadata: {place} must be a number, or a date such as 2015-01-31{also}, got {given!r}."
+        f"--metadata: {place} must be a number, or a date such as 2015-01-31{also}, got "
+        f"{format_value(given)}."
     )
 
 
