@@ -493,6 +493,15 @@ def test_leaving_the_questions_is_an_interrupt(hedgerow, table, monkeypatch):
     assert "Interrupted" in done.text
 
 
+@pytest.mark.parametrize("standard", [["adp"], ["strict", "--limits", "1,1e9"]])
+def test_amounts_at_the_end_of_the_doubles_are_released(hedgerow, tmp_path, standard):
+    frame = hr.datasets.lognormal(n=60, seed=3)
+    frame.loc[:2, "x"] = 1e308
+    frame.to_csv(tmp_path / "far.csv", index=False)
+    asked = ("--formula", "x ~ z", "--epsilon", 20, "--draws", 200, "--standard", *standard)
+    assert hedgerow("synthesize", "far.csv", *asked, "--out", "release").code == 0
+
+
 def test_an_unforeseen_error_shows_no_data(hedgerow, table, monkeypatch):
     def fail(*_, **__):
         secret = "123456789"

@@ -131,9 +131,10 @@ class Table:
             )
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
             spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
+            classes = "" if use else " Classes have families of their own: bernoulli, ordinal, categorical."
             raise DataError(
                 f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
-                f"type.{spelled * (dtype == nw.String)}"
+                f"type.{classes}{spelled * (dtype == nw.String)}"
             )
 
     def numbers(self, name: str) -> PerRecord:
