@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, Matrix
-from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.errors import ReleaseError, SettingError, format_value, is_real
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
@@ -138,4 +138,4 @@ def summarize_columns(
 def check_level(level: float) -> None:
     """Refuse what is no share of draws."""
     if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
+        raise SettingError(f"level must lie between 0 and 1, got {format_value(level)}; 0.95 is usual.")

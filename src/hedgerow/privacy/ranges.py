@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
-from hedgerow.errors import RangeError, SettingError, is_real
+from hedgerow.errors import RangeError, SettingError, format_value, is_real
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import apply
 from hedgerow.tables.table import Table
@@ -32,7 +32,7 @@ class Range(ABC):
 
     def __post_init__(self) -> None:
         if self.outside not in ("error", "public"):
-            raise SettingError(f"outside must be 'error' or 'public', got {self.outside!r}.")
+            raise SettingError(f"outside must be 'error' or 'public', got {format_value(self.outside)}.")
         strange = [type(part).__name__ for _, part in self.parts().values() if not isinstance(part, Range)]
         if strange:
             raise SettingError(f"{type(self).__name__}: both parts must be ranges, got {strange[0]}.")
@@ -162,7 +162,7 @@ class Radius(Range):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        here = f"Radius({self.a}, {self.b})"
+        here = f"Radius({format_value(self.a)}, {format_value(self.b)})"
         if not (is_real(self.a) and is_real(self.b)) or np.isnan(self.a) or np.isnan(self.b):
             raise SettingError(f"{here}: a and b must be numbers, for instance Radius(0.4, 1.8).")
         if not 0 <= self.a < 1:
@@ -362,7 +362,9 @@ class Tail(Range):
 
     def __post_init__(self) -> None:
         if not is_real(self.top) or not 0 < self.top < 1:
-            raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
+            raise SettingError(
+                f"Tail: top must lie strictly between 0 and 1, got {format_value(self.top)}; try 0.05."
+            )
         super().__post_init__()
 
     def rule(self) -> str:

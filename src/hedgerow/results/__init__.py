@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord
-from hedgerow.errors import HedgerowWarning, SettingError, is_count
+from hedgerow.errors import HedgerowWarning, SettingError, format_value, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
@@ -248,7 +248,9 @@ class Results(Utility):
         """
         done = self._need().extreme
         if not is_count(riskiest) or riskiest < 1:
-            raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
+            raise SettingError(
+                f"riskiest must be a count from 1 up, got {format_value(riskiest)}; 10 is usual."
+            )
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
         pricing = done.outcome.pricing
         unit = pricing.unit if isinstance(pricing, UnitPricing) else None

@@ -21,7 +21,7 @@ from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
-from hedgerow.errors import DataError, is_real, list_some
+from hedgerow.errors import DataError, did_you_mean, is_real, list_some
 from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
@@ -88,8 +88,8 @@ class Table:
         unknown = [name for name in dict.fromkeys(names) if name not in known]
         if unknown:
             raise DataError(
-                f"No column named {list_some(unknown, 12, quoted=True)}. The table has "
-                f"{list_some(self.columns, 12, quoted=True)}."
+                f"No column named {list_some(unknown, 12, quoted=True)}.{did_you_mean(unknown[0], known)} "
+                f"The table has {list_some(self.columns, 12, quoted=True)}."
             )
 
     def require_complete(self, names: Sequence[str]) -> None:
@@ -131,9 +131,10 @@ class Table:
             )
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
             spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
+            classes = "" if use else " Classes have families of their own: bernoulli, ordinal, categorical."
             raise DataError(
                 f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
-                f"type.{spelled * (dtype == nw.String)}"
+                f"type.{classes}{spelled * (dtype == nw.String)}"
             )
 
     def numbers(self, name: str) -> PerRecord:

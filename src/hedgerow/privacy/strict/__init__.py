@@ -17,7 +17,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
 from hedgerow.models.families.family import Family
@@ -128,9 +128,13 @@ class Strict(Bounded):
         for name, kind in (("relation", Relation), ("noise", Noise)):
             if getattr(self, name) not in get_args(kind):
                 words = ", ".join(map(repr, get_args(kind)))
-                raise SettingError(f"Strict: {name} must be one of {words}, got {getattr(self, name)!r}.")
+                raise SettingError(
+                    f"Strict: {name} must be one of {words}, got {format_value(getattr(self, name))}."
+                )
         if self.margin is not None and not isinstance(self.margin, Margin):
-            raise SettingError(f"Strict: margin must be a Margin, got {self.margin!r}. Use Margin(0.25).")
+            raise SettingError(
+                f"Strict: margin must be a Margin, got {format_value(self.margin)}. Use Margin(0.25)."
+            )
         if not isinstance(self.range, Range):
             raise SettingError(f"Strict: range must be a Range, got {type(self.range).__name__}.")
         if (self.relation == "range") == isinstance(self.range, Everywhere):
@@ -153,7 +157,7 @@ class Strict(Bounded):
 
     def _check_inside(self) -> None:
         if not isinstance(self.inside, bool):
-            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+            raise SettingError(f"inside must be True or False, got {format_value(self.inside)}.")
         if not self.inside:
             return
         require_public(self.range)

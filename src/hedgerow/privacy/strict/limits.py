@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.exact import Logit, Lognormal, Regression
 from hedgerow.models.families.classes import Classes
@@ -45,7 +45,9 @@ class Margin:
 
     def __post_init__(self) -> None:
         if not is_real(self.share) or not 0 < self.share < 1:
-            raise SettingError(f"Margin: share must lie between 0 and 1, got {self.share!r}; 0.25 is usual.")
+            raise SettingError(
+                f"Margin: share must lie between 0 and 1, got {format_value(self.share)}; 0.25 is usual."
+            )
 
 
 def check_limits(given: object) -> Limits:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
-from hedgerow.errors import FieldError
+from hedgerow.errors import FieldError, did_you_mean, format_value
 from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
@@ -34,7 +34,6 @@ from hedgerow.release.document import (
     Pair,
     Record,
     Text,
-    did_you_mean,
     needed,
     optional,
     refusal,
@@ -221,7 +220,7 @@ def _check_weights(given: Any) -> Any:
     """Somebody who knows surveys takes the word for a column of theirs."""
     if isinstance(given, str) and given not in WEIGHTS:
         hint = did_you_mean(given, WEIGHTS) or f" {weights.NOT_OF_A_SURVEY}"
-        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {given!r}.{hint}")
+        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {format_value(given)}.{hint}")
     return given
 
 

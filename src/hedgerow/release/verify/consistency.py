@@ -27,7 +27,6 @@ from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
 from hedgerow.privacy.claims.units import WHOLE_UNIT, write_unit
 from hedgerow.release.certificate import NAMES, Certificate, Price
-from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN, RECEIVE
 
 ENDINGS = {name: name for name in ("csv", "parquet", "arrow")} | {
