@@ -335,7 +335,8 @@ def _with_cell(column, cell):
     """A small table as pandas makes it once a cell of a protected column is another."""
     data = people(40)[["age", "wage", "grade"]].round()
     data["net"] = (0.6 * data["wage"]).round()
-    return data.assign(**{column: [*data[column][:3], cell, *data[column][4:]]})
+    cells, plain = [*data[column][:3], cell, *data[column][4:]], isinstance(cell, str) and not cell.isascii()
+    return data.assign(**{column: pd.Series(cells, dtype=object if plain else None)})
 
 
 @pytest.mark.parametrize("cell", ["no number", 3 + 1j, None])
@@ -358,7 +359,12 @@ def test_no_cell_is_refused_whichever_column_and_standard_it_is_of(cell):
     assert np.isfinite(np.delete(parts, 3)).all()
 
 
-@pytest.mark.parametrize("cell", [7, None, 2.5, b"low"])
+class Wordless:
+    def __str__(self):
+        raise ValueError("a secret")
+
+
+@pytest.mark.parametrize("cell", [7, None, 2.5, b"low", b"\xff", "\ud800", Wordless()])
 def test_words_are_written_in_one_type_whatever_a_cell_is(cell):
     """One cell that is no word makes a column of objects, and copies would have that type."""
     strict = hr.Strict(limits={})
