@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hedgerow.errors import format_value
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import (
     CORRECTED,
