@@ -333,7 +333,7 @@ class Synthesizer(Results):
         facts |= {"copies": str(asked.copies), "state": "not fitted" if self._fitted is None else "fitted"}
         if self._fitted is None:
             return cards.card("hedgerow synthesizer", facts.items())
-        facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
+        facts |= {"rows": f"{self._fitted.design.records:,}", "ε as fitted": f"{self.total_epsilon_:.4g}"}
         parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
         if "release" in vars(self._fitted):
             parts = [

@@ -13,6 +13,7 @@ from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
 _NAMED = 5  # findings that a message names
+_SPELLED = 3  # columns that a note gives flags for; of more a person picks
 
 
 def check_released(
@@ -79,12 +80,14 @@ def check_released(
     named = {*settings.protected, *design.predictors, *left_out, *keep, *read, settings.unit}
     unused = [name for name in table.columns if name not in named]
     if unused:
-        names, say, them = f"Columns {list_some(unused, 12)} are", "they say", "them"
+        listed = list_some(unused, 12, quoted=not all(name.isidentifier() for name in unused))
+        names, say, them = f"Columns {listed} are", "they say", "them"
         if len(unused) == 1:
-            names, say, them = f"Column {unused[0]} is", "it says", "it"
+            names, say, them = f"Column {listed} is", "it says", "it"
+        flags = _flags("--drop", unused) if len(unused) <= _SPELLED else "--drop NAME for each"
         notes.append(
             f"{names} not in the formula: released unchanged and unprotected. If {say} anything about the "
-            f"outcome, leave {them} out: {_flags('--drop', unused)}."
+            f"outcome, leave {them} out: {flags} (left_out= in Python)."
         )
     return notes
 

@@ -59,7 +59,7 @@ _ARMOURED = re.compile(
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verified:
     """A release and what is wrong with it: nothing, if `problems` is empty."""
 
@@ -70,6 +70,9 @@ class Verified:
     signature: bytes | None = field(repr=False)
     signer: str | None  # who signed it, by the signers that were passed
     plan_text: bytes = field(repr=False)  # plan.yaml as it was verified
+
+    def __repr__(self) -> str:
+        return f"Verified({self.certificate!r}, problems={self.problems!r})"
 
     @property
     def plan(self) -> "Plan":
