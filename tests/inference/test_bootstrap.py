@@ -223,7 +223,7 @@ def test_what_cannot_be_replayed_says_why(noisy):
         hr.intervals(pd.DataFrame())
     with pytest.raises(hr.HedgerowError, match="function of a table"):
         hr.intervals(noisy.sample(), "mean")
-    for wrong, message in (({"level": 95}, "level must be"), ({"tables": 19}, "tables must be")):
+    for wrong, message in (({"level": 95}, "level must lie"), ({"tables": 19}, "tables must be")):
         with pytest.raises(hr.HedgerowError, match=message):
             hr.intervals(noisy.sample(), two_numbers, **wrong)
     names = iter(["a", "b"])
