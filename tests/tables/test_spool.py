@@ -207,7 +207,7 @@ def test_quantiles_are_those_of_numpy(kind):
     shares = np.linspace(0, 1, 37)
     ranks = 100 * shares
     low = np.floor(ranks).astype(int)
-    between = arguments.interpolate(values[low], values[np.minimum(low + 1, 100)], ranks - low)
+    between = leaves.interpolate(values[low], values[np.minimum(low + 1, 100)], ranks - low)
     np.testing.assert_array_equal(between, np.quantile(values, shares))
 
 
