@@ -12,6 +12,7 @@ from hedgerow.mechanism.cells import read_parts
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.run import hold_chain, read_columns, tasks_of, write_links
+from hedgerow.release.plan import Plan
 from hedgerow.release.plan.kinds import write
 from hedgerow.synthesizer import encode
 from hedgerow.tables.table import Table
@@ -168,6 +169,33 @@ def test_a_protected_column_stands_by_itself_in_a_formula(formula, says):
     back = {name: COLUMNS[name] for name in ("grade", "wage", "bonus", "hours")}
     with pytest.raises(hr.HedgerowError, match="'wage', which is synthesized later"):
         hr.Synthesizer(back, **ASKED).fit(people(60))
+
+
+def test_limits_of_dates_are_dates(tmp_path):
+    days = hr.Strict(limits={"hired": ("1980-01-01", "2023-12-31")})
+    assert days.limits["hired"] == (3652.0, 19722.0)
+    (tmp_path / "plan.yaml").write_text(
+        "version: 1\ndata: x.csv\nepsilon: 1\ncolumns:\n  hired: {formula: hired ~ age, family: normal}\n"
+        "standard: {kind: strict, reason: known, limits: {hired: ['1980-01-01', '2023-12-31']}}\n"
+    )
+    assert Plan.load(tmp_path / "plan.yaml").settings.standard.limits == days.limits
+    with pytest.raises(hr.HedgerowError, match="two dates such as '2015-01-31'"):
+        hr.Strict(limits={"hired": ("1980", "2023-12-31")})
+
+
+def test_values_that_limits_moved_are_told_with_their_column():
+    """Of the table, and of the copies."""
+    data = people(400)[["age", "wage", "hours"]]
+    columns = {
+        "wage": hr.Column("wage ~ age", missing="synthesized"),
+        "hours": hr.Column("hours ~ age", "normal"),
+    }
+    strict = hr.Strict(limits={"wage": LIMITS["wage"], "hours": (0, data["hours"].median())})
+    with pytest.warns(hr.HedgerowWarning, match="Many values of 'hours' lie beyond"):
+        synth = hr.Synthesizer(columns, standard=strict, epsilon=8.0, draws=100, seed=1).fit(data)
+    with pytest.warns(hr.HedgerowWarning, match=r"of 400 synthetic values of 'hours' lay beyond"):
+        (copy,) = synth.sample().tables
+    assert synth._done().moved["hours"] == (copy["hours"] == copy["hours"].max()).sum() > 100
 
 
 def test_plans_have_limits_and_shares_by_column():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import HealthError, SettingError
 from hedgerow.models.base import Blockwise, Health, Influence, Model, Parameters, Sample, Units
 from hedgerow.models.chain.joint import Joint
 from hedgerow.models.exact import Regression
@@ -83,12 +83,13 @@ class Chain(Model):
             model.check(link)
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
-        samples = [
-            model.sample(link, zero_missing(link, own), draws=draws, key=key.child(place))
-            for place, ((model, link, _), own) in enumerate(
-                zip(self.links(design), self.by_link(design, power), strict=True)
-            )
-        ]
+        samples = []
+        for place, own in enumerate(self.by_link(design, power)):
+            model, link = self.models[place], design.links[place]
+            try:
+                samples.append(model.sample(link, zero_missing(link, own), draws=draws, key=key.child(place)))
+            except HealthError as error:
+                raise HealthError(f"Column '{link.outcome}': {error}") from error
         made = [one.influence for one in samples if one.influence is not None]
         if len(made) < len(samples):
             return join_samples(samples)

@@ -232,7 +232,12 @@ def test_gaps_that_are_public_are_kept_where_they_are():
     [
         (hr.Column("net ~ age", "beta", share_of="wage"), (0.0, 1.0), "strictly between 0 and 1"),
         (hr.Column("net ~ age", codes=(-8,), kinds_by="1"), (1.0, 9.0), "kinds_by goes with weights"),
-        (hr.Column("net ~ age", "gamma"), (1.0, 9.0), "by name also classes"),
+        (hr.Column("net ~ age", "gamma"), (1.0, 9.0), "of 'net' needs .* by name also classes"),
+        (
+            hr.Column("net ~ age", hr.Family("lognormal", rounded=50)),
+            (1.0, 9.0),
+            r"multiple_of\).* not lognormal with rounded=50",
+        ),
     ],
 )
 def test_what_has_no_noisy_sums_is_refused_beforehand(column, limits, says):
