@@ -168,6 +168,12 @@ def compare(
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
 
+    >>> import hedgerow as hr
+    >>> standards = {"ADP": hr.ADP(), "range": hr.RangeTruncated(hr.Radius(0.5, 2.0))}
+    >>> found = compare("x ~ z", hr.datasets.lognormal(n=300, seed=1), standards=standards, draws=200, seed=1)
+    >>> found.table["standard"].tolist()
+    ['ADP', 'range']
+
     Where a standard has no weights, `debias` and what a preset says of it are left out: there is nothing to
     correct, and the plain posterior is what the others are compared with.
 

@@ -112,8 +112,7 @@ class NoisedChain(Noised):
 
     @property
     def clipped_shares(self) -> dict[str, float]:
-        names = [column.outcome for column in self.settings.columns]
-        pairs = zip(names, self.clipped_amounts, strict=True)
+        pairs = zip(self.settings.outcomes, self.clipped_amounts, strict=True)
         return {name: moved / there for name, (there, moved) in pairs if there}
 
     @one_blas_thread()

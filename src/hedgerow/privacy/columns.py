@@ -1,4 +1,4 @@
-"""One protected column as its owner declares it: formula, family, prior and more. Public.
+"""Protected columns as their owner declares them, and the rules of their table. Public.
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'
@@ -34,6 +34,10 @@ AMOUNT, MISSING = "amount", "missing"
 class Column:
     """How one of several protected columns is synthesized: from public columns and from those before it.
 
+    >>> bonus = Column("bonus ~ age + log(wage)", "zero_lognormal", missing="synthesized", codes=(-8,))
+    >>> bonus.kinds  # of cells that copies have
+    ('amount', '-8', 'missing')
+
     Parameters
     ----------
     formula, family, prior, declared
@@ -63,6 +67,9 @@ class Column:
     shared
         With `Synthesizer(unit=…)`: all rows of a unit hold the same cell, a household's income, say. It is
         modelled once for each unit, from columns that are the unit's own, and copies have one cell for it.
+
+    Formal guarantee: codes, rules and fillers are declared, and nothing of them is read off a protected cell.
+    `assumptions` says in words what is taken as public of its cells; the certificate repeats it.
     """
 
     formula: str

@@ -194,6 +194,12 @@ class ScalarWeights(Weights):
 class PlannedWeights(Weights):
     """One weight for all, planned from the predictors and the target: the outcome plays no part in it.
 
+    >>> import hedgerow as hr
+    >>> asked = {"weights": PlannedWeights(), "bound": "renyi", "epsilon": 8.0, "seed": 1}
+    >>> synth = hr.Synthesizer("x ~ z", **asked).fit(hr.datasets.lognormal(n=300, seed=1))
+    >>> len(set(synth.alpha_)), synth.total_epsilon_ <= 8.0
+    (1, True)
+
     The largest weight at which a table that the model describes is priced above the target with at most the
     chance `refused`. Such a table leads to no release, since the weight is not scaled down for it: a scale
     that follows the data would give away more than the target allows (docs/honesty.md). For exact models and

@@ -54,7 +54,7 @@ _SECTIONS = {
     "documented": "Is it documented?",
 }
 _LONG_LABEL = 100  # signs of what stands beside a fact
-_LONG_NAMES = 10  # that are told in full, so that a page stays small
+_LONG_NAMES = 10  # that are given in full, so that a page stays small
 _LONGEST_NOTE = 1000  # signs of a note, or of what is assumed
 _EVERYTHING = "100 %"  # what odds come to where they are bounded by nothing
 _AT_HAND = "for this very table, its weights held fixed. It is not differential privacy"
@@ -162,9 +162,9 @@ def _decide(document: Document, audit: Document | None, attack: Document | None)
     if worst is not None:
         gap, column = worst
         of = "of the worst column " if len(document["columns"]) > 1 else "of "
-        told = ["Largest difference between the distributions of original and copies, ", of, name(column)]
+        words = ["Largest difference between the distributions of original and copies, ", of, name(column)]
         cells.append(
-            (f"{gap:.2g}", "distance of copies from the original", join([*told, ": 0 is best, 1 worst."]))
+            (f"{gap:.2g}", "distance of copies from the original", join([*words, ": 0 is best, 1 worst."]))
         )
     doubts = _list_doubts(document, audit, attack)
     return [
@@ -375,11 +375,11 @@ def _document(document: Document) -> list[Html | None]:
                 table(release["checks"], caption="Checks of the plan: rows of each copy that break them"),
                 reading("None was changed: a copy that breaks a rule shows that the model does not know it."),
             ]
-        told = {*document["warnings"]}  # stand at the top
+        at_top = {*document["warnings"]}
         notes = [
             shorten(note, _LONGEST_NOTE)
             for note in [*release["reading"], *release["notes"]]
-            if note not in told
+            if note not in at_top
         ]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
         assumed = [

@@ -37,6 +37,10 @@ Limits = tuple[float, float] | Mapping[str, tuple[float, float]]  # of one colum
 class Margin:
     """Spend a share of ε on noisy counts: copies keep the outcome's distribution where the model is wrong.
 
+    >>> import hedgerow as hr
+    >>> hr.Strict(limits=(1e3, 1e9), margin=hr.Margin(share=0.25)).margin
+    Margin(share=0.25)
+
     Where records × share × ε is below 200 the counts would add more noise than they take away, and the
     whole of ε goes to the statistics.
     """
