@@ -30,7 +30,7 @@ from hedgerow.tables.table import Table
 ROWS = 40
 COLUMNS = {
     "wage": hr.Column("wage ~ age", missing="synthesized", codes=(-8, -9), filler=2000.0),
-    "bonus": hr.Column("bonus ~ age", only_where="status == 'work' and wage > 0", otherwise=0),
+    "bonus": hr.Column("bonus ~ age + log(wage)", only_where="status == 'work' and wage > 0", otherwise=0),
     "rent": hr.Column("rent ~ age", missing="public"),
     "net": hr.Column("net ~ log(wage)", "normal", share_of="wage"),
     "hours": hr.Column("hours ~ log(wage) + rent", "normal", missing="withheld"),
@@ -95,8 +95,9 @@ def draw():
     kinds = np.array([[-2.0, 0.0], [-1.5, 0.0], [-1.0, 0.0]])
     return {
         "0.beta": kinds, "1.beta": np.array([7.0, 0.0]), "1.sigma": np.array(1.0),
-        "2.beta": np.array([5.0, 0.0]), "2.sigma": np.array(1.0), "3.beta": np.array([6.0, 0.0]),
-        "3.sigma": np.array(1.0), "4.beta": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "4.sigma": np.array(0.1),
+        "2.beta": np.array([4.0, 0.0, 0.2, 0.0, 0.0, 0.0]), "2.sigma": np.array(1.0),
+        "3.beta": np.array([6.0, 0.0]), "3.sigma": np.array(1.0),
+        "4.beta": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "4.sigma": np.array(0.1),
         "5.beta": np.array([40.0, 0.0, 0.0, 9.0, -9.0, 5.0, 1.0]), "5.sigma": np.array(1.0),
     }  # fmt: skip
 
@@ -172,7 +173,7 @@ def test_a_later_column_follows_the_synthetic_kind_of_an_earlier_cell(copy):
 
 
 def test_copies_depend_on_protected_cells_by_the_draw_alone(settings, draw, copy):
-    """Not by the pattern of gaps, a filler, a threshold, rows that break a rule, or a derived column."""
+    """Not by the pattern of gaps, a filler, a threshold, where a rule holds, or a derived column."""
     other = copy_of(settings, people(protected=2), draw)
     pd.testing.assert_frame_equal(other, copy)
 
@@ -181,7 +182,8 @@ def test_no_row_is_left_out_or_drawn_again_whatever_the_rules_say(draw, monkeypa
     calls = []
     plain = Normal.predict
     monkeypatch.setattr(Normal, "predict", lambda *given: calls.append(len(given[3])) or plain(*given))
-    never = {**COLUMNS, "bonus": hr.Column("bonus ~ age", "normal", only_where="age > 99", otherwise=0)}
+    bonus = hr.Column("bonus ~ age + log(wage)", "normal", only_where="age > 99", otherwise=0)
+    never = {**COLUMNS, "bonus": bonus}
     data = people()
     data.loc[0, "age"] = 100  # the only row in which there is a bonus
     made = copy_of(settle(never, hr.Rules(checks=["wage > 1e12"])), data, draw)
