@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Confidential, PerLink, RecordMask, join_columns
 from hedgerow.errors import list_some
 from hedgerow.inference.bootstrap import Replay
-from hedgerow.mechanism.cells import codes_of, read_copy
-from hedgerow.mechanism.copies import count_moved, write_copy
+from hedgerow.mechanism.cells import read_copy
+from hedgerow.mechanism.copies import count_broken, count_moved, write_copy
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
@@ -178,7 +178,6 @@ class Finished(Confidential):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What may be claimed of the copies, whether they are made already or not."""
-        outcomes = [column.outcome for column in self.settings.columns]
         declared = [
             words
             for link, each, domain in zip(
@@ -187,7 +186,7 @@ class Finished(Confidential):
             for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
-        protected = (*outcomes, *self.settings.rules.names)
+        protected = self.settings.protected
         return Guarantee.of(
             self.settings,
             self.statement,
@@ -222,17 +221,12 @@ class Finished(Confidential):
         checks = self.settings.rules.conditions
         if not checks:
             return None
-        codes = codes_of(self.settings.columns)
-        found = [
-            {
-                "check": check.text,
-                "copy": number,
-                "broken": int((~check.holds(copy, codes, doubt=True)).sum()),
-            }
+        rows = [
+            {"check": check.text, "copy": number, "broken": broken}
             for number, copy in enumerate(map(Table.of, tables), 1)
-            for check in checks
+            for check, broken in zip(checks, count_broken(self.settings, copy), strict=True)
         ]
-        return self.table.like({name: [row[name] for row in found] for name in found[0]})
+        return self.table.like({name: [row[name] for row in rows] for name in rows[0]})
 
     @cached_property
     def copied_outcomes(self) -> list[PerLink]:
