@@ -92,9 +92,10 @@ class Comparison:
     def shown_utility(self) -> list[dict[str, Any]]:
         """A small table: the original, and each standard's copies beside it (`evidence.utility.tabulate`)."""
         found = {label: synth.utility_by_column() for label, synth in self.synthesizers.items()}
+        names = dict.fromkeys(name for columns in found.values() for name in columns)
         tables = {
-            name: tabulate({label: columns[name] for label, columns in found.items()})
-            for name in self.protected
+            name: tabulate({label: columns[name] for label, columns in found.items() if name in columns})
+            for name in names
         }
         if len(tables) == 1:
             return next(iter(tables.values()))
@@ -115,11 +116,6 @@ class Comparison:
             name: bin_shapes(values, {label: copies[name] for label, copies in found.items()}, levels[name])
             for name, values in first.originals.items()
         }
-
-    @property
-    def protected(self) -> list[str]:
-        """The protected columns."""
-        return list(next(iter(self.synthesizers.values())).originals)
 
     def plot(self, what: str = "lipschitz", *, statistic: str = "ecdf_max") -> "Figure":
         """The paper's violins: "lipschitz", "alpha", "known" or "data"; or "utility", of one `statistic`."""

@@ -273,6 +273,14 @@ def test_labels_have_codes_and_gaps_too(kind):
     assert [None if pd.isna(one) else one for one in column] == [None, "refused", "low", "high"]
 
 
+def test_public_gaps_are_those_of_missing_cells_and_not_of_codes():
+    data = pd.DataFrame({"x": [5.0, -8, None, 9], "z": [1.0, 2, 3, 4]})
+    settings = Settings.of({"x": hr.Column("x ~ z", missing="public", codes=(-8,))})
+    values = [np.array([1.0, 0, 0, 0]), np.array([1.5, 2.5, 3.5, 4.5])]
+    made = write_column(settings, settings.column, Table.of(data), None, values)
+    assert list(made["x"].fillna(0)) == [-8, 2.5, 0, 4.5]
+
+
 def test_a_part_that_is_rounded_does_not_exceed_its_whole():
     data = pd.DataFrame({"gross": [149.0, 160.0, 99.0, 0.0, -5.0], "net": [100, 100, 0, 0, 0], "z": range(5)})
     column = hr.Column(

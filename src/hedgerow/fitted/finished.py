@@ -105,15 +105,13 @@ class Finished(Confidential):
         """Checks of draws that the owner overrode, in words."""
         return ""
 
-    @cached_property
+    @property
     def moved(self) -> dict[str, int]:
         """How many synthetic values limits moved, over all copies, by column; none: not there.
 
         They follow from released draws; that a limit moved them is not in the copies, and stays here.
         """
-        limited = self.settings.noisy is not None or any(column.declared for column in self.settings.columns)
-        copies = self.predict() if limited else ()
-        return dict(sum((count_moved(self.settings, copy) for copy in copies), Counter()))
+        return dict(self._written[1])
 
     def tell_moved(self) -> list[str]:
         """What the owner should know of values that limits moved."""
@@ -174,7 +172,7 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        tables = share_out(self._write_copy, self.predict(), worth=self.table.rows > WORTH_SHARING)
+        tables, _ = self._written
         return Release(tables, self.guarantee, self._count_broken(tables), self.replay(tables))
 
     @cached_property
@@ -206,6 +204,13 @@ class Finished(Confidential):
             simulated=isinstance(self.settings.model, Chain)
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
+
+    @cached_property
+    def _written(self) -> tuple[list[Any], Counter[str]]:
+        """Typed copies, and how many values limits moved: what was predicted is not kept."""
+        copies = self.predict()
+        moved = sum((count_moved(self.settings, copy) for copy in copies), Counter[str]())
+        return share_out(self._write_copy, copies, worth=self.table.rows > WORTH_SHARING), moved
 
     def _write_copy(self, copy: PerLink) -> Any:
         """A typed copy, without the columns that are left out."""
