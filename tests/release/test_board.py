@@ -11,6 +11,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import ReleaseError
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.claims import NEIGHBOURS, SENTENCES, Figures, tabulate_odds, write_plain
 from hedgerow.release import make as making
 from hedgerow.release.certificate import Assumption
@@ -91,6 +92,20 @@ def test_how_far_copies_are_off_reaches_the_board(original):
     shown = show(write_board(hr.verify_release(original).certificate, found))
     assert f"distance of copies from the data {column['ecdf_max'][1]:.2g} at most, of 'x'" in shown
     assert "in trial copies" in shown
+
+
+def test_prices_with_an_outcome_withheld_are_of_one_copy_as_those_beside_them(original):
+    """The total of three copies stood beside the price of one with the outcome withheld, which is higher."""
+    certificate, found = hr.verify_release(original).certificate, Findings.read(original / "confidential")
+    own, bound = found.summary["epsilon"], certificate.bound
+    shown = show(write_board(certificate, found))
+    assert "withheld altogether" not in shown  # the standard's own price is that
+    ranged = found.summary | {"withheld_epsilon": {bound: 1.5 * own}}
+    shown = show(write_board(certificate, replace(found, summary=ranged)))
+    assert (
+        f"; of one copy {format_figure(own)}, with an outcome withheld altogether {format_figure(1.5 * own)}"
+        in shown
+    )
 
 
 def test_a_note_of_two_lines_is_not_cut(original):
