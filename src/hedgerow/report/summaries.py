@@ -106,7 +106,7 @@ def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[st
         "few": bool(edges[-1] == np.nextafter(edges[-2], np.inf)),
         "original": shorten(bins["original"]),
         "copies": shorten(bins["copies"]),
-        "ecdf_max": _range([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
+        "ecdf_max": range_of([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
         "ecdf": {
             "original": shorten(np.searchsorted(ordered, edges, side="right") / len(ordered)),
             "copies": _spread(shares),
@@ -120,7 +120,7 @@ def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[st
             {
                 "statistic": name,
                 "original": shorten([value])[0],
-                "copies": _range([row[name] for row in by_copy]),
+                "copies": range_of([row[name] for row in by_copy]),
             }
             for name, value in statistics(original, QUANTILES).items()
         ],
@@ -148,7 +148,7 @@ def compare_classes(
             {
                 "level": str(levels[k]),
                 "original": shorten([counts[0][k]])[0],
-                "copies": _range([one[k] for one in counts[1:]]),
+                "copies": range_of([one[k] for one in counts[1:]]),
             }
             for k in order
         ],
@@ -200,7 +200,7 @@ def compare_groups(
         if all(len(one) for one in found):
             middle = [float(one.mean() if share else np.median(one)) for one in found]
             told = {"level": level, "records": len(found[0]), "original": shorten(middle[:1])[0]}
-            rows.append(told | {"copies": _range(middle[1:])})
+            rows.append(told | {"copies": range_of(middle[1:])})
     return rows
 
 
@@ -212,8 +212,8 @@ def shorten(values: Sequence[Any] | Array, digits: int = 6) -> list[float | None
     ]
 
 
-def _range(values: Sequence[float]) -> list[float | None]:
-    """Lowest, mean, highest."""
+def range_of(values: Sequence[float]) -> list[float | None]:
+    """The lowest, the mean and the highest, over copies."""
     return shorten([min(values), float(np.mean(values)), max(values)])
 
 
