@@ -153,23 +153,3 @@ def test_names_of_wide_signs_leave_the_board_two_sheets(browser, release, tmp_pa
     place = board.save_board(release, tmp_path / "board.pdf")
     assert sheets[0] > 2
     assert count_sheets(place.read_bytes()) == 2
-
-
-def test_the_board_sees_as_much_as_two_sheets_hold(browser, release, tmp_path, monkeypatch):
-    """Rows of who answers for what were left out beside a third of a sheet that stayed empty."""
-    given, whole, printed = verify_release(release).certificate, board.write_board, []
-    many = tuple(Assumption("a word or two", f"because of reason {number}") for number in range(18))
-
-    def print_kept(page):
-        printed.append((page, print_page(page)))
-        return printed[-1][1]
-
-    monkeypatch.setattr(
-        board, "write_board", lambda _, *others: whole(replace(given, assumed_public=many), *others)
-    )
-    monkeypatch.setattr(board, "print_page", print_kept)
-    place = board.save_board(release, tmp_path / "board.pdf")
-    ((page, pdf),) = printed
-    assert place.read_bytes() == pdf
-    assert count_sheets(pdf) == 2
-    assert all(f"because of reason {number}" in page for number in range(18))
