@@ -21,7 +21,7 @@ from hedgerow.report.html import Html, element, join, shorten, text, write_out
 WIDTH = 440
 _LEFT, _RIGHT, _BOTTOM = 62, 14, 40
 _SIGN = 6.8  # the width of a sign of 12 pixels, about
-_LABEL = 56  # signs that fit above a row
+_LABEL = 48  # signs that fit above a row
 _TITLE = 200  # of a title, which only some hear
 
 
