@@ -11,7 +11,7 @@ from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.cells import read_parts
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import hold, read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import hold_chain, read_columns, tasks_of, write_links
 from hedgerow.release.plan.kinds import write
 from hedgerow.synthesizer import encode
 from hedgerow.tables.table import Table
@@ -98,7 +98,9 @@ def test_no_cell_changes_what_columns_are_told_nor_is_refused():
     other.loc[3, "grade"], other.loc[4, "grade"], other.loc[4, "wage"] = "none of them", None, 0.0
     settings = hr.Synthesizer(COLUMNS, **ASKED).settings
     tables = Table.of(data), Table.of(other)
-    one, two = (hold(settings, table, encode_columns(settings, table), values=False) for table in tables)
+    one, two = (
+        hold_chain(settings, table, encode_columns(settings, table), values=False) for table in tables
+    )
     assert one.tasks == two.tasks
     for mine, theirs in zip(one.whole.matrices, two.whole.matrices, strict=True):
         assert np.array_equal(mine, theirs)

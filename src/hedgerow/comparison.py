@@ -39,9 +39,7 @@ class Comparison:
     synthesizers: Mapping[str, Synthesizer]
 
     def __post_init__(self) -> None:
-        outcomes = {
-            tuple(column.outcome for column in each.settings.columns) for each in self.synthesizers.values()
-        }
+        outcomes = {each.settings.outcomes for each in self.synthesizers.values()}
         if len(outcomes) > 1:
             raise SettingError(
                 "Comparisons and pictures need synthesizers of the same protected columns, got "

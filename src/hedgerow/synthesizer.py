@@ -228,9 +228,8 @@ class Synthesizer(Results):
     ) -> None:
         """Refuse what may not be released of a table or of some of its rows; warn of what is doubtful."""
         standard = self.settings.standard
-        outcomes = [column.outcome for column in self.settings.columns]
-        derived = self.settings.rules.names
-        shown = [name for name in standard.range.columns if name in (*outcomes, *derived, *left_out)]
+        hidden = (*self.settings.protected, *left_out)
+        shown = [name for name in standard.range.columns if name in hidden]
         if standard.inside and shown:
             raise SettingError(
                 f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
@@ -376,8 +375,7 @@ def _check_design_weight(table: Table, settings: Settings, left_out: Sequence[st
             f"design_weight: '{name}' is left out of the copies, whose users could not weigh them. Keep the "
             "column, or leave design_weight out."
         )
-    protected = [*(column.outcome for column in settings.columns), *settings.rules.names]
-    if name not in protected and not (table.numbers(name) > 0).all():
+    if name not in settings.protected and not (table.numbers(name) > 0).all():
         raise DataError(
             f"design_weight: '{name}' must hold positive numbers in every row. Drop rows that count for "
             "nobody."

@@ -20,8 +20,8 @@ from hedgerow.report.parts.structure import expect_by_chance
 from hedgerow.report.summaries import (
     compare_amounts,
     compare_classes,
-    relate,
     relate_pair,
+    relate_weights,
     summarize,
 )
 
@@ -433,7 +433,7 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
         "withheld": summarize(2 * price),
         "alpha": summarize(alpha),
     }
-    large["records"]["alpha_by_risk"] = relate(risk, alpha, dearest)
+    large["records"]["alpha_by_risk"] = relate_weights(risk, alpha, dearest)
     column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 

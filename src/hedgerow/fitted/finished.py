@@ -1,6 +1,7 @@
 """What both mechanisms end in: a release, made once."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+from hedgerow.arrays import Confidential, PerLink, RecordMask, join_columns
 from hedgerow.errors import list_some
 from hedgerow.inference.bootstrap import Replay
-from hedgerow.mechanism.cells import codes_of, read_copy
-from hedgerow.mechanism.copies import write_copy
+from hedgerow.mechanism.cells import read_copy
+from hedgerow.mechanism.copies import count_broken, count_moved, write_copy
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
@@ -109,19 +110,12 @@ class Finished(Confidential):
 
         They follow from released draws; that a limit moved them is not in the copies, and stays here.
         """
-        limited = {
-            column.outcome: column.declared.ends
-            for column in self.settings.columns
-            if column.declared is not None and column.declared.ends != (None, None)
-        }
-        counts = dict.fromkeys(limited, 0)
-        for copy in self.predict() if limited else ():
-            for link, values in zip(self.design.links, columns_of(copy), strict=True):
-                if link.outcome in limited and link.levels is None:
-                    low, high = limited[link.outcome]
-                    below = 0 if low is None else int((values < low).sum())
-                    above = 0 if high is None else int((values > high).sum())
-                    counts[link.outcome] += below + above
+        declared = [column.declared for column in self.settings.columns if column.declared is not None]
+        if all(each.ends == (None, None) for each in declared):
+            return {}
+        counts: Counter[str] = Counter()
+        for copy in self.predict():
+            counts.update(count_moved(self.settings, self.design, copy))
         return {name: count for name, count in counts.items() if count}
 
     def tell_moved(self) -> list[str]:
@@ -185,7 +179,6 @@ class Finished(Confidential):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What may be claimed of the copies, whether they are made already or not."""
-        outcomes = [column.outcome for column in self.settings.columns]
         declared = [
             words
             for link, each, domain in zip(
@@ -194,7 +187,7 @@ class Finished(Confidential):
             for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
-        protected = (*outcomes, *self.settings.rules.names)
+        protected = self.settings.protected
         return Guarantee.of(
             self.settings,
             self.statement,
@@ -222,17 +215,12 @@ class Finished(Confidential):
         checks = self.settings.rules.conditions
         if not checks:
             return None
-        codes = codes_of(self.settings.columns)
-        found = [
-            {
-                "check": check.text,
-                "copy": number,
-                "broken": int((~check.holds(copy, codes, doubt=True)).sum()),
-            }
+        rows = [
+            {"check": check.text, "copy": number, "broken": broken}
             for number, copy in enumerate(map(Table.of, tables), 1)
-            for check in checks
+            for check, broken in zip(checks, count_broken(self.settings, copy), strict=True)
         ]
-        return self.table.like({name: [row[name] for row in found] for name in found[0]})
+        return self.table.like({name: [row[name] for row in rows] for name in rows[0]})
 
     @cached_property
     def copied_outcomes(self) -> list[PerLink]:

@@ -18,7 +18,7 @@ from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.fit import to_inference_data
 from hedgerow.mechanism.noisy.copies import draw_places, plan_copies, predict_all
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Released, describe_part
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
@@ -201,9 +201,9 @@ class NoisedColumn(Noised):
         plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
         plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
         plain |= {"rows_per_unit": recipe.rows_per_unit, "cap": recipe.cap}
-        plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
-        plain |= {"counts": None if counts is None else _plain(counts)}
-        return plain if spike is None else plain | {"spike": _plain(spike)}
+        plain |= {"basis": recipe.basis.tolist(), "rounds": list(map(describe_part, self.released.rounds))}
+        plain |= {"counts": None if counts is None else describe_part(counts)}
+        return plain if spike is None else plain | {"spike": describe_part(spike)}
 
     def audit(self) -> StatisticsAudit:
         """How much of ε the records at hand use."""
@@ -249,9 +249,3 @@ class NoisedColumn(Noised):
     def doubts(self) -> list[str]:
         left_out = margin_left_out(self.settings, self.records)
         return [*super().doubts(), *filter(None, [left_out])]
-
-
-def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
-    }

@@ -19,10 +19,10 @@ from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
 from hedgerow.mechanism.noisy.chain.rows import HeldChain, Piece
 from hedgerow.mechanism.noisy.chain.run import (
+    chain_withheld_epsilon,
     count_clipped,
-    halve_replaced,
-    hold,
-    largest_share,
+    hold_chain,
+    largest_clipped_share,
     read_columns,
     write_piece,
 )
@@ -53,7 +53,7 @@ class NoisedChain(Noised):
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "NoisedChain":
         """The mechanism: column by column clip, sum and add noise, once."""
         table = settle_types(settings, table)
-        chain = hold(settings, table, design, values=True)
+        chain = hold_chain(settings, table, design, values=True)
         released = release_chain(chain, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
@@ -65,7 +65,7 @@ class NoisedChain(Noised):
     @cached_property
     def chain(self) -> HeldChain:
         """What is public of all columns' rows."""
-        return hold(self.settings, self.table, self.design, values=False)
+        return hold_chain(self.settings, self.table, self.design, values=False)
 
     @property
     def tasks(self) -> list[Task]:
@@ -108,7 +108,7 @@ class NoisedChain(Noised):
     @property
     def clipped(self) -> float:
         """The largest share of any column's amounts that were moved to a limit; confidential."""
-        return largest_share(count_clipped(self.tasks, self.values))
+        return largest_clipped_share(count_clipped(self.tasks, self.values))
 
     @one_blas_thread()
     def predict(self) -> list[PerLink]:
@@ -149,7 +149,7 @@ class NoisedChain(Noised):
         raise SettingError(self.why_no_attack())
 
     def withheld_epsilon(self) -> float:
-        return halve_replaced(self.settings)
+        return chain_withheld_epsilon(self.settings)
 
     def divergences(self, orders: Array, *, withheld: bool) -> Array:
         """Pure ε, column by column: min(ε, ε²o/2) (Bun and Steinke 2016, proposition 15)."""

@@ -22,7 +22,7 @@ from hedgerow.models.chain import part_of
 from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Bound, Statement
 from hedgerow.privacy.strict import Boxed, BoxedChain
-from hedgerow.privacy.weights import Reweighted, moves_with_everyone
+from hedgerow.privacy.weights import moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -225,9 +225,7 @@ class Fitted(Finished):
         return found
 
     def doubts(self) -> list[str]:
-        settings, weights = self.settings, self.settings.weights
-        while isinstance(weights, Reweighted):
-            weights = weights.base
+        settings, weights = self.settings, self.settings.weights.unraised
         weighted = settings.standard.weighted
         doubts = []
         if weighted and settings.bound.sharper and moves_with_everyone(weights):

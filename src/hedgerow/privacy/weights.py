@@ -77,6 +77,11 @@ class Weights(ABC):
         """Table columns the weights are read from; never the outcome."""
         return ()
 
+    @property
+    def unraised(self) -> "Weights":
+        """The rule itself, without the steps that raise its weights afterwards (`Reweighted`)."""
+        return self
+
     def of_rows(self, rows: RecordMask) -> "Weights":
         """The same rule for some of the rows: where weights are given by record, those rows' weights."""
         return self
@@ -286,6 +291,10 @@ class Reweighted(Weights):
     def columns(self) -> tuple[str, ...]:
         return self.base.columns
 
+    @property
+    def unraised(self) -> Weights:
+        return self.base.unraised
+
     def of_rows(self, rows: RecordMask) -> Weights:
         return replace(self, base=self.base.of_rows(rows))
 
@@ -353,9 +362,7 @@ def as_weights(given: object) -> Weights:
 
 def moves_with_everyone(weights: Weights) -> bool:
     """Whether, recomputed without a record, these weights were seen to exceed the sharper bounds."""
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    return isinstance(weights, LinearWeights | InverseWeights)
+    return isinstance(weights.unraised, LinearWeights | InverseWeights)
 
 
 def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:

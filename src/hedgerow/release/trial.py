@@ -21,7 +21,7 @@ from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
 from hedgerow.evidence.utility.overview import shorten_overview
 from hedgerow.fitted import Noised
-from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, halve_replaced
+from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, chain_withheld_epsilon
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.ranges import Everywhere
@@ -249,7 +249,7 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
     """What noisy statistics cost, and what errors they will have: from public things alone."""
     plan, asked = prepared.plan, prepared.plan.settings
     table, bound = Table.of(prepared.table), asked.bound
-    withheld = halve_replaced(asked) if asked.by_name else 0.0
+    withheld = chain_withheld_epsilon(asked) if asked.by_name else 0.0
     if not asked.by_name:
         recipe = recipe_of(asked, table, public_design(asked.column.formula, table))
         withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound

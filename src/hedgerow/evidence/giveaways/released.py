@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, find_combined, find_giveaways
 from hedgerow.evidence.giveaways.agreement import Finding
-from hedgerow.mechanism.cells import codes_of, find_own_rows, read_parts
+from hedgerow.mechanism.cells import find_own_rows, read_parts
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
@@ -35,21 +35,20 @@ def check_released(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
-    outcomes = [column.outcome for column in settings.columns]
     derived, parts = settings.rules.names, read_parts(table, settings.links)
     for names, fixed, done in ((left_out, (), "left out"), (keep, derived, "kept as it is")):
-        for name in set(names).intersection([*outcomes, *fixed]):
+        for name in set(names).intersection([*settings.outcomes, *fixed]):
             raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
     both = [name for name in keep if name in left_out]
     if both:
         raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
-    released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
+    hidden = (*settings.protected, *left_out)
+    released = [name for name in table.columns if name not in hidden]
     notes: list[str] = []
     given_away: list[tuple[Design, list[Finding]]] = []
     leads = None if settings.unit is None else Units.of(table, settings.unit).leads
-    codes = codes_of(settings.columns)
     for link, each in zip(design.links, settings.links, strict=True):
-        rows = find_own_rows(each.column, table, codes)  # elsewhere the outcome is public
+        rows = find_own_rows(each.column, table, settings.codes)  # elsewhere the outcome is public
         # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
         rows = rows & leads if each.column.shared and leads is not None else rows
         here = table if rows.all() else table.rows_where(rows)
@@ -77,7 +76,7 @@ def check_released(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read, settings.unit}
+    named = {*settings.protected, *design.predictors, *left_out, *keep, *read, settings.unit}
     unused = [name for name in table.columns if name not in named]
     if unused:
         names, say, them = f"Columns {list_some(unused, 12)} are", "they say", "them"

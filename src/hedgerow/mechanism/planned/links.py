@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.planned.leverages import KeptLeverages, Leverages, keep_leverages
-from hedgerow.mechanism.streamed.merged import go_over, merge_leaves, regressions
+from hedgerow.mechanism.streamed.merged import merge_leaves, regressions
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
@@ -34,7 +34,7 @@ from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers
 

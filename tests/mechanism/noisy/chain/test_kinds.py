@@ -8,9 +8,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
-from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns, take_apart
+from hedgerow.mechanism.noisy.chain.cells import read_cells, settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import hold, masks_of, read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import hold_chain, masks_of, read_columns, tasks_of, write_links
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.numerics import leaves
@@ -103,7 +103,7 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
     chains = []
     for table in (data, other):
         settings, settled = settle(table)
-        chains.append(hold(settings, settled, encode_columns(settings, settled), values=True))
+        chains.append(hold_chain(settings, settled, encode_columns(settings, settled), values=True))
     assert chains[0].tasks == chains[1].tasks
     for one, two in zip(*(chain.whole.matrices for chain in chains), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -121,7 +121,7 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
 def test_no_repr_shows_a_value():
     """Of what columns hold, nor of what they hand on to sums of later ones."""
     settings, table = settle(people(60))
-    chain = hold(settings, table, encode_columns(settings, table), values=True)
+    chain = hold_chain(settings, table, encode_columns(settings, table), values=True)
     wage = chain.values[1]
     assert repr(wage) == "Values(confidential)"
     assert repr(HeldRows(np.column_stack([chain.whole.matrices[1], wage.numbers]))) == "HeldRows()"
@@ -132,7 +132,7 @@ def test_a_row_whose_rule_reads_a_blank_is_blank():
     columns = COLUMNS | {"status": hr.Column("status ~ age", COLUMNS["status"].family)}
     data = people(200)
     settings, table = settle(data, columns)
-    _, wage, net, _ = take_apart(settings, table)
+    _, wage, net, _ = read_cells(settings, table)
     gone = data["status"].isna().to_numpy()
     assert np.array_equal(~wage.known, gone)
     assert np.array_equal(~net.known, gone)
