@@ -314,7 +314,7 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
     """
     public, certificate = _open(folder)
     names = _protected(certificate) + list(certificate["unchanged"])
-    tables = []
+    tables: list[Table] = []
     for copy in certificate["copies"]:
         name, path = ascii(copy["file"])[1:-1], public / copy["file"]
         try:

@@ -24,12 +24,14 @@ from hedgerow.mechanism.steps import Outcome
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.claims import tabulate_odds
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.report.owner import VERSION
 from hedgerow.report.summaries import (
     compare_amounts,
     compare_classes,
     compare_medians,
+    range_of,
     relate_pair,
     relate_weights,
     round_digits,
@@ -50,7 +52,7 @@ _FEWEST = 500  # draws from which the tail of the price is looked at
 def collect(synth: Synthesizer) -> dict[str, Any]:
     """The figures of a fitted synthesizer."""
     done = synth._done()
-    columns = list(_compare_columns(synth))
+    columns = [*_compare_columns(synth), *_compare_derived(synth)]
     figures: dict[str, Any] = {
         "report": VERSION,
         "claim": _describe_claim(synth),
@@ -59,6 +61,7 @@ def collect(synth: Synthesizer) -> dict[str, Any]:
         "health": {name: value for name, value in asdict(synth.health_).items() if value not in (None, ())},
         "warnings": done.doubts(),
         "moved": done.moved,
+        "broken": _compare_checks(synth),
         "refused": {"audit": done.why_no_audit(), "attack": done.why_no_attack()},
     }
     if isinstance(done, Noised):
@@ -101,6 +104,7 @@ def _collect_prices(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
     settings, pricing = done.settings, done.outcome.pricing
     bound, copies = settings.bound, settings.copies
     shown = bound if bound.local else LIPSCHITZ
+    ranged = settings.unit is None and not isinstance(settings.standard.range, Everywhere)
     priced = {each.name: (done.epsilon_by(each), done.epsilon_by(each, withheld=True)) for each in LOCAL}
     by_bound = {
         name: {
@@ -132,6 +136,7 @@ def _collect_prices(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
             "target": settings.target,
             "one": _finite(done.epsilon),
             "total": _finite(done.total_epsilon),
+            "withheld": _finite(done.withheld_total()) if ranged else None,
             "certified": _finite(done.outcome.certified),
             "by_bound": by_bound,
             "scale": done.scale,
@@ -206,6 +211,7 @@ def _follow_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
 def _collect_gauge(done: Fitted) -> dict[str, Any]:
     gauge = done.gauge
     size = {"records": gauge.records, "of": gauge.of, "column": gauge.column}
+    size |= {"ecdf": _finite(gauge.ecdf), "plain_ecdf": _finite(gauge.plain_ecdf)}
     return size | {"facts": gauge.facts(), "discards": gauge.discards}
 
 
@@ -231,6 +237,45 @@ def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
                 if (rows := compare_medians(link.gappy_values, made, codes, words, share_of is not None))
             ]
         yield column
+
+
+def _compare_derived(synth: Synthesizer) -> Iterator[dict[str, Any]]:
+    """Columns that copies have computed anew, beside those that stand in the confidential table."""
+    names = synth.settings.rules.names
+    if not names:
+        return
+    stack = synth.stack()
+    for name in names:
+        if name not in stack.columns:  # the confidential table has no such column
+            continue
+        cells, there = stack.columns[name], stack.columns[name].there
+        values = cells.places if cells.numbers is None else cells.numbers
+        parts = [values[rows][there[rows]] for rows in map(stack.part, range(len(stack.sizes)))]
+        if not all(map(len, parts)):
+            continue
+        original, copies = parts[0].astype(np.float64), [part.astype(np.float64) for part in parts[1:]]
+        compared = (
+            compare_classes(original, copies, cells.labels[:-1])
+            if cells.numbers is None
+            else compare_amounts(original, copies)
+        )
+        yield {"column": name, "records": len(original), "axis": "", **compared}
+
+
+def _compare_checks(synth: Synthesizer) -> list[dict[str, Any]]:
+    """Which share of rows breaks each check: of the original, where it has the columns, of copies."""
+    done, checks = synth._done(), synth.sample().checks
+    if checks is None:
+        return []
+    codes, rows = synth.settings.codes, rows_of(checks)
+    found = []
+    for check in synth.settings.rules.conditions:
+        own = None
+        if set(check.names) <= set(done.table.columns):
+            own = float((~check.holds(done.table, codes, doubt=True)).mean())
+        shares = [row["broken"] / done.records for row in rows if row["check"] == check.text]
+        found.append({"check": check.text, "original": own, "copies": range_of(shares)})
+    return found
 
 
 def _find_groups(synth: Synthesizer) -> Iterator[tuple[str, NDArray[np.int64], list[str]]]:
@@ -285,7 +330,7 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
             "first": first,
             "second": second,
             "original": _finite(one["original"]),
-            "copies": round_digits([min(one["copies"]), float(np.mean(one["copies"])), max(one["copies"])]),
+            "copies": range_of(one["copies"]),
         }
         for (first, second), one in by_pair.items()
         if np.isfinite([one["original"], *one["copies"]]).all()

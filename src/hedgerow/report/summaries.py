@@ -107,7 +107,7 @@ def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[st
         "few": bool(edges[-1] == np.nextafter(edges[-2], np.inf)),
         "original": round_digits(bins["original"]),
         "copies": round_digits(bins["copies"]),
-        "ecdf_max": _range([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
+        "ecdf_max": range_of([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
         "ecdf": {
             "original": round_digits(np.searchsorted(ordered, edges, side="right") / len(ordered)),
             "copies": _spread(shares),
@@ -121,7 +121,7 @@ def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[st
             {
                 "statistic": name,
                 "original": round_digits([value])[0],
-                "copies": _range([row[name] for row in by_copy]),
+                "copies": range_of([row[name] for row in by_copy]),
             }
             for name, value in statistics(original, QUANTILES).items()
         ],
@@ -149,7 +149,7 @@ def compare_classes(
             {
                 "level": str(levels[k]),
                 "original": round_digits([counts[0][k]])[0],
-                "copies": _range([one[k] for one in counts[1:]]),
+                "copies": range_of([one[k] for one in counts[1:]]),
             }
             for k in order
         ],
@@ -201,7 +201,7 @@ def compare_medians(
         if all(len(values) for values in tables):
             middles = [float(values.mean() if share else np.median(values)) for values in tables]
             row = {"level": level, "records": len(tables[0]), "original": round_digits(middles[:1])[0]}
-            rows.append(row | {"copies": _range(middles[1:])})
+            rows.append(row | {"copies": range_of(middles[1:])})
     return rows
 
 
@@ -213,8 +213,8 @@ def round_digits(values: Sequence[Any] | Array, digits: int = 6) -> list[float |
     ]
 
 
-def _range(values: Sequence[float]) -> list[float | None]:
-    """Lowest, mean, highest."""
+def range_of(values: Sequence[float]) -> list[float | None]:
+    """The lowest, the mean and the highest, over copies."""
     return round_digits([min(values), float(np.mean(values)), max(values)])
 
 

@@ -59,7 +59,8 @@ _ANSWERS: Mapping[str, str] = {
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
 _LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
-_TRIED = (99, 93, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
+# The most of these that fit on two sheets once printed are taken.
+_TRIED = (200, 130, 115, 107, 99, _LINES, 72, 57)
 _SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
@@ -113,12 +114,10 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     They go into the confidential part, as board.pdf or board.html, unless `out` names another file, which is
     HTML if its name ends so. One that ends in .pdf becomes .html where nothing prints.
     """
-    page, pdf = write_board_of(folder), None
+    certificate, found = _read(folder)
     wanted = out is None or out.suffix != ".html"
-    for lines in _TRIED if wanted else ():  # how many fit depends on how wide signs are
-        pdf = print_page(write_board_of(folder, lines))
-        if pdf is None or count_sheets(pdf) <= _SHEETS:
-            break
+    pdf = _print_most(certificate, found) if wanted else None
+    page = _write(certificate, found, _LINES)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -127,15 +126,44 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     return place
 
 
-def write_board_of(folder: Path, lines: int = _LINES) -> Html:
+def _print_most(certificate: Certificate, found: Findings) -> bytes | None:
+    """With as many lines as two sheets hold, which hangs on how wide signs are; None where nothing prints."""
+    printed = print_page(_write(certificate, found, _TRIED[0]))
+    if printed is None or count_sheets(printed) <= _SHEETS:
+        return printed
+    first, last = 1, len(_TRIED)  # the first place that may fit, and one that is taken in any case
+    while first < last:
+        middle = (first + last) // 2
+        pdf = print_page(_write(certificate, found, _TRIED[middle]))
+        if pdf is None:
+            return None
+        if fits := count_sheets(pdf) <= _SHEETS:
+            last = middle
+        else:
+            first = middle + 1
+        if fits or middle == len(_TRIED) - 1:
+            printed = pdf
+    return printed
+
+
+def write_board_of(folder: Path) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
+    return _write(*_read(folder), _LINES)
+
+
+def _read(folder: Path) -> tuple[Certificate, Findings]:
+    """What the sheets are made of; the release must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
         raise ReleaseError(
             f"{name_folder(folder)} does not match its certificate. {' '.join(verified.problems)}"
         )
+    return verified.certificate, Findings.read(folder / CONFIDENTIAL)
+
+
+def _write(certificate: Certificate, found: Findings, lines: int) -> Html:
     try:
-        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
+        return write_board(certificate, found, lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
             f"{CONFIDENTIAL}: summary.json, report.json, audit.json or attack.json is not what hedgerow "
@@ -251,16 +279,15 @@ def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Itera
     figure, withheld = format_figure, summary.get("withheld_epsilon")
     if certificate.epsilon is not None and isinstance(withheld, Mapping):
         price = f"ε = {figure(summary['total_epsilon'])} of {figure(certificate.epsilon.total)}"
-        if certificate.bound in withheld:
-            price += (
-                f"; of one copy with an outcome withheld altogether {figure(withheld[certificate.bound])}"
-            )
+        own, other = (figure(each) for each in (summary["epsilon"], withheld.get(certificate.bound)))
+        if certificate.bound in withheld and other != own:  # under a range
+            price += f"; of one copy {own}, with an outcome withheld altogether {other}"
         yield f"price of this fit, under {certificate.bound}", price
     if isinstance(gauge := summary.get("gauge"), Mapping):
         of = f" of '{shorten(gauge['column'])}', the worst off," if gauge.get("column") else ""
         yield (
             "gauge: do copies carry the data",
-            f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
+            f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; distance{of} "
             f"in trial copies {gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
         )
     if "clipped" in summary:

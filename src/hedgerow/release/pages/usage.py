@@ -41,8 +41,9 @@ def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[
     python, r = _write_estimate(certificate, plan, layout)
     read_python, read_r = _write_reading(format, layout)
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
+    in_python += ["print(np.mean(estimates))"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
-    in_r += ["mean(estimates)"] * (copies > 1)
+    in_r += ["mean(estimates)"]
     alone, package = format == "csv", _READERS[format][1].split("::")[0]  # which reads it in R
     if fits:
         given = [
