@@ -162,7 +162,7 @@ def test_analyses_with_gaps_codes_two_labels_and_types():
         ("wage", "formula such as"),
         ("wage ~ __import__('os').system('true')", "__import__"),
         ("__import__('os') ~ size", "__import__"),
-        ("wage ~ nothing", "nothing"),
+        ("wage ~ nothing", "copies do not have. They have 'wage', 'size', 'region', 'bonus'."),
         ("region ~ size", "makes 3 columns"),
     ],
 )

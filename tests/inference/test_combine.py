@@ -13,7 +13,7 @@ from hedgerow.inference.combine import choose_rule_of
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.guarantee import Guarantee
 from hedgerow.privacy.settings import Settings
-from hedgerow_studies.combining import cover, cover_sampled, cover_strict
+from hedgerow_studies.combining import SAMPLED, cover, cover_missing, cover_sampled, cover_strict
 
 LIMITED = hr.Strict(limits=(1e-3, 1e4))
 
@@ -231,6 +231,45 @@ def test_a_release_says_which_rule_fits(asked, rule, words):
         assert (set(found["rule"]), found.attrs["why"]) == ({rule}, fitting.why)
         asked_for = hr.combine(release, "mean of x", rule="simple").attrs["why"]
         assert asked_for == f"The rule simple was asked for. {fitting.why}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule", "words"),
+    [
+        ({"standard": hr.Unweighted(), "copies": 5}, "noisy", "also where cells were missing"),
+        ({"standard": hr.Unweighted(), "copies": 3}, "noisy", "3 copies show it poorly"),
+        ({"standard": hr.Unweighted(), "copies": 5, "sampling": "stratified"}, "projected", "of their own"),
+        ({"standard": hr.Unweighted(), "copies": 1}, "proper", "taken for observed ones"),
+        ({"copies": 5}, "partial", "taken for observed ones"),
+    ],
+)
+def test_values_in_place_of_missing_ones_are_no_observed_ones(asked, rule, words):
+    """Reiter's rule would take them for such."""
+    column = hr.Column("x ~ z", missing="withheld")
+    settings = Settings.of({"x": column}, **asked)
+    statement = Statement(delta=0.0, confidence=0.95, draws=100, independent=True)
+    guarantee = Guarantee.of(settings, statement, protected="x", passed_through=["z"])
+    fitting = choose_rule_of(hr.Release([pd.DataFrame({"x": [1.0]})] * asked["copies"], guarantee))
+    assert fitting.rule == rule
+    assert words in fitting.why
+    assert "also where a cell was missing" in " ".join(guarantee.processing())
+    strict = Settings.of({"x": column}, standard=hr.Strict(limits={"x": (1e-3, 1e4)}), epsilon=1.0, copies=5)
+    assert Guarantee.of(strict, statement, protected="x", passed_through=["z"]).processing() == ()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")  # of how many are missing
+def test_missing_outcomes_are_covered_as_often_as_observed_ones():
+    """Over 100 tables, a standard error of 0.022: for each of ten false alarm 0.0015 at a true 0.95."""
+    inside = pd.DataFrame(
+        [
+            pd.concat([cover_missing(seed, way).add_prefix(f"{way}, ") for way in SAMPLED])
+            for seed in range(100)
+        ]
+    ).mean()
+    measured = inside[~inside.index.str.contains("partial")]
+    assert len(measured) == 10
+    assert (measured >= 0.88).all(), inside
 
 
 def test_variance_of_protected_values_is_told_from_that_of_public_columns(strict):

@@ -16,6 +16,7 @@ from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
     COUNTED,
+    FILLED,
     NOTHING,
     Figures,
     list_protected,
@@ -58,6 +59,7 @@ class Guarantee:
     counted: bool = False  # copies follow the noisy counts of a margin
     simulated: bool = False  # the probability of ranges on several columns is estimated
     gaps: bool = False  # copies have gaps of their own
+    filled: bool = False  # copies of draws given the data have values where cells were missing
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
     unit: str | None = None  # whose records the claim is for, all together, in words; None: one record's
     unit_column: str | None = None  # in which they have the same
@@ -117,6 +119,7 @@ class Guarantee:
             counted=counted,
             simulated=simulated,
             gaps=any(column.missing == "synthesized" for column in settings.columns),
+            filled=settings.noisy is None and any(c.missing == "withheld" for c in settings.columns),
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -206,6 +209,12 @@ class Guarantee:
                 "take from the copies how much they differ hold (partial, projected); those that take a "
                 "copy's own chance from its standard errors do not: noisy is too narrow, simple and proper "
                 "are too wide. Nor do tests of fit, and errors of prediction, that rest on independent rows."
+            )
+        if self.filled:
+            done.append(
+                f"{FILLED}: that is post-processing, and does not tell where. Rules that combine copies take "
+                "these values for observed ones, except noisy and projected, which read off how much copies "
+                "differ."
             )
         if self.inside:
             done.append(

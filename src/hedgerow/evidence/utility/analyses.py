@@ -145,13 +145,7 @@ def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weigh
 def check_analyses(analyses: Sequence[Analysis], columns: Sequence[str]) -> None:
     """Refuse what is no formula over these columns, before any data are seen."""
     for analysis in analyses:
-        try:
-            _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
-        except DataError:  # its list of columns has the stand-in for the left side in it
-            raise FormulaError(
-                f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
-                f"{list_some(columns, 12, quoted=True)}."
-            ) from None
+        _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
 
 
 def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
@@ -161,7 +155,13 @@ def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
         blank += "_"
     table = Table.of(frame.assign(**{blank: 0.0}))
     left, _, right = (part.strip() for part in analysis.formula.partition("~"))
-    return [parse(f"`{blank}` ~ {text}", table) for text in (f"0 + {left}", right)]
+    try:
+        return [parse(f"`{blank}` ~ {text}", table) for text in (f"0 + {left}", right)]
+    except DataError:  # its list of columns has the stand-in for the left side in it
+        raise FormulaError(
+            f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
+            f"{list_some([*map(str, frame.columns)], 12, quoted=True)}."
+        ) from None
 
 
 def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[str], Mask]:
