@@ -69,7 +69,7 @@ def show(page: str) -> str:
     return " ".join(html.unescape(re.sub("(?s)<style>.*</style>|<[^>]*>", " ", page)).split())
 
 
-def test_it_says_what_a_receiver_needs(chain):
+def test_the_page_says_what_a_receiver_needs(chain):
     certificate = verify_release(chain).certificate
     page = (chain / "public" / "index.html").read_text()
     titles = re.findall("<h2[^>]*>([^<]*)</h2>", page)
@@ -102,7 +102,7 @@ def test_names_and_words_of_others_are_text(chain):
     assert len(page) < 60_000
 
 
-def test_it_can_be_written_again_from_public_things(chain):
+def test_the_page_can_be_written_again_from_public_things(chain):
     verified = verify_release(chain / "public")
     first = chain / "public" / verified.certificate.copies[0].file
     layout = Layout.of(pq.read_schema(first), read(first))
@@ -110,7 +110,7 @@ def test_it_can_be_written_again_from_public_things(chain):
     assert again == (chain / "public" / "index.html").read_text()
 
 
-def test_the_certificate_knows_it(public):
+def test_the_certificate_has_the_digest_of_the_page(public):
     page = public / "index.html"
     text = page.read_text()
     assert verify_release(public).problems == ()
@@ -190,7 +190,7 @@ def code_of(page: str, language: str) -> str:
     )
 
 
-def test_its_code_runs(chain, monkeypatch):
+def test_the_code_on_the_page_runs(chain, monkeypatch):
     monkeypatch.chdir(chain / "public")
     page = Path("index.html").read_text()
     ran: dict = {}
@@ -200,7 +200,7 @@ def test_its_code_runs(chain, monkeypatch):
     assert np.mean(estimates) == pytest.approx(np.mean([copy[HOSTILE].mean() for copy in copies]), rel=1e-12)
 
 
-def test_its_code_prints_what_it_finds_in_one_copy(tmp_path):
+def test_the_code_on_the_page_prints_what_it_finds_in_one_copy(tmp_path):
     release = release_of(tmp_path, hr.datasets.lognormal(n=60, seed=3), formula="x ~ z")
     code = code_of((release / "public" / "index.html").read_text(), "Python")
     run = [sys.executable, "-c", code]
@@ -209,7 +209,7 @@ def test_its_code_prints_what_it_finds_in_one_copy(tmp_path):
     assert float(done.stdout) == pytest.approx(copy["x"].mean(), rel=1e-6)
 
 
-def test_its_code_takes_no_code_for_an_amount(tmp_path, monkeypatch):
+def test_the_code_on_the_page_takes_no_code_for_an_amount(tmp_path, monkeypatch):
     """A mean over refusals written as -8 is no mean of wages."""
     frame = hr.datasets.lognormal(n=60, seed=3)
     frame.loc[::5, "x"] = -8.0
@@ -240,7 +240,7 @@ def test_its_code_takes_no_code_for_an_amount(tmp_path, monkeypatch):
     assert any("differ in the codes" in problem for problem in hr.verify_release(release).problems)
 
 
-def test_its_code_leaves_nothing_among_the_files(tmp_path):
+def test_the_code_on_the_page_leaves_nothing_among_the_files(tmp_path):
     release = release_of(
         tmp_path, hr.datasets.lognormal(n=60, seed=3), formula="x ~ z", epsilon=6.0, copies=2,
         standard=hr.Strict(limits=(0.1, 100)), outputs=Outputs(receive=True),
@@ -253,7 +253,7 @@ def test_its_code_leaves_nothing_among_the_files(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
-def test_its_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch):
+def test_the_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch):
     frame = hr.datasets.lognormal(n=60, seed=3).rename(columns={"x": 'a "b" \\ c'})
     frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
     plan = hr.Plan(
@@ -272,9 +272,7 @@ def test_its_code_for_r_runs_with_whatever_separates_cells(tmp_path, monkeypatch
     ("standard", "copies", "rule"),
     [(hr.Strict(limits=(0.1, 100)), 3, "noisy"), (hr.Unweighted(), 1, "proper")],
 )
-def test_who_follows_it_with_the_files_for_receivers_has_intervals_and_an_unchanged_folder(
-    tmp_path, standard, copies, rule
-):
+def test_the_page_leads_to_intervals_and_leaves_the_folder_unchanged(tmp_path, standard, copies, rule):
     """One copy of a plain posterior has a rule too, and Python would leave a `__pycache__` there."""
     hr.datasets.lognormal(n=120, seed=3).to_csv(tmp_path / "t.csv", index=False)
     plan = hr.Plan(

@@ -144,7 +144,7 @@ def test_a_release_by_blocks_verifies_and_leaves_nothing_else(make, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
+def test_a_release_by_blocks_is_that_of_the_table_in_memory(name, make, tmp_path):
     held, streamed = (
         make(f"{name}-{word}", stream=word == "streamed", **SETTINGS[name]) for word in ("held", "streamed")
     )
@@ -185,7 +185,7 @@ def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_of_files_is_always_read_so(make, frame, tmp_path):
+def test_a_folder_of_files_is_always_read_by_blocks(make, frame, tmp_path):
     whole = make("whole", stream=False)
     (tmp_path / "parts").mkdir()
     for number, first in enumerate(range(0, ROWS, 90)):
@@ -420,7 +420,7 @@ def test_a_file_that_is_not_whole_is_refused(kind, make, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_messy_table_is_the_same_either_way(make, tmp_path):
+def test_a_messy_table_gives_the_same_release_by_blocks(make, tmp_path):
     """Codes, gaps in public columns, ranges in columns that are dropped, heavy tails, many dummies."""
     random, rows = np.random.default_rng(7), 900
     sector = random.integers(0, 25, rows)

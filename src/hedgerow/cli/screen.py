@@ -23,7 +23,7 @@ from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.progress import shown, watch
+from hedgerow.progress import console_of_bars, shown, watch
 
 CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 _UTILITY = f"What copies keep. {CONFIDENTIAL}"
@@ -160,11 +160,21 @@ def _line(text: str, *, style: str = "") -> Text:
     return Text(show_controls(text), style=style)
 
 
+class _Console(Console):
+    """Prints what is said, and nothing of it as markup, to whoever still reads."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, **settings)
+
+    def on_broken_pipe(self) -> None:
+        # As in `| head -1`: what a command does is done, and what is left of its words goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2 if self.stderr else 1)
+
+
 def _out() -> Console:
     # Only a terminal has a width: what goes into a file or a pipe is not cut.
-    width = None if sys.stdout.isatty() else 1000
-    return Console(markup=False, highlight=False, width=width)
+    return _Console(width=None if sys.stdout.isatty() else 1000)
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, highlight=False)
+    return console_of_bars() or _Console(stderr=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.arrays import PerDraw
 from hedgerow.drawing import price_by_draws
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 
@@ -77,7 +77,7 @@ def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
         centre, factor, largest = pricing.constant, 1.0, EXACT.by_record(pricing)
     else:
         raise SettingError(
-            f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {bound!r}."
+            f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {format_value(bound)}."
         )
     maxima = largest_by_draw(pricing.fit, pricing.part, pricing.interval, centre, largest)
     threshold = float(np.quantile(maxima, 1 - _TAIL))

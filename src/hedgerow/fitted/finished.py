@@ -34,6 +34,7 @@ _WHOLE_UNITS = (
     "{} leaves out one row, and the price is that of all rows of one '{}'. Leave out unit (--unit) to look "
     "at rows."
 )
+_TOLD = 0.05  # share of synthetic values at limits of Strict, up to which nobody is told
 _NOT_IN_COPIES = (
     "intervals: a formula or rule reads {}, which the copies do not have. Release it, or ask for none."
 )
@@ -104,28 +105,26 @@ class Finished(Confidential):
         """Checks of draws that the owner overrode, in words."""
         return ""
 
-    @cached_property
+    @property
     def moved(self) -> dict[str, int]:
-        """How many synthetic values declared limits moved, over all copies, by column; none: not there.
+        """How many synthetic values limits moved, over all copies, by column; none: not there.
 
         They follow from released draws; that a limit moved them is not in the copies, and stays here.
         """
-        declared = [column.declared for column in self.settings.columns if column.declared is not None]
-        if all(each.ends == (None, None) for each in declared):
-            return {}
-        counts: Counter[str] = Counter()
-        for copy in self.predict():
-            counts.update(count_moved(self.settings, self.design, copy))
-        return {name: count for name, count in counts.items() if count}
+        return dict(self._written[1])
 
     def tell_moved(self) -> list[str]:
-        """What the owner should know of values that declared limits moved."""
-        made = self.settings.copies * self.records
+        """What the owner should know of values that limits moved."""
+        made, least = self.settings.copies * self.records, 0.0
+        remedy = "A family with lower= and upper= keeps to the ends by itself."
+        if self.settings.noisy is not None:  # whose limits every column has
+            least = _TOLD
+            remedy = "Give wider limits, or a family that comes nearer to the column, if that is public."
         return [
-            f"declared: {count} of {made} synthetic values of '{name}' lay beyond its range_min or "
-            "range_max and were moved to it, where they now recur (confidential). A family with lower= and "
-            "upper= keeps to the ends by itself."
+            f"{count} of {made} synthetic values of '{name}' lay beyond declared limits and were moved to "
+            f"them, where they now recur (confidential). {remedy}"
             for name, count in self.moved.items()
+            if count > least * made
         ]
 
     @property
@@ -173,7 +172,7 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        tables = share_out(self._write_copy, self.predict(), worth=self.table.rows > WORTH_SHARING)
+        tables, _ = self._written
         return Release(tables, self.guarantee, self._count_broken(tables), self.replay(tables))
 
     @cached_property
@@ -205,6 +204,13 @@ class Finished(Confidential):
             simulated=isinstance(self.settings.model, Chain)
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
+
+    @cached_property
+    def _written(self) -> tuple[list[Any], Counter[str]]:
+        """Typed copies, and how many values limits moved: what was predicted is not kept."""
+        copies = self.predict()
+        moved = sum((count_moved(self.settings, copy) for copy in copies), Counter[str]())
+        return share_out(self._write_copy, copies, worth=self.table.rows > WORTH_SHARING), moved
 
     def _write_copy(self, copy: PerLink) -> Any:
         """A typed copy, without the columns that are left out."""

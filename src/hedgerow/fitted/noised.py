@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array, PerLink, RecordMask
-from hedgerow.errors import SettingError, is_count
+from hedgerow.errors import SettingError, is_count, list_some
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
@@ -72,8 +72,13 @@ class Noised(Finished):
 
     @property
     @abstractmethod
+    def clipped_shares(self) -> dict[str, float]:
+        """The share of each column's amounts that were moved to a limit; confidential."""
+
+    @property
     def clipped(self) -> float:
-        """The share of the amounts that were moved to a limit; confidential."""
+        """The largest of these shares; confidential."""
+        return max(self.clipped_shares.values(), default=0.0)
 
     @abstractmethod
     def intervals(self, level: float) -> dict[str, Any]:
@@ -115,10 +120,12 @@ class Noised(Finished):
 
     def doubts(self) -> list[str]:
         doubts = []
-        if self.clipped > _CLIPPED:
+        far = [name for name, share in self.clipped_shares.items() if share > _CLIPPED]
+        if far:
             doubts.append(
-                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
-                "will not show what lies there. Give wider limits if public knowledge supports them."
+                f"Many values of {list_some(far, quoted=True)} lie beyond the limits and were moved to them "
+                "(clipped_, confidential): copies will not show what lies there. Give wider limits if public "
+                "knowledge supports them."
             )
         if self.settings.bound.takes_delta and self.settings.delta * self.records >= 1:
             doubts.append(DELTA_TOO_LARGE)
@@ -170,10 +177,11 @@ class NoisedColumn(Noised):
         return self.drawn.health
 
     @property
-    def clipped(self) -> float:
-        """The share of the outcomes that were moved to a limit; confidential."""
+    def clipped_shares(self) -> dict[str, float]:
         (low, high), (response, present) = self.limits, self.outcomes
-        return float(((response <= low) | (response >= high))[present].mean()) if present.any() else 0.0
+        there = response[present]
+        moved = float(((there <= low) | (there >= high)).mean()) if len(there) else 0.0
+        return {self.settings.column.outcome: moved}
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """Noisy statistics of several columns, one after the other, and everything that follows from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,6 @@ from hedgerow.mechanism.noisy.chain.run import (
     chain_withheld_epsilon,
     count_clipped,
     hold_chain,
-    largest_clipped_share,
     read_columns,
     write_piece,
 )
@@ -106,9 +106,14 @@ class NoisedChain(Noised):
         return Health("given noisy statistics", False, effective_draws=effective, chains=1)
 
     @property
-    def clipped(self) -> float:
-        """The largest share of any column's amounts that were moved to a limit; confidential."""
-        return largest_clipped_share(count_clipped(self.tasks, self.values))
+    def clipped_amounts(self) -> Sequence[tuple[int, int]]:
+        """By column, how many amounts there are and how many limits moved; confidential."""
+        return count_clipped(self.tasks, self.values)
+
+    @property
+    def clipped_shares(self) -> dict[str, float]:
+        pairs = zip(self.settings.outcomes, self.clipped_amounts, strict=True)
+        return {name: moved / there for name, (there, moved) in pairs if there}
 
     @one_blas_thread()
     def predict(self) -> list[PerLink]:

@@ -13,7 +13,7 @@ from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enou
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.bootstrap_draws import DrawsReplay
-from hedgerow.inference.intervals import why_not
+from hedgerow.inference.intervals import explain_refusal
 from hedgerow.mechanism.copies import predict_copies, released_draws
 from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
@@ -178,7 +178,7 @@ class Fitted(Finished):
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
 
     def replay(self, tables: list[Any]) -> Replay | str:
-        if reason := why_not(self.settings) or self.why_no_replay():
+        if reason := explain_refusal(self.settings) or self.why_no_replay():
             return reason
         view = public_view(self.settings, self.start, self.released[0].parameters, Key.from_seed(0))
         return DrawsReplay(view, self.released, copies=tuple(tables))

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, Matrix
-from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.errors import ReleaseError
+from hedgerow.inference.bootstrap import check_level
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
@@ -133,9 +134,3 @@ def summarize_columns(
             for name, values in zip(("estimate", "lower", "upper"), ends, strict=True):
                 summary[name] += values.tolist()
     return summary
-
-
-def check_level(level: float) -> None:
-    """Refuse what is no share of draws."""
-    if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")

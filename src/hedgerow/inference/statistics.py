@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import HedgerowError, ReleaseError
-from hedgerow.inference.columns import check_level, read_columns, summarize_columns
+from hedgerow.inference.bootstrap import check_level
+from hedgerow.inference.columns import read_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
 from hedgerow.mechanism.noisy.posterior import draw_posterior

@@ -9,7 +9,7 @@ independent ones, which rules that combine copies and standard errors computed f
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -234,15 +234,31 @@ def write_copy(settings: Settings, table: Table, design: Design, copy: PerLink) 
     return write_derived(settings, typed)
 
 
-def count_moved(settings: Settings, design: Design, copy: PerLink) -> Counter[str]:
-    """How many values of a copy lie beyond declared limits, and are moved to them, by column."""
-    counts: Counter[str] = Counter()
-    for each, link, values in zip(settings.links, design.links, columns_of(copy), strict=True):
-        low, high = (None, None) if each.column.declared is None else each.column.declared.ends
-        if each.role == "amount" and link.levels is None and (low, high) != (None, None):
-            below = 0 if low is None else int((values < low).sum())
-            counts[link.outcome] += below + (0 if high is None else int((values > high).sum()))
-    return counts
+def count_moved(settings: Settings, copy: PerLink) -> Counter[str]:
+    """How many amounts of a copy, by column, declared limits move, or limits of Strict have moved.
+
+    What was drawn for a cell that a rule fixes counts as well.
+    """
+    strict = settings.noisy
+    limits: Any = {} if strict is None else strict.limits
+    if not isinstance(limits, Mapping):
+        limits = {settings.column.outcome: limits}
+    counts, kinds = Counter[str](), None
+    for link, domain, values in zip(settings.links, settings.domains, columns_of(copy), strict=True):
+        name, declared = link.column.outcome, link.column.declared
+        if link.role == "kind":
+            kinds = values
+            continue
+        amounts, kinds = values if kinds is None else values[kinds == 0], None
+        beyond = np.zeros(len(amounts), np.bool_)
+        for end in limits.get(name) or ():  # where such an amount already lies
+            beyond |= np.isclose(amounts, end, rtol=1e-12, atol=0) & (amounts != domain.support.spike)
+        if declared is not None and link.role == "amount":
+            least, most = declared.ends
+            beyond |= amounts < (-np.inf if least is None else least)
+            beyond |= amounts > (np.inf if most is None else most)
+        counts[name] += int(np.count_nonzero(beyond))
+    return +counts
 
 
 def count_broken(settings: Settings, copy: Table) -> list[int]:

@@ -237,7 +237,8 @@ def _usual(domain: Domain, design: Design) -> float:
     if places:
         return float(places[0])
     support = domain.support
-    near = float(np.clip(1.0, support.lower, support.upper))
+    step = getattr(domain, "rounded", None) or 1.0  # ends are multiples of it
+    near = float(np.clip(step, support.lower, support.upper))
     at_end = (near == support.lower and support.above) or (near == support.upper and support.below)
     return (support.lower + min(support.upper, support.lower + 2)) / 2 if at_end else near
 

@@ -182,10 +182,10 @@ def require_price(settings: Settings, pricing: Pricing) -> None:
 
 def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part: Sensitive) -> Pricing:
     """The price of each record, or of its unit where the settings name one."""
-    told = fit, part, weighted.interval, settings.delta
+    parts = fit, part, weighted.interval, settings.delta
     if settings.unit is None:
-        return Pricing(*told)
-    return UnitPricing(*told, Units.of(start.table, settings.unit).numbers)
+        return Pricing(*parts)
+    return UnitPricing(*parts, Units.of(start.table, settings.unit).numbers)
 
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:

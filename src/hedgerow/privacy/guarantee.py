@@ -33,7 +33,7 @@ from hedgerow.privacy.terms import Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """What may be claimed, in words. Holds public facts only: the target, never what was achieved."""
 
@@ -258,6 +258,11 @@ class Guarantee:
         ]
         parts = ["hedgerow guarantee", "\n".join(lines), *claimed, "\n".join(["Not covered:", *caveats])]
         return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        epsilon = self.terms.epsilon
+        target = "no target" if epsilon is None else f"ε = {epsilon:g}"
+        return f"Guarantee({self.standard}, {self.terms.bound.name}, {target}; print it to read it)"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: public, as everything here."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
-from hedgerow.errors import SettingError, is_count, list_some
+from hedgerow.errors import SettingError, format_value, is_count, list_some
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
@@ -88,11 +88,14 @@ class Settings(Terms):
                 f"{repr(standard) if isinstance(standard, str) else type(standard).__name__}."
             )
         if not isinstance(self.rules, Rules):
-            raise SettingError(f"rules must be hr.Rules(derived=…, checks=…), got {self.rules!r}.")
+            raise SettingError(
+                f"rules must be hr.Rules(derived=…, checks=…), got {format_value(self.rules)}."
+            )
         self.rules.check_columns(self.columns)
         if self.design_weight is not None and not isinstance(self.design_weight, str):
             raise SettingError(
-                f"design_weight must be the name of a column of survey weights, got {self.design_weight!r}."
+                "design_weight must be the name of a column of survey weights, got "
+                f"{format_value(self.design_weight)}."
             )
         made: dict[str, Any] = {}
         if self.model is UNSET:
@@ -122,7 +125,9 @@ class Settings(Terms):
         if self.unit is not None:
             self._check_unit()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
-            raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
+            raise SettingError(
+                f"rows_per_unit must be a whole number from 1 up, got {format_value(self.rows_per_unit)}."
+            )
         if self.noisy is None and self.rows_per_unit > 1:
             raise SettingError(
                 "rows_per_unit: only Strict(limits=…) protects several rows of a person together. Others "
@@ -325,7 +330,7 @@ class Settings(Terms):
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
             raise SettingError(
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
-                f"{self.epsilon!r}."
+                f"{format_value(self.epsilon)}."
             )
         if standard.inside and self.sampling == "projected":
             raise SettingError(

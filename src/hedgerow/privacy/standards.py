@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 from hedgerow.privacy.ranges import Everywhere, Range
 
@@ -123,9 +123,11 @@ class RangeTruncated(Standard):
     def __post_init__(self) -> None:
         _check_range(self.range, "RangeTruncated")
         if self.public_weight not in ("alpha", "one"):
-            raise SettingError(f"public_weight must be 'alpha' or 'one', got {self.public_weight!r}.")
+            raise SettingError(
+                f"public_weight must be 'alpha' or 'one', got {format_value(self.public_weight)}."
+            )
         if not isinstance(self.inside, bool):
-            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+            raise SettingError(f"inside must be True or False, got {format_value(self.inside)}.")
         if self.inside:
             require_public(self.range)
         if self.public_weight == "one":  # another neighbour, so another claim

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.numerics.leaves import apply, sum_leaves
 from hedgerow.privacy.claims.caveats import write_caveat
@@ -167,7 +167,7 @@ class CapWeights(Weights):
     def __post_init__(self) -> None:
         check_risk_kind(self.risk)
         if not is_finite(self.cap) or self.cap <= 0:
-            raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
+            raise SettingError(f"CapWeights: cap must be positive and finite, got {format_value(self.cap)}.")
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         risk = evidence.risk.of(self.risk)
@@ -183,7 +183,7 @@ class ScalarWeights(Weights):
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not is_finite(alpha) or not 0 <= alpha <= 1:
-            raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {alpha!r}.")
+            raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {format_value(alpha)}.")
         object.__setattr__(self, "value", float(alpha))
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -193,6 +193,12 @@ class ScalarWeights(Weights):
 @dataclass(frozen=True)
 class PlannedWeights(Weights):
     """One weight for all, planned from the predictors and the target: the outcome plays no part in it.
+
+    >>> import hedgerow as hr
+    >>> asked = {"weights": PlannedWeights(), "bound": "renyi", "epsilon": 8.0, "seed": 1}
+    >>> synth = hr.Synthesizer("x ~ z", **asked).fit(hr.datasets.lognormal(n=300, seed=1))
+    >>> len(set(synth.alpha_)), synth.total_epsilon_ <= 8.0
+    (1, True)
 
     The largest weight at which a table that the model describes is priced above the target with at most the
     chance `refused`. Such a table leads to no release, since the weight is not scaled down for it: a scale
@@ -206,7 +212,8 @@ class PlannedWeights(Weights):
     def __post_init__(self) -> None:
         if not is_finite(self.refused) or not 0 < self.refused < 1:
             raise SettingError(
-                f"PlannedWeights: refused must lie between 0 and 1, got {self.refused!r}; 0.05 is usual."
+                f"PlannedWeights: refused must lie between 0 and 1, got {format_value(self.refused)}; 0.05 "
+                "is usual."
             )
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -233,7 +240,8 @@ class IdentificationWeights(Weights):
         _check_affine(self.scale, self.shift)
         if not is_finite(self.radius) or not 0 < self.radius < 1:
             raise SettingError(
-                f"IdentificationWeights: radius must lie strictly between 0 and 1, got {self.radius!r}."
+                "IdentificationWeights: radius must lie strictly between 0 and 1, got "
+                f"{format_value(self.radius)}."
             )
 
     @property
@@ -285,7 +293,9 @@ class Reweighted(Weights):
         if not isinstance(self.base, Weights):
             raise SettingError(f"Reweighted: base must be weights, got {type(self.base).__name__}.")
         if not is_finite(self.k) or not 0 < self.k <= 1:
-            raise SettingError(f"Reweighted: k must lie in (0, 1], got {self.k!r}; 0.95 is usual.")
+            raise SettingError(
+                f"Reweighted: k must lie in (0, 1], got {format_value(self.k)}; 0.95 is usual."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -399,6 +409,6 @@ def check_alpha(weights: Weights, alpha: PerRecord, records: int) -> PerRecord:
 
 def _check_affine(scale: float, shift: float) -> None:
     if not is_finite(scale) or scale < 0:
-        raise SettingError(f"scale must be a finite number from 0 up, got {scale!r}.")
+        raise SettingError(f"scale must be a finite number from 0 up, got {format_value(scale)}.")
     if not is_finite(shift):
-        raise SettingError(f"shift must be a finite number, got {shift!r}.")
+        raise SettingError(f"shift must be a finite number, got {format_value(shift)}.")

@@ -287,11 +287,14 @@ def _drop_incomplete(
         )
     if plan.missing == "refuse":
         own = [column.outcome for column in plan.settings.columns if counts.get(column.outcome)]
-        also = f"; or say what gaps of '{own[0]}' are (missing: synthesized under its column)" if own else ""
+        also = (
+            f" Or have gaps of {list_some(own, quoted=True)} synthesized too, under columns: in a plan, or "
+            '--columns "{NAME: {formula: …, missing: synthesized}}" in place of --formula.'
+        )
         raise DataError(
             f"Values are missing in columns of the formula: {where} of {rows} rows. Fill them in, or say "
             "missing: drop (--drop-missing) if it is public knowledge which rows these are; the certificate "
-            f"will say that this is assumed{also}."
+            f"will say that this is assumed.{also if own else ''}"
         )
     keep = pa.chunked_array([pa.array(~np.logical_or.reduce([gap.to_numpy() for gap in gaps.values()]))])
     frame = source.frame.filter(keep)

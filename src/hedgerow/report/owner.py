@@ -52,7 +52,7 @@ _SECTIONS = {
     "documented": "Is it documented?",
 }
 _LONG_LABEL = 100  # signs of what stands beside a fact
-_LONG_NAMES = 10  # that are told in full, so that a page stays small
+_LONG_NAMES = 10  # that are given in full, so that a page stays small
 _LONGEST_NOTE = 1000  # signs of a note, or of what is assumed
 
 Document = Mapping[str, Any]
@@ -254,11 +254,11 @@ def _document(document: Document) -> list[Html | None]:
             body += [element("h3", "Who is protected"), paragraph(release["unit"])]
         if document.get("broken"):
             body += _show_broken(document["broken"], claim["copies"])
-        told = {*document["warnings"]}  # stand at the top
+        at_top = {*document["warnings"]}
         notes = [
             shorten(note, _LONGEST_NOTE)
             for note in [*release["reading"], *release["notes"]]
-            if note not in told
+            if note not in at_top
         ]
         body += [element("h3", "What was noted while it was made"), bullets(notes)] if notes else []
         assumed = [

@@ -284,7 +284,7 @@ def show_statistics(column: Figures) -> Html | None:
             f"original {format_figure(row['original'], 3)}",
         )
         for row in column["statistics"]
-        if row["original"] > 0 and row["copies"][0] > 0
+        if None not in (row["original"], *row["copies"]) and row["original"] > 0 and row["copies"][0] > 0
     ]
     if len(rows) < 2:
         return None

@@ -157,8 +157,9 @@ class Utility:
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
         """`shape_columns` of each protected column, by its name."""
         copies = self.copies_by_column()
+        levels = self.levels_by_column
         return {
-            name: bin_shapes(values, {self.copies_label: copies[name]})
+            name: bin_shapes(values, {self.copies_label: copies[name]}, levels[name])
             for name, values in self.originals.items()
             if all(len(part) for part in copies[name])
         }
@@ -180,6 +181,11 @@ class Utility:
         return {
             link.outcome: [copy[place][~np.isnan(copy[place])] for copy in copies] for place, link in links
         }
+
+    @property
+    def levels_by_column(self) -> dict[str, tuple[Any, ...] | None]:
+        """The labels of each protected column whose values are places of labels."""
+        return {link.outcome: link.levels for link in self._done().design.links}
 
     def copied_outcomes(self) -> list[PerLink]:
         """What is protected of every copy, as numbers or the places of labels."""

@@ -25,6 +25,7 @@ from hedgerow.arrays import Array, Confidential, Mask, Matrix, PerLink, PerRecor
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -459,8 +460,8 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
         return
     if records < len(columns):
         raise DataError(
-            f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
-            "Give more rows or a shorter formula."
+            f"The formula has {format_count(len(columns), 'coefficient')}, more than the table has rows: "
+            f"{records}. Give more rows or a shorter formula."
         )
     intercept = {"Intercept", "1"} & set(columns)
     for name, largest, span in zip(columns, size, summary.high - summary.low, strict=True):

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
-from hedgerow.errors import DataError, FormulaError, SettingError, list_some
+from hedgerow.errors import DataError, FormulaError, SettingError, format_value, list_some
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
@@ -52,13 +52,17 @@ class Analysis:
     family: Regression = "gaussian"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.formula, str) or self.formula.count("~") != 1:
+        given: object = self.formula
+        if not isinstance(given, str) or given.count("~") != 1:
             raise SettingError(
-                f'An analysis is a formula such as "log(wage) ~ age", got {shorten(str(self.formula))!r}.'
+                'An analysis is a formula such as "log(wage) ~ age", got '
+                f"{format_value(shorten(given) if isinstance(given, str) else given)}."
             )
         if self.family not in get_args(Regression):
             words = ", ".join(get_args(Regression))
-            raise SettingError(f"The family of an analysis must be one of {words}, got {self.family!r}.")
+            raise SettingError(
+                f"The family of an analysis must be one of {words}, got {format_value(self.family)}."
+            )
 
     def __str__(self) -> str:
         return self.formula if self.family == "gaussian" else f"{self.formula} ({self.family})"
@@ -108,7 +112,9 @@ def compare_analyses(
 def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weight: str | None) -> Rows:
     """What `compare_analyses` finds, a row per analysis, term and copy."""
     if isinstance(analyses, str | Analysis):
-        raise SettingError(f"analyses must be a list of formulas, got {str(analyses)!r} alone.")
+        raise SettingError(f"analyses must be a list of formulas, got {format_value(str(analyses))} alone.")
+    if not isinstance(analyses, Sequence):
+        raise SettingError(f"analyses must be a list of formulas, got {format_value(analyses)}.")
     found: Rows = []
     for given in analyses:
         analysis = given if isinstance(given, Analysis) else Analysis(given)

@@ -31,7 +31,7 @@ from hedgerow.mechanism.streamed.merged import (
     merge_leaves,
     regressions,
 )
-from hedgerow.models.chain import there
+from hedgerow.models.chain import zero_missing
 from hedgerow.models.conjugate import Left
 from hedgerow.models.scored import Form, Linear
 from hedgerow.numerics.scoring import Extremes
@@ -101,7 +101,7 @@ class FactorWithout(Confidential):
         for batch, rows in self.rows.items():
             place, _ = batch
             link, model = start.design.links[place], regressions(overview.settings.model)[place]
-            others = there(link, power).copy()
+            others = zero_missing(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
             factors[batch] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
         return factors

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.exact import Logit, Lognormal, Regression
 from hedgerow.models.families.classes import Classes
@@ -26,6 +26,7 @@ from hedgerow.models.families.shares import BetweenEnds
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
+from hedgerow.tables.values import count_days, is_day
 
 Relation = Literal["withheld", "replaced", "range"]
 Noise = Literal["laplace", "gaussian", "auto"]
@@ -36,6 +37,10 @@ Limits = tuple[float, float] | Mapping[str, tuple[float, float]]  # of one colum
 class Margin:
     """Spend a share of ε on noisy counts: copies keep the outcome's distribution where the model is wrong.
 
+    >>> import hedgerow as hr
+    >>> hr.Strict(limits=(1e3, 1e9), margin=hr.Margin(share=0.25)).margin
+    Margin(share=0.25)
+
     Where records × share × ε is below 200 the counts would add more noise than they take away, and the
     whole of ε goes to the statistics.
     """
@@ -44,11 +49,13 @@ class Margin:
 
     def __post_init__(self) -> None:
         if not is_real(self.share) or not 0 < self.share < 1:
-            raise SettingError(f"Margin: share must lie between 0 and 1, got {self.share!r}; 0.25 is usual.")
+            raise SettingError(
+                f"Margin: share must lie between 0 and 1, got {format_value(self.share)}; 0.25 is usual."
+            )
 
 
 def check_limits(given: object) -> Limits:
-    """Two finite numbers in order, or such by column."""
+    """Two finite numbers in order, or two dates, or such by column."""
     if isinstance(given, Mapping):
         return MappingProxyType(
             {str(name): _check_pair(pair, f" of '{name}'") for name, pair in given.items()}
@@ -68,10 +75,15 @@ def check_shares(given: object) -> Mapping[str, float] | None:
 
 
 def _check_pair(given: object, whose: str = "") -> tuple[float, float]:
-    """Two finite numbers in order."""
-    if not isinstance(given, tuple | list) or len(given) != 2 or not all(is_real(end) for end in given):
-        raise SettingError(f"Strict: limits{whose} must be two numbers, for instance (1000, 1e9).")
-    low, high = float(given[0]), float(given[1])
+    """Two finite numbers in order; of dates their days since 1970-01-01."""
+    ends = list(given) if isinstance(given, tuple | list) else []
+    ends = [count_days(end) if isinstance(end, str) and is_day(end) else end for end in ends]
+    if len(ends) != 2 or not all(is_real(end) for end in ends):
+        raise SettingError(
+            f"Strict: limits{whose} must be two numbers, for instance (1000, 1e9), or two dates such as "
+            "'2015-01-31'."
+        )
+    low, high = map(float, ends)
     if not -LARGEST <= low < high <= LARGEST:
         raise SettingError(
             f"Strict: limits{whose} must be two numbers in order, between ±{LARGEST:g}, got ({low:g}, "

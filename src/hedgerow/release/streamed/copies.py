@@ -85,7 +85,7 @@ class WritePart:
         part = self.cells.keep_levels(whole, self.kept)
         with explaining_errors(self.folder):
             write_whole(self.place(leaf), lambda file: _write(part, file))
-        return count_moved(self.settings, design, values), count_broken(self.settings, Table.of(part))
+        return count_moved(self.settings, values), count_broken(self.settings, Table.of(part))
 
     def place(self, leaf: int) -> Path:
         """Where the part is until it is in the file."""

@@ -161,8 +161,8 @@ class NoisedView(View, NoisedColumn):
         return self.whole.drawn
 
     @property
-    def clipped(self) -> float:
-        return self.whole.clipped
+    def clipped_shares(self) -> dict[str, float]:
+        return {self.settings.column.outcome: self.whole.clipped}
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -184,7 +184,7 @@ class NoisedChainView(View, NoisedChain):
         return self.whole.drawn
 
     @property
-    def clipped(self) -> float:
+    def clipped_amounts(self) -> tuple[tuple[int, int], ...]:
         return self.whole.clipped
 
 

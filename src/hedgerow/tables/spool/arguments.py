@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import DataError, FormulaError
+from hedgerow.numerics.leaves import interpolate
 from hedgerow.tables.design import functions
 from hedgerow.tables.formula import Formula, shorten
 from hedgerow.tables.predictors import settle_predictors
@@ -205,9 +206,3 @@ class OverLeaves:
 
     def _map(self, task: Any) -> list[Any]:
         return list(self.workers.map(task, self.leaves, range(self.leaves.count)))
-
-
-def interpolate(low: Numbers, high: Numbers, share: Numbers) -> Numbers:
-    """Between two order statistics, digit for digit as `np.quantile` does it."""
-    step = np.subtract(high, low)
-    return np.where(share >= 0.5, high - step * (1 - share), low + step * share)

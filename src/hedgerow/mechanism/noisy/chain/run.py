@@ -143,11 +143,6 @@ def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple
     return found
 
 
-def largest_clipped_share(counts: Sequence[tuple[int, int]]) -> float:
-    """Of any column's amounts, that were moved to a limit; confidential."""
-    return max([moved / there for there, moved in counts if there], default=0.0)
-
-
 def _margin(settings: Settings, strict: Strict, records: int, epsilon: float) -> float:
     """The share of a column's ε that goes to counts, where they pay."""
     if strict.margin is None:

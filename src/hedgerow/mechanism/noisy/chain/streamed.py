@@ -29,7 +29,6 @@ from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
 from hedgerow.mechanism.noisy.chain.rows import OpenChain, Piece, find_read
 from hedgerow.mechanism.noisy.chain.run import (
     count_clipped,
-    largest_clipped_share,
     matrices_of,
     read_columns,
     tasks_of,
@@ -56,7 +55,7 @@ class StreamedChain(Confidential):
     settings: Settings
     key: Key
     released: tuple[ReleasedColumn, ...]
-    clipped: float  # the largest share of a column's amounts that were moved to a limit; confidential
+    clipped: tuple[tuple[int, int], ...]  # by column, amounts and how many of them limits moved; confidential
 
     @cached_property
     def drawn(self) -> tuple[PosteriorDraws, ...]:
@@ -87,7 +86,7 @@ def stream_chain(settings: Settings, leaves: Leaves, *, key: Key, workers: Worke
     released = release_chain(chain, key=key.child("statistics"))
     counts = go_over(workers, _Clipped(settings, chain.tasks), leaves, stage=STAGE)
     by_column = zip(*counts, strict=True)
-    clipped = largest_clipped_share([(sum(a for a, _ in one), sum(b for _, b in one)) for one in by_column])
+    clipped = tuple((sum(a for a, _ in one), sum(b for _, b in one)) for one in by_column)
     return StreamedChain(settings, key, released, clipped)
 
 
