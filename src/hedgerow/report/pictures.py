@@ -60,7 +60,7 @@ def show_bounds(price: Figures, bound: str, standard: str) -> Html:
         f"{standard} compares with the table in which a record's value is withheld altogether. "
         if same
         else "The second bar is what is paid when a record's value is withheld altogether and no range is "
-        "counted as known. ",
+        "taken as public. ",
         "Bounds say different things, and only the chosen one is claimed.",
         " Where a bar is missing, that bound has no closed form." if missing else None,
         f" Under renyi copies are priced together: {price['copies']} cost {format_figure(price['total'])}."
