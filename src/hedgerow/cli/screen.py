@@ -7,6 +7,7 @@ data; figures computed from it are labelled confidential by the commands that sh
 
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -122,10 +123,19 @@ def let_python_end() -> None:
 
 
 def json_text(value: Any) -> str:
-    """JSON that reads back the same and does not steer the terminal it is shown on."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    """JSON that reads back the same and steers no terminal it is shown on; null where there is no number."""
+    text = json.dumps(_without_nan(value), indent=1, ensure_ascii=False, default=str)
     # JSON escapes the ASCII controls alone; its own line breaks stay.
     return CONTROLS.sub(lambda each: each[0] if each[0] == "\n" else f"\\u{ord(each[0]):04x}", text) + "\n"
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with None for what is not a number, which is no JSON."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def open_streams() -> None:

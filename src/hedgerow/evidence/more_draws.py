@@ -49,7 +49,7 @@ class Outlook:
         if self.shape > 0.3:
             return (
                 "The price has not settled and its tail is heavy: some record decides too much of the fit. "
-                "Look at flagged_, merge rare categories, or cap the riskiest records."
+                "Look at the riskiest records, merge rare categories, or cap the weights."
             )
         return "The price has not settled: use more draws before you calibrate to it."
 

@@ -1,4 +1,4 @@
-"""One protected column as its owner declares it: formula, family, prior and more. Public.
+"""Protected columns as their owner declares them, and the rules of their table. Public.
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'
@@ -20,6 +20,7 @@ from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
+from hedgerow.privacy.claims.cells import FILLER, describe_cells
 from hedgerow.tables.expressions import Expression, parse_expression
 from hedgerow.tables.formula import quote, split
 from hedgerow.tables.values import Declared
@@ -32,6 +33,10 @@ AMOUNT, MISSING = "amount", "missing"
 @dataclass(frozen=True)
 class Column:
     """How one of several protected columns is synthesized: from public columns and from those before it.
+
+    >>> bonus = Column("bonus ~ age + log(wage)", "zero_lognormal", missing="synthesized", codes=(-8,))
+    >>> bonus.kinds  # of cells that copies have
+    ('amount', '-8', 'missing')
 
     Parameters
     ----------
@@ -62,6 +67,9 @@ class Column:
     shared
         With `Synthesizer(unit=…)`: all rows of a unit hold the same cell, a household's income, say. It is
         modelled once for each unit, from columns that are the unit's own, and copies have one cell for it.
+
+    Formal guarantee: codes, rules and fillers are declared, and nothing of them is read off a protected cell.
+    `assumptions` says in words what is taken as public of its cells; the certificate repeats it.
     """
 
     formula: str
@@ -75,7 +83,7 @@ class Column:
     only_where: str | None = None
     otherwise: float | str | None = None
     kinds_by: str | None = None
-    filler: float = 1.0
+    filler: float = FILLER
     shared: bool = False
 
     def __post_init__(self) -> None:
@@ -167,21 +175,7 @@ class Column:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is taken as public of its cells, in words."""
-        said = []
-        if self.missing == "public":
-            said.append(f"which cells of '{self.outcome}' are missing or cannot be read")
-        if self.codes:
-            stand = "stands" if len(self.codes) == 1 else "stand"
-            said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' {stand} for no amount")
-        if self.share_of is not None:
-            said.append(f"that '{self.outcome}' is at most {self.share_of}")
-        if self.only_where is not None:
-            elsewhere = "missing" if self.otherwise is None else str(self.otherwise)
-            elsewhere = f"{self.otherwise:.15g}" if is_finite(self.otherwise) else elsewhere
-            said.append(f"that '{self.outcome}' is {elsewhere} unless {self.only_where}")
-        if self.shared:
-            said.append(f"that '{self.outcome}' is the same in all rows of one unit")
-        return tuple(said)
+        return tuple(describe_cells(self.outcome, vars(self)))
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,9 @@ class Bounds(Range):
 class Where(Range):
     """One range where a boolean column is true, another elsewhere. The column must be public.
 
+    >>> Where("manager", then=Radius(0.2, 5.0), otherwise=Radius(0.5, 2.0)).rule()
+    "one range where the public column 'manager' is true, another elsewhere"
+
     What holds for values outside is said here, for both parts.
     """
 
@@ -348,6 +351,9 @@ class Where(Range):
 @dataclass(frozen=True)
 class Tail(Range):
     """Another, usually wider range for the largest values: the share `top` of the records.
+
+    >>> Tail(0.05, wider=Radius(0.2, 5.0), otherwise=Radius(0.5, 2.0)).rule()
+    'a wider range for the largest 5 % of the records, by a public rule'
 
     Ties with the smallest of them are included. Which records are caught depends on the outcome and is
     confidential; the rule itself is public. What holds for values outside is said here, for both parts.
@@ -401,7 +407,11 @@ def _split(
 
 @dataclass(frozen=True)
 class Box(Range):
-    """Ranges of several protected columns, known all at once; a column without a range is whole.
+    """Ranges of several protected columns, known all at once; of a column without a range nothing is known.
+
+    >>> known = Box({"wage": Radius(0.5, 2.0), "age": Brackets([18, 40, 67])})
+    >>> known.of("hours")
+    Everywhere(outside='error')
 
     What is known of a record is that each of its values lies in its range. A range may read public columns,
     never a protected one. No part may be outside="public": one value would make a whole row public.

@@ -143,15 +143,15 @@ class RangeTruncated(Standard):
         return alpha * log_lik - log_mass
 
 
-def require_public(known: Range) -> None:
+def require_public(public_range: Range) -> None:
     """Refuse to draw copies inside ranges that not everybody knows: the copies would show them."""
-    if not known.ends_public or isinstance(known, Everywhere):
+    if not public_range.ends_public or isinstance(public_range, Everywhere):
         raise SettingError(
-            f"inside=True: copies would show each record's range, and {type(known).__name__} as given is not "
-            "public. Use Brackets(edges, column=…) with a public column that holds each record's class, or "
-            "Bounds from public columns or numbers."
+            f"inside=True: copies would show each record's range, and {type(public_range).__name__} as given "
+            "is not public. Use Brackets(edges, column=…) with a public column that holds each record's "
+            "class, or Bounds from public columns or numbers."
         )
-    if known.outside == "public":
+    if public_range.outside == "public":
         raise SettingError(
             "inside=True: no copy can be drawn inside the range of a record that lies outside it. Say "
             "outside='error', or leave inside out."

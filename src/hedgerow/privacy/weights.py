@@ -77,6 +77,11 @@ class Weights(ABC):
         """Table columns the weights are read from; never the outcome."""
         return ()
 
+    @property
+    def unraised(self) -> "Weights":
+        """The rule itself, without the steps that raise its weights afterwards (`Reweighted`)."""
+        return self
+
     def of_rows(self, rows: RecordMask) -> "Weights":
         """The same rule for some of the rows: where weights are given by record, those rows' weights."""
         return self
@@ -189,6 +194,12 @@ class ScalarWeights(Weights):
 class PlannedWeights(Weights):
     """One weight for all, planned from the predictors and the target: the outcome plays no part in it.
 
+    >>> import hedgerow as hr
+    >>> asked = {"weights": PlannedWeights(), "bound": "renyi", "epsilon": 8.0, "seed": 1}
+    >>> synth = hr.Synthesizer("x ~ z", **asked).fit(hr.datasets.lognormal(n=300, seed=1))
+    >>> len(set(synth.alpha_)), synth.total_epsilon_ <= 8.0
+    (1, True)
+
     The largest weight at which a table that the model describes is priced above the target with at most the
     chance `refused`. Such a table leads to no release, since the weight is not scaled down for it: a scale
     that follows the data would give away more than the target allows (docs/honesty.md). For exact models and
@@ -290,6 +301,10 @@ class Reweighted(Weights):
     def columns(self) -> tuple[str, ...]:
         return self.base.columns
 
+    @property
+    def unraised(self) -> Weights:
+        return self.base.unraised
+
     def of_rows(self, rows: RecordMask) -> Weights:
         return replace(self, base=self.base.of_rows(rows))
 
@@ -357,9 +372,7 @@ def as_weights(given: object) -> Weights:
 
 def moves_with_everyone(weights: Weights) -> bool:
     """Whether, recomputed without a record, these weights were seen to exceed the sharper bounds."""
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    return isinstance(weights, LinearWeights | InverseWeights)
+    return isinstance(weights.unraised, LinearWeights | InverseWeights)
 
 
 def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:

@@ -116,7 +116,7 @@ def options_of(plan: Plan) -> dict[str, Any]:
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing; declared
     # labels are read as they are.
     withholds, columns = _withholds(plan), plan.settings.columns
-    protected = (*(column.outcome for column in columns), *plan.settings.rules.names)
+    protected = plan.settings.protected
     # What a protected column is read as follows from the plan: words where its classes are, dates where
     # these are declared, else numbers; and so is a derived one, whose cells nobody uses.
     words = plan.settings.worded if withholds else ()
@@ -141,8 +141,7 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True) -> Prepared:
     """
     withholds = _withholds(plan)
     columns, rules = plan.settings.columns, plan.settings.rules
-    outcomes = tuple(column.outcome for column in columns)
-    protected = (*outcomes, *rules.names)
+    outcomes, protected = plan.settings.outcomes, plan.settings.protected
     whole = Table.of(source.frame)
     formulas = [parse(column.formula, whole) for column in columns]
     read = dict.fromkeys(name for formula in formulas for name in formula.predictors)
@@ -248,10 +247,9 @@ def hint_of_plan(plan: Plan) -> list[str]:
     logs = [column for column in asked.columns if on_log_scale(model_named(column.family, column.prior))]
     if plan.data is None or not Path(plan.data).is_file() or not logs:
         return []
-    outcomes = [column.outcome for column in asked.columns]
     try:
         table = Table.of(formats.read(plan.data, **vars(plan.read)).frame)
-        hints = [hint_at_logs(column.formula, table, outcomes) for column in logs]
+        hints = [hint_at_logs(column.formula, table, asked.outcomes) for column in logs]
         return list(dict.fromkeys(hint for told in hints for hint in told))
     except HedgerowError:  # which whoever runs the plan will be told
         return []

@@ -18,8 +18,7 @@ from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.without import KEYS, claimed_epsilon, is_claimed, keys_and_powers, powers_without
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
-from hedgerow.inference.intervals import check as check_intervals
-from hedgerow.inference.intervals import intervals
+from hedgerow.inference.intervals import check_intervals, intervals
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import UnitPricing, price_columns
 from hedgerow.models.base import Health

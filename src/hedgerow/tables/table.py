@@ -400,14 +400,17 @@ class Table:
         return Table.of(native)
 
     def settle_words(self, name: str) -> "Table":
-        """The table with a pandas column of objects as text, in the type that pandas gives to text alone."""
+        """The table with a pandas column of objects as text, in the type that pandas gives to text alone.
+
+        What cannot be written as text is missing.
+        """
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
         kind = type(self.native[name]) if own == np.dtype(np.object_) else None
         if kind is None:
             return self
         gone = np.asarray(self.frame[name].is_null().to_numpy(), dtype=np.bool_)
-        cells = self.words(name).astype(object)
-        cells[gone] = None
+        pairs = zip(self.native[name].tolist(), gone.tolist(), strict=True)
+        cells = [None if none else _as_word(cell) for cell, none in pairs]
         native = self.native.copy()
         native[name] = kind(cells, index=native.index, dtype=kind([""]).dtype)
         return Table.of(native)
@@ -459,6 +462,16 @@ def _as_double(cell: object) -> float:
         return float(cell)  # type: ignore[arg-type]
     except OverflowError:  # a whole number beyond doubles
         return np.copysign(np.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
+
+
+def _as_word(cell: object) -> str | None:
+    """Text that can be encoded; nothing for a cell that has none."""
+    try:
+        word = cell.decode() if isinstance(cell, bytes) else str(cell)
+        word.encode()
+    except Exception:
+        return None
+    return word
 
 
 def _with_category(native: Any, name: str, values: PerRecord, levels: Sequence[Any]) -> Any:

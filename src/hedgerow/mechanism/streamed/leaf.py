@@ -12,14 +12,12 @@ import pandas as pd
 
 from hedgerow.arrays import Confidential, PerRecord
 from hedgerow.errors import DataError
-from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.steps import Start, Weighted, find_interval, power_of
-from hedgerow.mechanism.streamed.merged import Asking, Merged
+from hedgerow.mechanism.streamed.merged import Merged, RefitRequests
 from hedgerow.models.scored import Form, Interval, Linear, Risk, Sensitive
 from hedgerow.privacy.ranges import Bounds, Range
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
-from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.table import Table
 
@@ -43,7 +41,7 @@ class Overview(Confidential):
             )
         ones = np.ones(design.records)
         risk = Risk(np.empty(0), np.empty(0))
-        fit = None if plain is None else plain.on(self.settings.model, design, ones, leaf, Asking())
+        fit = None if plain is None else plain.on(self.settings.model, design, ones, leaf, RefitRequests())
         return Start(table, design, fit, risk, ones.astype(np.bool_))
 
     def interval(self, start: Start) -> Interval:
@@ -64,10 +62,6 @@ class Overview(Confidential):
         part = sensitive_part(standard, weighted.alpha, weighted.known, weighted.interval)
         return replace(part, whole=form) if isinstance(part, Linear) else part
 
-    def fit(self, merged: Merged, design: Design, power: PerRecord, leaf: int, asked: Asking) -> Fit:
-        """A weighted fit of all with the records of the leaf."""
-        return merged.on(self.settings.model, design, power, leaf, asked)
-
     def power(self, weighted: Weighted) -> PerRecord:
         """α* of the leaf's records."""
         return power_of(self.settings, weighted)
@@ -79,7 +73,7 @@ def empty_table() -> Table:
     return Table.of(pd.DataFrame({"": [0]}))
 
 
-def _reads_table(known: Range) -> bool:
+def _reads_table(public_range: Range) -> bool:
     """Whether ends of a range are read from columns, or count rows."""
-    parts = [part for _, part in known.parts().values()]
-    return bool(known.columns) or isinstance(known, Bounds) or any(map(_reads_table, parts))
+    parts = [part for _, part in public_range.parts().values()]
+    return bool(public_range.columns) or isinstance(public_range, Bounds) or any(map(_reads_table, parts))

@@ -15,15 +15,14 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.fit import StreamedFit
-from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
+from hedgerow.mechanism.streamed.merged import Merged, RefitRequests, Row
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.conjugate import Left, Places
-from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval, Risk
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers, one_blas_thread
 
@@ -49,22 +48,21 @@ class TakeRows(Confidential):
 
 
 @dataclass(repr=False)
-class AskingAll(Asking):
-    """Answers at once what records of a view ask for, by passes over all leaves."""
+class RefitAtOnce(RefitRequests):
+    """Answers at once what records of a view request, by passes over all leaves."""
 
     runner: Runner | None = None
     priced: PricedFit | None = None
     places: tuple[tuple[int, int], ...] = ()  # leaf and place of each row of the view
 
-    def of_link(
-        self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
-    ) -> Callable[[PerRecord, Places], list[Left]]:
+    def of_link(self, merged: Merged, place: int, leaf: int) -> Callable[[PerRecord, Places], list[Left]]:
         def refit(share: PerRecord, rows: Places) -> list[Left]:
             names: list[Row] = [(*self.places[row], float(share[row])) for row in map(int, rows)]
             known = dict(merged.left[place]) if merged.left else {}
-            asked = [name for name in names if name not in known]
-            if asked and self.runner is not None and self.priced is not None:
-                known |= self.runner.answer(self.priced, [{(place, self.occasion): asked}]).merged.left[place]
+            missing = [name for name in names if name not in known]
+            if missing and self.runner is not None and self.priced is not None:
+                requests = {(place, self.occasion): missing}
+                known |= self.runner.answer(self.priced, [requests]).merged.left[place]
             return [known[name] for name in names]
 
         return refit
@@ -86,12 +84,12 @@ def view(fit: StreamedFit, leaves: Leaves, workers: Workers, rows: Sequence[int]
     overview, settings, priced = fit.overview, fit.settings, fit.priced
     places = tuple((int(row // size), int(row % size)) for row in where)
     ones = np.ones(design.records)
-    plain = fit.plain.on(settings.model, design, ones, 0, Asking())
+    plain = fit.plain.on(settings.model, design, ones, 0, RefitRequests())
     nowhere = Interval(np.full(len(ones), -np.inf), np.full(len(ones), np.inf), ones.astype(np.bool_))
     risk = Risk.from_extremes(plain.extremes(withheld_part(ones), nowhere))
     start = Start(table, design, plain, risk, ones.astype(np.bool_))
-    asking = AskingAll(runner=Runner(overview, leaves, workers), priced=priced, places=places)
-    second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, asking)
+    requests = RefitAtOnce(runner=Runner(overview, leaves, workers), priced=priced, places=places)
+    second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, requests)
     pricing = Pricing(second, overview.part(weighted, priced.form), weighted.interval, settings.delta)
     outcome = Outcome(weighted, second, pricing, fit.statement, settings.bound, fit.certified)
     vars(outcome)["epsilon"] = fit.epsilon  # of all records
@@ -102,7 +100,7 @@ def take_rows(design: Design, rows: Places) -> Design:
     """Some rows of a design, whose columns keep what is known of the whole table's."""
     part = design.take(rows)
     for own, link in zip(part.links, design.links, strict=True):
-        _keep_facts(own, link)
+        own.keep_moments(link.moments)
     return part
 
 
@@ -119,7 +117,7 @@ def join_designs(parts: Sequence[Design]) -> Design:
         values=np.concatenate([part.values for part in parts]),
         matrix=np.concatenate([part.matrix for part in parts]),
     )
-    _keep_facts(joined, first)
+    joined.keep_moments(first.moments)
     return joined
 
 
@@ -139,9 +137,3 @@ def join_weighted(parts: Sequence[Weighted]) -> Weighted:
 
 def _join_tables(parts: Sequence[Table]) -> Table:
     return Table(nw.maybe_reset_index(nw.concat([part.frame for part in parts])))
-
-
-def _keep_facts(design: Design, other: Design) -> None:
-    for name in ("summary", "means", "spread"):
-        if name in vars(other):
-            vars(design)[name] = vars(other)[name]

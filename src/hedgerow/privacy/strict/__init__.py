@@ -20,6 +20,7 @@ from hedgerow.arrays import PerRecord
 from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
+from hedgerow.models.families.family import Family
 from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, WITHHELD
@@ -278,15 +279,20 @@ class Strict(Bounded):
             )
         return Boxed(model, self.box, default_prior)
 
-    def check_model(self, model: Model) -> None:
+    def check_model(self, model: Model, outcome: str | None = None) -> None:
         """Refuse a family without noisy statistics, and limits or sets that do not fit it."""
         amounts = amounts_of(model)
         if amounts is None:
+            of = "" if outcome is None else f" of '{outcome}'"
+            told = model.settings() if isinstance(model, Family) else {}
+            told = {name: told[name] for name in ("lower", "upper", "rounded") if name in told}
+            given = f" with {', '.join(f'{name}={value:g}' for name, value in told.items())}" if told else ""
             raise SettingError(
-                "Strict(limits=…) needs the family normal, lognormal or asinh, without lower and upper ends, "
-                f"or beta, or one of them with a spike (zero_lognormal), not {model.name}; by name also "
-                "classes (bernoulli, ordinal, categorical). For others there is Censored(), which "
-                "holds up to the sampler's error."
+                f"Strict(limits=…){of} needs the family normal, lognormal or asinh, without lower and upper "
+                "ends or rounding (Declared has range_min, range_max, multiple_of), or beta, or one of them "
+                f"with a spike (zero_lognormal), not {model.name}{given}; by name also classes (bernoulli, "
+                "ordinal, categorical). Counts may be zero_lognormal with Declared('integer'). For others "
+                "there is Censored(), which holds up to the sampler's error."
             )
         if self.relation == "range" and amounts is not model:
             raise SettingError(
@@ -311,7 +317,7 @@ class Strict(Bounded):
                 if outcome in limits:
                     raise SettingError(f"Strict: '{outcome}' has classes, and no limits. Leave them out.")
                 continue
-            self.check_model(model)
+            self.check_model(model, outcome)
             if outcome not in limits:
                 raise SettingError(
                     f"Strict: '{outcome}' needs limits: the smallest and the largest amount that matter, "

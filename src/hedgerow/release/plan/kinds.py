@@ -17,7 +17,7 @@ from inspect import signature
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from hedgerow.errors import FieldError, did_you_mean, format_value
 from hedgerow.privacy import ranges, weights
@@ -150,6 +150,7 @@ _RANGE = needed(
     json_schema_extra={"type": "object", "required": ["because"]},
 )
 _BOX = "a lower and an upper end for every coefficient and for sigma; of several columns by their names"
+_Days = Annotated[list[Text], Field(min_length=2, max_length=2)]
 _LIMITS = "smallest and largest value of the protected column that matter, chosen without looking at it"
 
 
@@ -171,7 +172,10 @@ STANDARDS, AnyStandard = _kinds(
             "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
             "box": (dict[str, Pair | dict[str, Pair]], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
-            "limits": (Pair | dict[str, Pair], optional(f"{_LIMITS}; of several columns by their names")),
+            "limits": (
+                Pair | _Days | dict[str, Pair | _Days],
+                optional(f"{_LIMITS}, or two dates; of several columns by their names"),
+            ),
             "shares": (dict[str, Finite], optional("how ε is divided among columns; evenly without it")),
             "relation": (
                 Relation,

@@ -87,9 +87,19 @@ def propose(
     _check_names(table, protect, metadata, predictors, shared)
     if shared and unit is None:
         raise SettingError("--shared: rows of a unit share columns, and no unit is named. Add --unit.")
-    families = {
-        name: _choose(name, table.schema.field(name).type, metadata.get(name, {})) for name in protect
-    }
+    undeclared = [
+        name
+        for name in protect
+        if _is_text(table.schema.field(name).type) and not metadata.get(name, {}).get("range_values")
+    ]
+    if undeclared:
+        holds = "holds" if len(undeclared) == 1 else "hold"
+        said = ", ".join(f"{name}: {{range_values: [first, second]}}" for name in undeclared)
+        raise SettingError(
+            f"{list_some(undeclared, len(undeclared), quoted=True)} {holds} labels, whose classes must be "
+            f'public and are not read from the data. Declare them: --metadata "{{{said}}}".'
+        )
+    families = {name: _choose(table.schema.field(name).type, metadata.get(name, {})) for name in protect}
     public = table.drop_columns([*protect])
     others = [name for name in public.column_names if name != unit]  # which only says whose row it is
     terms, left_out = _public_terms(public.select(others), predictors)
@@ -209,7 +219,14 @@ def _check_names(
         )
 
 
-def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str | Family, Declared | None]:
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds labels that its type does not name."""
+    numbers = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
+    known = *numbers, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_dictionary
+    return not any(holds(kind) for holds in known)
+
+
+def _choose(kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str | Family, Declared | None]:
     """A family for a column, and what copies keep to, from its type and what was declared of it."""
     word, levels = said.get("sdtype"), said.get("range_values")
     if pa.types.is_boolean(kind):
@@ -219,13 +236,8 @@ def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str 
         ordered = word == "ordinal" or (number and word != "categorical")
         family = "bernoulli" if len(levels) == 2 else "ordinal" if ordered else "categorical"
         return Family(family, levels=tuple(sorted(levels) if number else levels)), None
-    if not number and not pa.types.is_temporal(kind):
-        if pa.types.is_dictionary(kind):  # whose classes are those of its type
-            return "ordinal" if word == "ordinal" else "categorical", None
-        raise SettingError(
-            f"Column '{name}' holds labels, whose classes must be public and are not read from the data. "
-            f'Declare them: --metadata "{{{name}: {{range_values: [first, second]}}}}".'
-        )
+    if pa.types.is_dictionary(kind):  # whose classes are those of its type
+        return "ordinal" if word == "ordinal" else "categorical", None
     low, high = (said.get(key) for key in ("range_min", "range_max")) if number else (None, None)
     whole = pa.types.is_integer(kind) or said.get("decimal_places") == 0
     if word in ("ordinal", "categorical") and whole and low is not None and high is not None:
@@ -336,6 +348,17 @@ def _remarks(
             "below 0. Say what is public: --metadata '{NAME: {range_min: 0}}' of amounts and counts, "
             "{range_values: [1, 2, 3], sdtype: categorical} of codes for classes, range_is_nullable: true "
             "where there may be gaps; or change the family in the plan."
+        )
+    kept = [
+        name
+        for name, (_, declared) in families.items()
+        if declared is not None and any(end not in (None, 0) for end in declared.ends)
+    ]
+    if kept:
+        remarks.append(
+            f"What copies draw beyond the limits of {list_some(kept, quoted=True)} is moved to them. Where "
+            "that would be many, write the limits into the family, {kind: lognormal, lower: 1, upper: 80}, "
+            "which then has no closed form; not under strict."
         )
     if left_out:
         remarks.append(f"Public columns that no formula reads: {'; '.join(left_out)}.")

@@ -19,12 +19,12 @@ from hedgerow.errors import FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.progress import report
-from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
+from hedgerow.tables.design import Learnt, Moments, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
-from hedgerow.tables.spool.store import Builder, Moments, Spooled
+from hedgerow.tables.spool.store import Builder, Spooled
 from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
@@ -47,8 +47,8 @@ def encode_leaves(
     spooled.require_complete([name for name in read if name not in protected])
     rows = find_rows(spooled, workers, parsed, blank, protected)
     learnt = Learnt(learn_states(spooled, workers, parsed, protected))
-    told = builder(spooled.sample(rows), learnt).notes
-    encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
+    notes = builder(spooled.sample(rows), learnt).notes
+    encoded = replace(spooled, builder=builder, learnt=learnt, design_notes=notes)
     return replace(encoded, moments=measure(encoded, workers))
 
 
@@ -79,23 +79,23 @@ def learn_states(
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
     """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
     first = leaves.design(0).links
-    looked = zip(*_go_over(workers, Look(), leaves), strict=True)
-    summaries = [merge_columns(parts) for parts in looked]
+    summarized = zip(*_go_over(workers, SummarizeMatrix(), leaves), strict=True)
+    summaries = [merge_columns(parts) for parts in summarized]
     for link, summary in zip(first, summaries, strict=True):
         check_columns(summary, link.columns, leaves.records, rank=not link.secret)
     centres = [summary.total / leaves.records for summary in summaries]
     reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
-    again = zip(*_go_over(workers, LookAgain(tuple(centres), tuple(reaches)), leaves), strict=True)
-    found = []
-    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
+    factored = zip(*_go_over(workers, FactorMatrix(tuple(centres), tuple(reaches)), leaves), strict=True)
+    moments = []
+    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, factored, strict=True):
         if not link.secret:
             with one_blas_thread():
                 check_rank(merge_factors(factor for factor, _ in parts), summary, link.columns)
         powers = np.asarray(reduce(np.add, (sums for _, sums in parts)))
         spread, hidden = find_spread(summary, reach, powers / leaves.records), [*link.hidden]
         spread[hidden], centre[hidden] = 1.0, 0.0
-        found.append(Moments(summary, centre, spread))
-    return tuple(found)
+        moments.append(Moments(summary, centre, spread))
+    return tuple(moments)
 
 
 def _go_over(workers: Workers, task: Callable[[Leaves, int], Made], leaves: Leaves) -> Iterator[Made]:
@@ -105,22 +105,22 @@ def _go_over(workers: Workers, task: Callable[[Leaves, int], Made], leaves: Leav
 
 
 @dataclass(frozen=True)
-class Look:
-    """A task: extremes and sums of the columns of each link's matrix in a leaf."""
+class SummarizeMatrix:
+    """Extremes and sums of the columns of each link's matrix in a leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
         return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
 
 
 @dataclass(frozen=True)
-class LookAgain:
-    """A task: for each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
+class FactorMatrix:
+    """For each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
 
     centres: tuple[Array, ...]
     reaches: tuple[Array, ...]
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
-        found: list[tuple[Array, Array]] = []
+        parts: list[tuple[Array, Array]] = []
         links = leaves.design(leaf).links
         for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
             factor: Array = np.empty((0, 0))
@@ -128,5 +128,5 @@ class LookAgain:
                 rows = link.records
                 with one_blas_thread():
                     factor = leaf_factor(link.matrix, np.zeros(rows), np.ones(rows))
-            found.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
-        return found
+            parts.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
+        return parts
