@@ -18,7 +18,7 @@ from hedgerow.errors import FileError, HedgerowError, SettingError, reason_of, s
 if TYPE_CHECKING:
     from hedgerow.release.plan import Plan
 
-EXPECTED = "Errors to expect, beside those without privacy (plain), on a simulated outcome. Public"
+EXPECTED = "Errors to expect of line, log σ and distribution (plain: without privacy), simulated. Public"
 
 
 def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
