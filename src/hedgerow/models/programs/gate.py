@@ -40,13 +40,12 @@ def examine(
     *,
     needed: int,
     attempts: int,
-    unthinned: bool = False,
 ) -> Examined:
     """Judge the kept draws; `densities` gives the log density of positions, chain by draw.
 
-    `unthinned` takes R-hat over all draws after the warm-up. Over 250 kept draws per chain its own noise, the
-    largest of a dozen parameters, reaches 1.01 now and then though the chains have converged; more draws
-    tell chains that have not the better.
+    R-hat is taken over all draws after the warm-up, those that thinning leaves out included. Over 250 draws
+    per chain its own noise, the largest of a dozen parameters, reaches 1.01 now and then though the chains
+    have converged; more draws tell chains that have not the better.
     """
     values = _join_densities(chains.positions, densities)
     name = f"{settings.sampler} NUTS"
@@ -56,7 +55,7 @@ def examine(
         )
         return Examined(health, ("draws or log densities that are not finite",), True)
     r_hat, bulk, tail = _diagnose(values)
-    if unthinned and chains.unthinned is not None:
+    if chains.unthinned is not None:
         r_hat, _, _ = _diagnose(_join_densities(chains.unthinned, densities))
     checks = {
         "R-hat": (r_hat > LARGEST_R_HAT, f"R-hat {r_hat:.3f} (at most {LARGEST_R_HAT})"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.models.programs.potential import Potential, Traced
 
 _LEAST_DRAWS = 400
+_MANY, _MANY_THIN = 12, 2  # beyond so many parameters so many times the draws are made and thinned
 _BLOCK = 64  # draws scored at once: of one number, so that parts of a fit share compiled code
 
 
@@ -202,7 +203,9 @@ class Sampled(Differentiable):
         from hedgerow.models.programs import gate, nuts
 
         name: nuts.ChainName = "numpyro" if self.sampler == "numpyro" else "nutpie"
-        settings = nuts.SamplerSettings(name, self.chains, self.warmup, self.target_accept, self.thin)
+        # The largest R-hat of many parameters needs more draws to fall below the gate's limit by right.
+        thin = self.thin * (_MANY_THIN if potential.dimensions > _MANY else 1)
+        settings = nuts.SamplerSettings(name, self.chains, self.warmup, self.target_accept, thin)
         per_chain = -(-draws // settings.chains)
         for attempt in range(1, nuts.TRIES + 1):
             chains = nuts.sample(potential, settings, draws=per_chain, key=key.child(f"attempt {attempt}"))
@@ -212,7 +215,6 @@ class Sampled(Differentiable):
                 settings,
                 needed=self.minimum_ess,
                 attempts=attempt,
-                unthinned=attempt == nuts.TRIES,
             )
             if not found.complaints:
                 break
