@@ -11,7 +11,7 @@ a row away. Levels, kinds, fillers and rules are declared, and nothing of them i
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -79,11 +79,9 @@ def build_links(
                 column, table, first.domains[place], codes=codes, unknown=hidden,
                 usable=_rule(settings, place),
             )  # fmt: skip
-            if _rule(settings, place) is None and not cells.present.any():  # others refuse no table
-                raise DataError(
-                    f"Column '{column.outcome}' has no amount or class in any of {table.rows} rows, so that "
-                    f"nothing can be learnt of it. {_whence(column)}"
-                )
+            # Others refuse no table; and a part of one may have none.
+            if learnt is None and _rule(settings, place) is None and not cells.present.any():
+                refuse_empty(column, table.rows)
         read_from = made if cells is None else fill_unused(first, column, made, cells.applies)
         for place, link in own:
             crossed = first.domains[place].crossed
@@ -109,7 +107,10 @@ def build_links(
         if cells is not None:
             if not cells.known.all():
                 unknown[column.outcome] = ~cells.known
-            built[-1] = replace(built[-1], notes=(*built[-1].notes, *_note(cells, hidden)))
+            gone = ~cells.known if hidden is None else ~cells.known & ~hidden
+            if gone.any():
+                notes = note_withheld(column, int(gone.sum()), table.rows) if learnt is None else ()
+                built[-1] = replace(built[-1], withheld=gone, notes=(*built[-1].notes, *notes))
             made = stand_in(made, cells, marks[column.outcome])
     return built
 
@@ -155,6 +156,15 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
                 "priced together."
             )
     return units
+
+
+def crossed_formulas(settings: Settings) -> list[str]:
+    """Formulas whose public predictors make cells together; those of kinds are written as their column's."""
+    return [
+        f"{quote(link.column.outcome)} ~ {link.column.kinds_by}" if link.role == "kind" else link.formula()
+        for link, domain in zip(settings.links, settings.domains, strict=True)
+        if domain.crossed
+    ]
 
 
 def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
@@ -205,15 +215,22 @@ def _usual(domain: Domain, design: Design) -> float:
     return (support.lower + min(support.upper, support.lower + 2)) / 2 if at_end else near
 
 
-def _note(cells: Cells, hidden: Mask | None) -> list[str]:
+def note_withheld(column: Column, withheld: int, records: int) -> tuple[str, ...]:
     """What the owner should know of cells that count as withheld."""
-    withheld = int((~cells.known & (True if hidden is None else ~hidden)).sum())
     if not withheld:
-        return []
-    return [
-        f"{withheld} of {len(cells.known)} cells of '{cells.column.outcome}' are missing, or break its rule. "
-        "They count as withheld, and their rows get synthetic cells like any other (confidential)."
-    ]
+        return ()
+    return (
+        f"{withheld} of {records} cells of '{column.outcome}' are missing, or break its rule. They count as "
+        "withheld, and their rows get synthetic cells like any other (confidential).",
+    )
+
+
+def refuse_empty(column: Column, records: int) -> NoReturn:
+    """Refuse a column of which no record has anything to learn from."""
+    raise DataError(
+        f"Column '{column.outcome}' has no amount or class in any of {records} rows, so that nothing can be "
+        f"learnt of it. {_whence(column)}"
+    )
 
 
 def _whence(column: Column) -> str:

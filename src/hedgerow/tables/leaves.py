@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.errors import ClusterError
+from hedgerow.errors import ClusterError, HedgerowError
 from hedgerow.numerics import leaves
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -86,3 +86,11 @@ class Held(Leaves):
     def _places(self, leaf: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
         rows = self.rows(leaf)
         return np.arange(rows.start, rows.stop, dtype=np.intp)
+
+
+def name_rows(leaves: Leaves, leaf: int, error: HedgerowError) -> HedgerowError:
+    """The error with the rows that its figures are of."""
+    if leaves.count == 1:
+        return error
+    rows = leaves.rows(leaf)
+    return type(error)(f"In rows {rows.start + 1:,} to {rows.stop:,}: {error}")

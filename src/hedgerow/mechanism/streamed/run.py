@@ -9,7 +9,7 @@ scoring its draws is most of the work.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,13 +22,16 @@ from hedgerow.mechanism.streamed.account import Account, Top, charge, loudness
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
     Asking,
+    LinkSum,
     Merged,
     Row,
     fit_merged,
     go_over,
-    leaf_factors,
     merge_leaves,
-    regressions,
+    mergeable_links,
+    models_of,
+    sum_link,
+    sum_links,
 )
 from hedgerow.models.chain import there
 from hedgerow.models.conjugate import Left
@@ -72,37 +75,37 @@ class Accounted(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
-class FactorLeaf(Confidential):
-    """Factor a leaf at its powers."""
+class SumLeaf(Confidential):
+    """Sum a leaf up at its powers."""
 
     overview: Overview
     scale: float
 
-    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[Array], float, Form | None]:
+    def __call__(self, leaves: Leaves, leaf: int) -> tuple[list[LinkSum], float, Form | None]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         weighted = overview.weighted(leaves, leaf, start, self.scale)
         power, part = overview.power(weighted), overview.part(weighted)
-        factors = leaf_factors(overview.settings.model, start.design, power, first=leaf == 0)
-        return factors, float(power.sum()), part.form if isinstance(part, Linear) else None
+        sums = sum_links(overview.settings.model, start.design, power, first=leaf == 0)
+        return sums, float(power.sum()), part.form if isinstance(part, Linear) else None
 
 
 @dataclass(frozen=True, repr=False)
-class FactorWithout(Confidential):
-    """Factor a leaf without some of its records, others for each link."""
+class SumWithout(Confidential):
+    """Sum a leaf up without some of its records, others for each link."""
 
     overview: Overview
     scale: float
     rows: dict[tuple[int, int], dict[int, list[int]]]  # by link and occasion, and by leaf
 
-    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], tuple[Array, float]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], LinkSum]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         power = overview.power(overview.weighted(leaves, leaf, start, self.scale))
         found = {}
         for name, rows in self.rows.items():
-            link, model = start.design.links[name[0]], regressions(overview.settings.model)[name[0]]
+            link, model = start.design.links[name[0]], mergeable_links(overview.settings.model)[name[0]]
             others = there(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
-            found[name] = model.leaf_factor(link, others, first=leaf == 0), float(others.sum())
+            found[name] = sum_link(model, link, others, first=leaf == 0)
         return found
 
 
@@ -113,10 +116,10 @@ class LeaveOut(Confidential):
     overview: Overview
     scale: float
     requests: Requests
-    others: dict[tuple[int, int], tuple[Array, float]]  # a factor of all others, and the sum of their powers
+    others: dict[tuple[int, int], LinkSum]
 
     def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], list[Left]]:
-        overview, models = self.overview, regressions(self.overview.settings.model)
+        overview, models = self.overview, cast(Any, models_of(self.overview.settings.model))
         rows: dict[tuple[int, int], list[tuple[Array, float, float, float]]] = {n: [] for n in self.requests}
         for number in sorted({row[0] for some in self.requests.values() for row in some}):
             start = overview.start(leaves, number)
@@ -129,8 +132,8 @@ class LeaveOut(Confidential):
         found = {}
         for name, told in rows.items():
             columns = [np.array(column) for column in zip(*told, strict=True)]
-            base, rest = self.others[name]
-            found[name] = models[name[0]].leave_out(*columns, base=base, rest=rest)
+            rest = self.others[name]
+            found[name] = models[name[0]].leave_out(*columns, base=rest.said, rest=rest.power)
         return found
 
 
@@ -223,16 +226,14 @@ class Runner(Confidential):
         """The weighted posterior, not yet priced."""
         settings, forms, powers = self.overview.settings, list[Form | None](), list[float]()
 
-        def parts() -> Iterator[tuple[Sequence[Array], float]]:
-            for factors, power, form in self.go(FactorLeaf(self.overview, scale), "factors"):
+        def parts() -> Iterator[list[LinkSum]]:
+            for sums, power, form in self.go(SumLeaf(self.overview, scale), "factors"):
                 forms.append(form)
                 powers.append(power)
-                yield factors, power
+                yield sums
 
-        factors, power = merge_leaves(parts())
-        merged = fit_merged(
-            settings.model, factors, power, self.leaves.records, draws=settings.draws, key=key
-        )
+        sums = merge_leaves(mergeable_links(settings.model), parts())
+        merged = fit_merged(settings.model, sums, self.leaves.records, draws=settings.draws, key=key)
         pilot = merged.redrawn(settings.model, draws=settings.draws, key=key.child("pilot"))
         form = forms[0]
         for other in forms[1:]:
@@ -287,14 +288,13 @@ class Runner(Confidential):
         for name, some in requests.items():
             for leaf, row, _ in some:
                 without[name].setdefault(leaf, []).append(row)
-        parts: dict[tuple[int, int], list[tuple[list[Array], float]]] = {name: [] for name in requests}
-        for found in self.go(FactorWithout(self.overview, priced.scale, without), "factors"):
-            for name, (factor, power) in found.items():
-                parts[name].append(([factor], power))
-        models, before = regressions(self.overview.settings.model), priced.merged.left
+        parts: dict[tuple[int, int], list[list[LinkSum]]] = {name: [] for name in requests}
+        for found in self.go(SumWithout(self.overview, priced.scale, without), "factors"):
+            for name, said in found.items():
+                parts[name].append([said])
+        models, before = mergeable_links(self.overview.settings.model), priced.merged.left
         left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
-        merged = {name: merge_leaves(some) for name, some in parts.items()}
-        others = {name: (factor, power) for name, ((factor,), power) in merged.items()}
+        others = {name: merge_leaves([models[name[0]]], some)[0] for name, some in parts.items()}
         first = min(row[0] for some in requests.values() for row in some)
         (answers,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
         for name, some in requests.items():

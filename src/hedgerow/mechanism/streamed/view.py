@@ -18,8 +18,8 @@ from hedgerow.mechanism.streamed.fit import StreamedFit
 from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.conjugate import Left, Places
-from hedgerow.models.exact import Regression
 from hedgerow.models.scored import Interval, Risk
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Design
@@ -56,9 +56,7 @@ class AskingAll(Asking):
     priced: PricedFit | None = None
     places: tuple[tuple[int, int], ...] = ()  # leaf and place of each row of the view
 
-    def of_link(
-        self, merged: Merged, place: int, model: Regression, design: Design, power: PerRecord, leaf: int
-    ) -> Callable[[PerRecord, Places], list[Left]]:
+    def of_link(self, merged: Merged, place: int, leaf: int) -> Callable[[PerRecord, Places], list[Left]]:
         def refit(share: PerRecord, rows: Places) -> list[Left]:
             names: list[Row] = [(*self.places[row], float(share[row])) for row in map(int, rows)]
             known = dict(merged.left[place]) if merged.left else {}
@@ -85,11 +83,11 @@ def view(fit: StreamedFit, leaves: Leaves, workers: Workers, rows: Sequence[int]
     weighted = join_weighted([part for _, _, part in found])
     overview, settings, priced = fit.overview, fit.settings, fit.priced
     places = tuple((int(row // size), int(row % size)) for row in where)
-    ones = np.ones(design.records)
-    plain = fit.plain.on(settings.model, design, ones, 0, Asking())
-    nowhere = Interval(np.full(len(ones), -np.inf), np.full(len(ones), np.inf), ones.astype(np.bool_))
-    risk = Risk.from_extremes(plain.extremes(withheld_part(ones), nowhere))
-    start = Start(table, design, plain, risk, ones.astype(np.bool_))
+    present = weighted.present
+    plain = fit.plain.on(settings.model, design, present.astype(np.float64), 0, Asking())
+    nowhere = Everywhere().interval(design.values, table)
+    risk = Risk.from_extremes(plain.extremes(withheld_part(np.ones(design.records)), nowhere))
+    start = Start(table, design, plain, risk, present)
     asking = AskingAll(runner=Runner(overview, leaves, workers), priced=priced, places=places)
     second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, asking)
     pricing = Pricing(second, overview.part(weighted, priced.form), weighted.interval, settings.delta)
@@ -114,10 +112,17 @@ def join_designs(parts: Sequence[Design]) -> Design:
         given = [part.table for part in parts if isinstance(part, ChainDesign)]
         tables = [table for table in given if table is not None]
         return ChainDesign.of(links, _join_tables(tables) if tables else None)
+    there = [np.ones(part.records, np.bool_) if part.present is None else part.present for part in parts]
+    present = np.concatenate(there)
+    crossings = [part.crossing for part in parts if part.crossing is not None]
     joined = replace(
         first,
         values=np.concatenate([part.values for part in parts]),
         matrix=np.concatenate([part.matrix for part in parts]),
+        present=None if present.all() else present,
+        crossing=replace(crossings[0], codes=np.concatenate([each.codes for each in crossings]))
+        if crossings
+        else None,
     )
     _keep_facts(joined, first)
     return joined

@@ -15,13 +15,13 @@ import narwhals as nw
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.errors import FormulaError
+from hedgerow.errors import DataError, FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
 from hedgerow.progress import report
 from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, name_rows
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
 from hedgerow.tables.spool.store import Builder, Moments, Spooled
@@ -33,21 +33,31 @@ Made = TypeVar("Made")
 
 
 def encode_leaves(
-    spooled: Spooled, builder: Builder, formulas: Sequence[str], workers: Workers | None = None
+    spooled: Spooled,
+    builder: Builder,
+    formulas: Sequence[str],
+    workers: Workers | None = None,
+    *,
+    crossed: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> Spooled:
     """The leaves with their designs; `formulas` are those of all protected columns.
 
     `builder(table, learnt)` makes the design of a leaf, such as `synthesizer.encode` for some settings.
+    Formulas that are `crossed` make cells of all their public predictors together. Rules read columns `also`.
     """
     workers = Here() if workers is None else workers
     blank = Table(nw.from_native(spooled.schema.empty_table(), eager_only=True))
-    parsed = [parse(formula, blank) for formula in formulas]
-    protected = [formula.outcome for formula in parsed]
-    read = dict.fromkeys(name for each in parsed for name in each.predictors)
+    parsed, cells = ([parse(formula, blank) for formula in texts] for texts in (formulas, crossed))
+    protected = list(dict.fromkeys(formula.outcome for formula in [*parsed, *cells]))
+    read = dict.fromkeys([*(name for each in [*parsed, *cells] for name in each.predictors), *also])
     spooled.require_complete([name for name in read if name not in protected])
-    rows = find_rows(spooled, workers, parsed, blank, protected)
+    rows = find_rows(spooled, workers, parsed, blank, protected, cells)
     learnt = Learnt(learn_states(spooled, workers, parsed, protected))
-    told = builder(spooled.sample(rows), learnt).notes
+    try:
+        told = builder(spooled.sample(rows), learnt).notes
+    except DataError as error:
+        raise DataError(f"In {len(rows):,} rows from all over the table: {error}") from None
     encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
     return replace(encoded, moments=measure(encoded, workers))
 
@@ -109,7 +119,11 @@ class Look:
     """A task: extremes and sums of the columns of each link's matrix in a leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
-        return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
+        try:
+            design = leaves.design(leaf)
+        except DataError as error:  # the first time that cells of this leaf are read
+            raise name_rows(leaves, leaf, error) from None
+        return [summarize_leaf(link.matrix) for link in design.links]
 
 
 @dataclass(frozen=True)
