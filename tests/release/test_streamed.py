@@ -314,6 +314,7 @@ class StopError(Exception):
 PHASES = {
     "spooling": (preparing, "spool", []),
     "looking": (preparing, "settle", []),
+    "fingerprint": (Ledger, "fingerprint", []),
     "fitting": (preparing, "fit_leaves", []),
     "before the spend": (Ledger, "reserve", []),
     "after the spend": (Draft, "begin", ["reserved", "void"]),
