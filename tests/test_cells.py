@@ -238,6 +238,16 @@ def test_kinds_by_public_cells_have_a_price_in_closed_form():
         hr.Column("wage ~ age", kinds_by="C(sector)")
 
 
+@pytest.mark.filterwarnings("ignore::hedgerow.HedgerowWarning")
+def test_standards_are_compared_on_columns_with_kinds_and_shares():
+    data = people(200)[["age", "sector", "wage", "bonus"]].assign(part=lambda frame: 0.4 * frame["wage"])
+    columns = {**KINDS, "part": hr.Column("part ~ age", "normal", share_of="wage")}
+    standards = {"ADP": hr.ADP(), "plain": hr.Unweighted()}
+    found = hr.compare(columns, data, standards=standards, bound="renyi", draws=100, seed=1)
+    assert list(dict.fromkeys(row["column"] for row in found.shown_utility)) == [*columns]
+    assert found._repr_html_().count("<svg") > 2
+
+
 @pytest.mark.parametrize(
     ("column", "what"),
     [

@@ -7,6 +7,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow import progress
+from hedgerow.cli.screen import Screen
 
 LINE = re.compile(r"hedgerow: (?:(.+), )?(\d+) of about (\d+) fits(?:, about \d+ (?:s|min|h) left)?")
 
@@ -122,6 +123,24 @@ def test_on_a_terminal_bars_unless_silence_is_asked_for(quiet, small, capsys, mo
     else:
         job.fit(small[["x", "z"]])
     assert ("fits" in capsys.readouterr().err) is not quiet
+
+
+def test_notes_stand_above_the_bars_and_steps_promise_no_time(capsys, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    screen = Screen()
+    with screen.progress(3) as begin:
+        for step in ("reading", "fitting", "writing"):
+            begin(step)
+        progress.report(progress.FITS, 1, 11)
+        screen.note("mind this")
+        begin("done")
+        screen.note("and that")
+    err = capsys.readouterr().err
+    # a line that is cleared before each note, and bars that are drawn anew after it
+    assert re.search(r"\x1b\[2K(?:\x1b\[33m)?note: mind this", err)
+    assert "fits" not in err.rpartition("done")[2]  # stages of a step go with it
+    assert not re.search(r"writing.*(?:-:--:--|\d:\d\d:\d\d \d:\d\d:\d\d)", err)
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(4.4, "4 s"), (89, "89 s"), (95, "2 min"), (7200, "2 h")])

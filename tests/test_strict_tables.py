@@ -11,7 +11,8 @@ from hedgerow.inference.statistics import conclude, write_statistics
 from hedgerow.mechanism.cells import read_parts
 from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import hold, read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import hold_chain, read_columns, tasks_of, write_links
+from hedgerow.release.plan import Plan
 from hedgerow.release.plan.kinds import write
 from hedgerow.synthesizer import encode
 from hedgerow.tables.table import Table
@@ -98,7 +99,9 @@ def test_no_cell_changes_what_columns_are_told_nor_is_refused():
     other.loc[3, "grade"], other.loc[4, "grade"], other.loc[4, "wage"] = "none of them", None, 0.0
     settings = hr.Synthesizer(COLUMNS, **ASKED).settings
     tables = Table.of(data), Table.of(other)
-    one, two = (hold(settings, table, encode_columns(settings, table), values=False) for table in tables)
+    one, two = (
+        hold_chain(settings, table, encode_columns(settings, table), values=False) for table in tables
+    )
     assert one.tasks == two.tasks
     for mine, theirs in zip(one.whole.matrices, two.whole.matrices, strict=True):
         assert np.array_equal(mine, theirs)
@@ -166,6 +169,33 @@ def test_a_protected_column_stands_by_itself_in_a_formula(formula, says):
     back = {name: COLUMNS[name] for name in ("grade", "wage", "bonus", "hours")}
     with pytest.raises(hr.HedgerowError, match="'wage', which is synthesized later"):
         hr.Synthesizer(back, **ASKED).fit(people(60))
+
+
+def test_limits_of_dates_are_dates(tmp_path):
+    days = hr.Strict(limits={"hired": ("1980-01-01", "2023-12-31")})
+    assert days.limits["hired"] == (3652.0, 19722.0)
+    (tmp_path / "plan.yaml").write_text(
+        "version: 1\ndata: x.csv\nepsilon: 1\ncolumns:\n  hired: {formula: hired ~ age, family: normal}\n"
+        "standard: {kind: strict, reason: known, limits: {hired: ['1980-01-01', '2023-12-31']}}\n"
+    )
+    assert Plan.load(tmp_path / "plan.yaml").settings.standard.limits == days.limits
+    with pytest.raises(hr.HedgerowError, match="two dates such as '2015-01-31'"):
+        hr.Strict(limits={"hired": ("1980", "2023-12-31")})
+
+
+def test_values_that_limits_moved_are_told_with_their_column():
+    """Of the table, and of the copies."""
+    data = people(400)[["age", "wage", "hours"]]
+    columns = {
+        "wage": hr.Column("wage ~ age", missing="synthesized"),
+        "hours": hr.Column("hours ~ age", "normal"),
+    }
+    strict = hr.Strict(limits={"wage": LIMITS["wage"], "hours": (0, data["hours"].median())})
+    with pytest.warns(hr.HedgerowWarning, match="Many values of 'hours' lie beyond"):
+        synth = hr.Synthesizer(columns, standard=strict, epsilon=8.0, draws=100, seed=1).fit(data)
+    with pytest.warns(hr.HedgerowWarning, match=r"of 400 synthetic values of 'hours' lay beyond"):
+        (copy,) = synth.sample().tables
+    assert synth._done().moved["hours"] == (copy["hours"] == copy["hours"].max()).sum() > 100
 
 
 def test_plans_have_limits_and_shares_by_column():
@@ -305,7 +335,8 @@ def _with_cell(column, cell):
     """A small table as pandas makes it once a cell of a protected column is another."""
     data = people(40)[["age", "wage", "grade"]].round()
     data["net"] = (0.6 * data["wage"]).round()
-    return data.assign(**{column: [*data[column][:3], cell, *data[column][4:]]})
+    cells, plain = [*data[column][:3], cell, *data[column][4:]], isinstance(cell, str) and not cell.isascii()
+    return data.assign(**{column: pd.Series(cells, dtype=object if plain else None)})
 
 
 @pytest.mark.parametrize("cell", ["no number", 3 + 1j, None])
@@ -328,7 +359,12 @@ def test_no_cell_is_refused_whichever_column_and_standard_it_is_of(cell):
     assert np.isfinite(np.delete(parts, 3)).all()
 
 
-@pytest.mark.parametrize("cell", [7, None, 2.5, b"low"])
+class Wordless:
+    def __str__(self):
+        raise ValueError("a secret")
+
+
+@pytest.mark.parametrize("cell", [7, None, 2.5, b"low", b"\xff", "\ud800", Wordless()])
 def test_words_are_written_in_one_type_whatever_a_cell_is(cell):
     """One cell that is no word makes a column of objects, and copies would have that type."""
     strict = hr.Strict(limits={})

@@ -78,7 +78,7 @@ def table(caption: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def shapes(columns: Mapping[str, Sequence[Any]]) -> str:
     """The shapes of `evidence.utility.bin_shapes` below each other, the original in grey."""
-    labels = [name for name in columns if name not in ("lower", "upper")]
+    labels = [name for name in columns if name not in ("lower", "upper", "level")]
     every = sorted(float(share) for label in labels for share in columns[label] if share > 0)
     tallest = min(every[-1], 2 * every[int(0.9 * (len(every) - 1))])  # a spike does not flatten the rest
     step, drawn = _WIDE / len(columns["lower"]), []

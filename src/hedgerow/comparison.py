@@ -10,7 +10,7 @@ import pandas as pd
 
 from hedgerow import cards
 from hedgerow.drawing import DATA, draw_violins, panels, violins
-from hedgerow.errors import HedgerowWarning, SettingError
+from hedgerow.errors import HedgerowWarning, SettingError, format_value
 from hedgerow.evidence.giveaways.released import check_released
 from hedgerow.evidence.utility import bin_shapes, stack_columns, tabulate
 from hedgerow.evidence.utility.stack import SUMMED_UP
@@ -39,9 +39,7 @@ class Comparison:
     synthesizers: Mapping[str, Synthesizer]
 
     def __post_init__(self) -> None:
-        outcomes = {
-            tuple(column.outcome for column in each.settings.columns) for each in self.synthesizers.values()
-        }
+        outcomes = {each.settings.outcomes for each in self.synthesizers.values()}
         if len(outcomes) > 1:
             raise SettingError(
                 "Comparisons and pictures need synthesizers of the same protected columns, got "
@@ -94,9 +92,10 @@ class Comparison:
     def shown_utility(self) -> list[dict[str, Any]]:
         """A small table: the original, and each standard's copies beside it (`evidence.utility.tabulate`)."""
         found = {label: synth.utility_by_column() for label, synth in self.synthesizers.items()}
+        names = dict.fromkeys(name for columns in found.values() for name in columns)
         tables = {
-            name: tabulate({label: columns[name] for label, columns in found.items()})
-            for name in self.protected
+            name: tabulate({label: columns[name] for label, columns in found.items() if name in columns})
+            for name in names
         }
         if len(tables) == 1:
             return next(iter(tables.values()))
@@ -111,20 +110,17 @@ class Comparison:
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
         """`shape_columns` of each protected column, by its name."""
         found = {label: synth.copies_by_column() for label, synth in self.synthesizers.items()}
+        first = next(iter(self.synthesizers.values()))
+        levels = first.levels_by_column
         return {
-            name: bin_shapes(values, {label: copies[name] for label, copies in found.items()})
-            for name, values in next(iter(self.synthesizers.values())).originals.items()
+            name: bin_shapes(values, {label: copies[name] for label, copies in found.items()}, levels[name])
+            for name, values in first.originals.items()
         }
-
-    @property
-    def protected(self) -> list[str]:
-        """The protected columns."""
-        return list(next(iter(self.synthesizers.values())).originals)
 
     def plot(self, what: str = "lipschitz", *, statistic: str = "ecdf_max") -> "Figure":
         """The paper's violins: "lipschitz", "alpha", "known" or "data"; or "utility", of one `statistic`."""
         if what not in tuple(_PLOTS):
-            raise SettingError(f"plot must be one of {', '.join(_PLOTS)}, got {what!r}.")
+            raise SettingError(f"plot must be one of {', '.join(_PLOTS)}, got {format_value(what)}.")
         if what == "utility":
             return _draw_utility(self.synthesizers, statistic)
         drawn = self.synthesizers if what == "data" else self.weighted
@@ -167,6 +163,12 @@ def compare(
     **settings: Any,
 ) -> Comparison:
     """Fit several standards to one table; the other settings are those of `Synthesizer`.
+
+    >>> import hedgerow as hr
+    >>> standards = {"ADP": hr.ADP(), "range": hr.RangeTruncated(hr.Radius(0.5, 2.0))}
+    >>> found = compare("x ~ z", hr.datasets.lognormal(n=300, seed=1), standards=standards, draws=200, seed=1)
+    >>> found.table["standard"].tolist()
+    ['ADP', 'range']
 
     Where a standard has no weights, `debias` and what a preset says of it are left out: there is nothing to
     correct, and the plain posterior is what the others are compared with.
@@ -259,7 +261,7 @@ def _draw_utility(synthesizers: Mapping[str, Synthesizer], statistic: str) -> "F
             rows = tidy[(tidy["statistic"] == statistic) & ~tidy["copy"].isin(SUMMED_UP)]
             if rows.empty:
                 known = ", ".join(sorted(tidy["statistic"].unique()))
-                raise SettingError(f"statistic must be one of {known}, got {statistic!r}.")
+                raise SettingError(f"statistic must be one of {known}, got {format_value(statistic)}.")
             groups[label], truth = rows["synthetic"].to_numpy(np.float64), float(rows["original"].iloc[0])
         of = f" of {name}" if len(names) > 1 else ""
         draw_violins(axes, groups, f"{_STATISTICS.get(statistic, statistic)}{of}")

@@ -14,7 +14,9 @@ import errno
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+_FEW = 6  # parts of a list that a message shows
 
 # Those of terminals, line breaks of any kind, those that turn the direction of writing, halves of characters.
 CONTROLS = re.compile(  # of a terminal, of the direction of writing, of no width
@@ -103,6 +105,41 @@ def list_some(names: Sequence[object], most: int = 5, *, quoted: bool = False) -
     """The first few names, and how many more there are."""
     listed = ", ".join(f"'{name}'" if quoted else f"{name}" for name in names[:most])
     return listed + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A hint at the name that was probably meant, or nothing; signs that join words and case do not count."""
+    import difflib  # here, since most runs make no mistake
+
+    names = {_plain(name): name for name in known}
+    near = difflib.get_close_matches(_plain(str(word)), names, 1)
+    return f" Did you mean {names[near[0]]}?" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "-").lower()
+
+
+def format_value(value: object, most: int = 60) -> str:
+    """What somebody gave, in a message: plain values, cut to a readable length; of all else the type.
+
+    A table, an array or a long list where a setting belongs may hold data, and a message goes to logs.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**20:
+        return "a number of more than 20 digits"
+    if isinstance(value, Mapping):
+        return f"a mapping of {len(value)}"
+    if isinstance(value, list | tuple):
+        if len(value) > _FEW or not all(map(_is_plain, value)):
+            return f"a {type(value).__name__} of {len(value)}"
+    elif not _is_plain(value):
+        return f"a value of type {type(value).__name__}"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bool) or is_real(value)
 
 
 def show_controls(text: str) -> str:

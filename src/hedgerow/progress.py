@@ -24,6 +24,7 @@ READING, WRITING = "blocks read", "blocks written"  # of a table that is read an
 
 _CALLBACK: ContextVar[Callback | None] = ContextVar("hedgerow_progress")
 _JOB: ContextVar["_Job"] = ContextVar("hedgerow_job")
+_BARS: ContextVar[Any] = ContextVar("hedgerow_bars", default=None)  # the console that bars are drawn on
 _EVERY = 60.0  # seconds between two lines where there is no terminal
 
 
@@ -57,6 +58,11 @@ def shown(steps: int | None = None) -> Iterator[Callable[[str], None]]:
     display = _Bars(steps) if sys.stderr.isatty() else _Lines()
     with display.open(), watch(display.update):
         yield display.begin_step
+
+
+def console_of_bars() -> Any:
+    """Where bars are drawn at present: what is printed through it stands above them. None: nowhere."""
+    return _BARS.get()
 
 
 class _Job:
@@ -131,17 +137,31 @@ class _Bars:
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
+
+        class TimeLeft(TimeRemainingColumn):
+            def render(self, task: Any) -> Text:
+                return Text() if task.id == steps_row else super().render(task)  # steps differ in length
 
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
-        times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        self._bars = Progress(*columns, *times, console=Console(stderr=True), transient=True)
+        times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeLeft())
+        self._console = Console(stderr=True, markup=False, highlight=False)
+        self._bars = Progress(*columns, *times, console=self._console, transient=True)
         self._rows: dict[str, Any] = {}
-        self._step = None if steps is None else self._bars.add_task("starting", total=steps)
+        steps_row = self._step = None if steps is None else self._bars.add_task("starting", total=steps)
 
-    def open(self) -> AbstractContextManager[Any]:
-        return self._bars
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        token = _BARS.set(self._console)
+        try:
+            with self._bars:
+                yield
+        finally:
+            _BARS.reset(token)
 
     def begin_step(self, step: str) -> None:
+        while self._rows:  # stages of the last step are over
+            self._bars.remove_task(self._rows.popitem()[1])
         if self._step is not None:
             self._bars.update(self._step, description=step, advance=1)
 

@@ -31,6 +31,7 @@ receive_combine <- function(estimates, variances, rule, level = 0.95, given = NU
   u <- as.matrix(variances)
   c <- if (is.null(given)) u else as.matrix(given)
   m <- nrow(q)
+  if (!length(q) || !is.numeric(q)) stop("estimates must be numbers: a row for each copy.")
   if (!all(dim(u) == dim(q), dim(c) == dim(q))) stop("give a variance for each estimate.")
   if (!all(is.finite(q), is.finite(u), is.finite(c), u >= 0)) {
     stop("an estimate or a variance is missing, infinite or negative. Look at each copy's.")
@@ -144,19 +145,22 @@ receive_estimate <- function(tables, estimator, given, clusters = NULL) {
     found
   }
   m <- length(tables)
-  rows <- nrow(tables[[1]])
-  groups <- if (is.null(clusters)) {
-    .receive_groups(rows)
-  } else {
-    .receive_groups(length(unique(clusters)))[match(clusters, unique(clusters))]
+  rows <- vapply(tables, nrow, 0L)
+  if (any(rows != rows[1]) && (given || !is.null(clusters))) {
+    stop("copies have different numbers of rows, and are compared row by row. Select rows in the estimator.")
   }
-  size <- max(groups)
-  if (size < 2) stop("there is one group of rows alone, which shows no variance. Take other clusters.")
   q <- u <- c <- matrix(NA_real_, m, length(terms))
   spread <- function(these) rowSums((these - rowMeans(these))^2)
   for (l in seq_len(m)) {
     one <- tables[[l]]
     other <- tables[[l %% m + 1]]
+    groups <- if (is.null(clusters)) {
+      .receive_groups(rows[l])
+    } else {
+      .receive_groups(length(unique(clusters)))[match(clusters, unique(clusters))]
+    }
+    size <- max(groups, 0)
+    if (size < 2) stop("there is one row, or one cluster of rows, alone, which shows no variance.")
     found <- values(one)
     q[l, ] <- found$estimate
     if (is.null(found$variance)) {
@@ -178,11 +182,13 @@ receive_estimate <- function(tables, estimator, given, clusters = NULL) {
   list(terms = terms, estimates = q, variances = u, given = if (given && m > 1) c else NULL)
 }
 
-# The copies and the certificate of a public folder, or of the release folder around it. Not verified.
+# The copies and the certificate of a public folder, or of the release folder around it. Public columns must be
+# the same in all copies, row by row; nothing else is verified.
 receive_read <- function(folder, encoding = NULL) {
   public <- .receive_find(folder)
   certificate <- .receive_certificate(public)
   names <- c(unlist(certificate$protected), unlist(certificate$unchanged))
+  first <- NULL
   tables <- lapply(certificate$copies, function(copy) {
     path <- file.path(public, copy$file)
     if (!file.exists(path)) stop(copy$file, " is missing. Download the release again.")
@@ -209,14 +215,32 @@ receive_read <- function(folder, encoding = NULL) {
         "release again."
       )
     }
+    if (is.null(first)) first <<- table
+    different <- .receive_difference(table, first, unlist(certificate$unchanged))
+    if (length(different)) {
+      stop(
+        copy$file, " has other ", different, " than the first copy: one was changed. Download the release again."
+      )
+    }
     table
   })
   list(tables = tables, certificate = certificate)
 }
 
+# What a copy does not share with the first though all copies do, in words.
+.receive_difference <- function(table, first, unchanged) {
+  if (!identical(names(table), names(first))) return("columns")
+  for (name in intersect(unchanged, names(first))) {
+    if (!identical(as.vector(table[[name]]), as.vector(first[[name]]))) {
+      return(paste0("public values in '", name, "', or its rows in another order,"))
+    }
+  }
+}
+
 # What is wrong with a public folder; empty if every file is as the certificate says. certificate.md, its text
-# for people, has no digest and is not looked at; `hedgerow verify` does that, and more. SHA-256 comes with R from version 4.5 on; before, a program of the system computes it, and where there
-# is none the list for `sha256sum -c` is printed and sizes alone are compared.
+# for people, has no digest and is not looked at; `hedgerow verify` does that, and more. SHA-256 comes with R from
+# version 4.5 on; before, a program of the system computes it, and where there is none the list for
+# `sha256sum -c` is printed and sizes alone are compared.
 receive_verify <- function(folder) {
   public <- .receive_find(folder)
   certificate <- .receive_certificate(public)

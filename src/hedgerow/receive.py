@@ -29,6 +29,7 @@ two. All of them take the model of the synthesis as right for what is estimated.
 """
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -47,7 +48,7 @@ FROM_ONE = ("simple", "proper")  # which do not look at how copies differ
 GROUPS = 50  # of rows, that are left out or exchanged in turn
 MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", ".")
 _NUMBER = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|Inf|INF|infinity|Infinity)"
+    r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|Inf|INF|infinity|Infinity)"
 )
 _CODE = re.compile(r"[+-]?0[0-9].*|\+[0-9]+|-?[0-9]{16,}")  # 00123, +44123, long keys: names, not numbers
 _FLAGS = {word: float(word.lower() == "true") for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
@@ -160,17 +161,20 @@ def combine(
     """
     if rule not in RULES:
         raise ReceiveError(f"rule={rule!r} is not one of {', '.join(RULES)}.")
-    if not 0 < level < 1:
+    if not isinstance(level, int | float) or not 0 < level < 1:
         raise ReceiveError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
     if not ratio > 0:
         raise ReceiveError(
             f"ratio must be above 0, got {ratio!r}; 1 if copies have as many rows as the data."
         )
-    q, u = (_by_copy(values) for values in (estimates, variances))
-    c = u if given is None else _by_copy(given)
+    q, u = (rows_by_copy(values) for values in (estimates, variances))
+    c = u if given is None else rows_by_copy(given)
     m = len(q)
-    if u.shape != q.shape or c.shape != q.shape:
-        raise ReceiveError(f"estimates have the shape {q.shape}, variances {u.shape}. Give one for each.")
+    if not q.size or q.ndim > 2 or u.shape != q.shape or c.shape != q.shape:
+        raise ReceiveError(
+            f"estimates have the shape {q.shape}, variances {u.shape}. Give one for each, with an entry for "
+            "each copy, or a row for each copy."
+        )
     if not (np.isfinite(q).all() and np.isfinite(u).all() and np.isfinite(c).all() and (u >= 0).all()):
         raise ReceiveError("an estimate or a variance is missing, infinite or negative. Look at each copy's.")
     if m == 1 and rule not in FROM_ONE:
@@ -252,40 +256,49 @@ def estimate(
     clusters: Any = None,
     stack: Callable[[Any, Any], Any] | None = None,
     take: Callable[[Any, np.ndarray], Any] | None = None,
-    rows: int | None = None,
+    rows: Callable[[Any], int] | None = None,
 ) -> Estimates:
     """What `estimator` says of each table, with variances and, if asked for, those given public columns.
 
-    Rows are in the same order in all tables, as copies have them. A variance is that of leaving out a group
-    of rows at a time; rows with the same in `clusters`, which has an entry for each row, are in one group.
-    Given the public columns, it is that of exchanging a group for the same rows of the next copy: public
+    A variance is that of leaving out a group of rows at a time; rows with the same in `clusters`, which has
+    an entry for each row, are in one group. Given the public columns, it is that of exchanging a group for
+    the same rows of the next copy, so that rows must be in the same order in all, as copies have them: public
     values stay, and d_g, the change of the estimate, has twice the variance of what the protected values of
     the group add to it, so that ½ Σ (d_g − d̄)² · G/(G − 1) is the part asked for.
 
     For tables that are no columns of arrays: `stack(one, other)` puts one below the other,
-    `take(table, places)` is the rows at `places`, and `rows` how many a table has.
+    `take(table, places)` is the rows at `places`, and `rows(table)` how many it has.
     """
-    stack, take = stack or _stack, take or _take
-    count = len(next(iter(tables[0].values()))) if rows is None else rows
-    whole = np.arange(count)  # what an estimator writes into its table stays there
-    terms, first, told = _values(estimator(take(tables[0], whole)))
-    every = [(first, told), *(_match(terms, estimator(take(table, whole))) for table in tables[1:])]
+    stack, take, rows = stack or _stack, take or _take, rows or _count_rows
+    counts = [rows(table) for table in tables]
+    if len({*counts}) > 1 and (given or clusters is not None):
+        raise ReceiveError(
+            "copies have different numbers of rows, and are compared row by row. Select rows in the "
+            "estimator."
+        )
+    # What an estimator writes into its table stays there.
+    own = (take(table, np.arange(count)) for table, count in zip(tables, counts, strict=True))
+    terms, first, told = _values(estimator(next(own)))
+    every = [(first, told), *(_match(terms, estimator(table)) for table in own)]
     q = np.array([values for values, _ in every])
     u = np.array([np.full(len(terms), np.nan) if var is None else var for _, var in every])
-    groups = _groups(count) if clusters is None else _group_clusters(clusters)
-    size = int(groups.max()) + 1
-    if size < 2:
-        raise ReceiveError("there is one group of rows alone, which shows no variance. Take other clusters.")
+    by_count = {
+        count: _groups(count) if clusters is None else _group_clusters(clusters) for count in {*counts}
+    }
+    if any(groups.max(initial=0) == 0 for groups in by_count.values()):
+        raise ReceiveError("there is one row, or one cluster of rows, alone, which shows no variance.")
     c = np.empty_like(q) if given and len(tables) > 1 else None
     for place, table in enumerate(tables):
-        other = tables[(place + 1) % len(tables)]
+        other, count = tables[(place + 1) % len(tables)], counts[place]
+        groups = by_count[count]
+        size = int(groups.max()) + 1
         if told is None:
             left = (take(table, np.flatnonzero(groups != g)) for g in range(size))
             without = np.array([_match(terms, estimator(each))[0] for each in left])
             u[place] = ((without - without.mean(axis=0)) ** 2).sum(axis=0) * (size - 1) / size
         if c is not None:
             both = stack(table, other)
-            swapped = (take(both, whole + count * (groups == g)) for g in range(size))
+            swapped = (take(both, np.arange(count) + count * (groups == g)) for g in range(size))
             change = np.array([_match(terms, estimator(each))[0] for each in swapped]) - q[place]
             c[place] = ((change - change.mean(axis=0)) ** 2).sum(axis=0) * size / (size - 1) / 2
     return Estimates(terms, q, u, c)
@@ -296,17 +309,19 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
 
     A column of CSV is numbers if each cell is one, empty or a word for a missing value (NaN then), or true or
     false (1 and 0), else text.
-    Other formats are read by pandas; of Stata's and SPSS's columns codes, not their labels. Nothing is
-    verified: see `verify`.
+    Other formats are read by pandas; of Stata's and SPSS's columns codes, not their labels. Public columns
+    must be the same in all copies, row by row. Nothing else is verified: see `verify`.
     """
     public, certificate = _open(folder)
     names = _protected(certificate) + list(certificate["unchanged"])
-    tables = []
+    tables: list[Table] = []
     for copy in certificate["copies"]:
-        name = ascii(copy["file"])[1:-1]
+        name, path = ascii(copy["file"])[1:-1], public / copy["file"]
         try:
-            table = _read_table(public / copy["file"], copy["format"], names, encoding)
-            rows = len(next(iter(table.values())))
+            if path.exists() and not path.is_file():  # a pipe would be waited for
+                raise OSError(errno.EINVAL, "it is no file")
+            table = _read_table(path, copy["format"], names, encoding)
+            rows = _count_rows(table)
         except FileNotFoundError:
             raise ReceiveError(f"{name} is missing. {_AGAIN}") from None
         except OSError as error:
@@ -320,10 +335,11 @@ def read(folder: str | os.PathLike[str], *, encoding: str | None = None) -> Publ
                 f"{name} is no table in the format {copy['format']!a}: it was changed or cut short, or "
                 f"needs another encoding. {_AGAIN}"
             ) from None
-        if rows != certificate.get("records", rows):
-            raise ReceiveError(
-                f"{name} has {rows} rows, the certificate says {certificate['records']}. {_AGAIN}"
-            )
+        records = certificate.get("records")
+        if records is not None and rows != records:
+            raise ReceiveError(f"{name} has {rows} rows, the certificate says {records}. {_AGAIN}")
+        if tables and (different := _find_difference(table, tables[0], certificate["unchanged"])):
+            raise ReceiveError(f"{name} has other {different} than the first copy: one was changed. {_AGAIN}")
         tables.append(table)
     return Public(tables, certificate)
 
@@ -435,9 +451,12 @@ def _fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-def _by_copy(values: Any) -> np.ndarray:
+def rows_by_copy(values: Any) -> np.ndarray:
     """A row for each copy."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ReceiveError("estimates and variances must be numbers, as many for each copy.") from None
     return array[:, None] if array.ndim == 1 else array
 
 
@@ -468,6 +487,21 @@ def _blank(table: Table, codes: Mapping[str, Sequence[float]]) -> Table:
         else cells
         for name, cells in table.items()
     }
+
+
+def _find_difference(table: Table, first: Table, unchanged: Iterable[str]) -> str:
+    """What a copy does not share with the first though all copies do, in words; empty if there is none."""
+    if [*table] != [*first]:
+        return "columns"
+    for name in filter(first.__contains__, unchanged):
+        one, other = first[name], table[name]
+        if len(one) != len(other) or not np.all((one == other) | ((one != one) & (other != other))):
+            return f"public values in {name!a}, or its rows in another order,"
+    return ""
+
+
+def _count_rows(table: Table) -> int:
+    return len(next(iter(table.values())))
 
 
 def _stack(one: Table, other: Table) -> Table:
@@ -510,7 +544,7 @@ def _open(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
                 certificate = json.loads((place / "certificate.json").read_bytes())
                 files = [copy["file"] for copy in certificate["copies"]]
                 outside = any(re.search(r"[/\\:]|^\.+$", name) for name in files)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 files, outside = [], False
             if not files:
                 raise ReceiveError(f"certificate.json lists no copies: it was changed or cut short. {_AGAIN}")

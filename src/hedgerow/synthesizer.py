@@ -34,6 +34,7 @@ from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.settings import UNSET, Settings
 from hedgerow.privacy.standards import Standard
 from hedgerow.privacy.strict import Bounded, Strict
+from hedgerow.privacy.strict.limits import is_of_classes
 from hedgerow.privacy.terms import Known, Sampling
 from hedgerow.randomness import Key
 from hedgerow.results import Results
@@ -228,9 +229,8 @@ class Synthesizer(Results):
     ) -> None:
         """Refuse what may not be released of a table or of some of its rows; warn of what is doubtful."""
         standard = self.settings.standard
-        outcomes = [column.outcome for column in self.settings.columns]
-        derived = self.settings.rules.names
-        shown = [name for name in standard.range.columns if name in (*outcomes, *derived, *left_out)]
+        hidden = (*self.settings.protected, *left_out)
+        shown = [name for name in standard.range.columns if name in hidden]
         if standard.inside and shown:
             raise SettingError(
                 f"inside=True: copies would show what is in {list_some(shown, quoted=True)}, which is not "
@@ -268,10 +268,11 @@ class Synthesizer(Results):
             plain = each.column.is_plain and not each.column.shared
             gaps = int((~link.present).sum()) if plain and link.present is not None else 0
             if gaps:
+                words = " Classes that are words need declared levels." if is_of_classes(own) else _TOO_WIDE
                 warnings.warn(
                     f"{gaps} of {design.records} values of '{link.outcome}' are missing or none that the "
                     f"{own.name} family describes. They count as withheld, and their rows get synthetic "
-                    f"values like any other (confidential).{_TOO_WIDE if self.settings.noisy else ''}",
+                    f"values like any other (confidential).{words if self.settings.noisy else ''}",
                     HedgerowWarning,
                     stacklevel=3,
                 )
@@ -332,7 +333,7 @@ class Synthesizer(Results):
         facts |= {"copies": str(asked.copies), "state": "not fitted" if self._fitted is None else "fitted"}
         if self._fitted is None:
             return cards.card("hedgerow synthesizer", facts.items())
-        facts |= {"rows": f"{self._fitted.design.records:,}", "as fitted": f"{self.total_epsilon_:.4g}"}
+        facts |= {"rows": f"{self._fitted.design.records:,}", "ε as fitted": f"{self.total_epsilon_:.4g}"}
         parts = [cards.paragraph("sample() makes the copies; then this shows what they keep.")]
         if "release" in vars(self._fitted):
             parts = [
@@ -376,8 +377,7 @@ def _check_design_weight(table: Table, settings: Settings, left_out: Sequence[st
             f"design_weight: '{name}' is left out of the copies, whose users could not weigh them. Keep the "
             "column, or leave design_weight out."
         )
-    protected = [*(column.outcome for column in settings.columns), *settings.rules.names]
-    if name not in protected and not (table.numbers(name) > 0).all():
+    if name not in settings.protected and not (table.numbers(name) > 0).all():
         raise DataError(
             f"design_weight: '{name}' must hold positive numbers in every row. Drop rows that count for "
             "nobody."

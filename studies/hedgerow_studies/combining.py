@@ -4,6 +4,7 @@ python -m hedgerow_studies.combining             # the rules in a normal model, 
 python -m hedgerow_studies.combining --strict 500  # ten strict copies of 2000 rows at ε = 1, so many tables
 python -m hedgerow_studies.combining --stratified 300  # five copies of 200 rows, no privacy, both samplings
 python -m hedgerow_studies.combining --margin 100  # ten strict copies that follow noisy counts, a wrong model
+python -m hedgerow_studies.combining --missing 300  # ten copies of 200 rows, three in ten without an outcome
 """
 
 import argparse
@@ -125,6 +126,28 @@ def cover_sampled(seed: int, sampling: Sampling, *, rows: int = 200, copies: int
     return pd.Series(inside)
 
 
+def cover_missing(seed: int, sampling: Sampling, *, rows: int = 200, copies: int = 10) -> pd.Series:
+    """Which true values are held where three outcomes in ten are missing and count as withheld, by two rules.
+
+    That of the certificate, and Reiter's, which takes values in their place for observed ones.
+    """
+    table = simulate_table(seed, rows)
+    table.loc[np.random.default_rng([seed, 1]).uniform(size=rows) < 0.3, "x"] = np.nan
+    column = hr.Column("x ~ z + C(group)", family="normal", missing="withheld")
+    synth = hr.Synthesizer(
+        {"x": column}, standard=hr.Unweighted(), copies=copies, draws=100, seed=seed, sampling=sampling
+    )
+    release = synth.fit(table).sample()
+    inside: dict[Any, bool] = {}
+    for rule in (None, "partial"):
+        found = [hr.combine(release, what, rule=rule) for what in ("x ~ z + C(group)", "mean of x by group")]
+        every = pd.concat(found).set_index("term")
+        truth = pd.Series(TRUTH)[every.index]
+        held = (every["lower"] <= truth) & (truth <= every["upper"])
+        inside |= held.add_prefix(f"{every['rule'].iloc[0]}: ").to_dict()
+    return pd.Series(inside)
+
+
 def describe_margin(table: Any) -> Mapping[str, float]:
     """What is asked of copies that follow a margin: it says something of all three."""
     x = table["x"].to_numpy()
@@ -172,15 +195,18 @@ def main() -> None:
     parser.add_argument("--strict", type=int, default=0, help="tables, instead of the rules")
     parser.add_argument("--stratified", type=int, default=0, help="tables, instead of the rules")
     parser.add_argument("--margin", type=int, default=0, help="tables, instead of the rules")
+    parser.add_argument("--missing", type=int, default=0, help="tables, instead of the rules")
     given = parser.parse_args()
     warnings.simplefilter("ignore", hr.HedgerowWarning)
-    if tables := given.strict or given.stratified or given.margin:
+    if tables := given.strict or given.stratified or given.margin or given.missing:
         done = []
         for seed in range(tables):
             if given.strict:
                 done.append(cover_strict(seed))
             elif given.margin:
                 done.append(pd.concat([cover_margin(seed, one).add_prefix(f"{one}, ") for one in RELATIONS]))
+            elif given.missing:
+                done.append(pd.concat([cover_missing(seed, way).add_prefix(f"{way}, ") for way in SAMPLED]))
             else:
                 done.append(pd.concat([cover_sampled(seed, way).add_prefix(f"{way}, ") for way in SAMPLED]))
             if seed % 20 == 19:

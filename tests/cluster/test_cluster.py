@@ -101,9 +101,9 @@ def test_what_dask_handles_shows_nothing(table):
 
 
 def test_workers_are_asked_for_version_and_digits(table):
-    own = probe.standing()
+    own = probe.describe_process()
     with pytest.raises(ClusterError, match=r"The cluster has hedgerow 0\.0\.9, this process"):
-        workers.Cluster(Inline({"a": own, "b": probe.Standing("0.0.9", own.digits)}))
+        workers.Cluster(Inline({"a": own, "b": probe.ProcessFacts("0.0.9", own.digits)}))
     with pytest.raises(ClusterError, match="1 of 2 workers cannot load this version"):
         workers.Cluster(Inline({"a": own, "b": ModuleNotFoundError("hedgerow.cluster")}))
     with pytest.raises(ClusterError, match=r"The cluster has hedgerow 0\.0\.9"):
@@ -111,7 +111,7 @@ def test_workers_are_asked_for_version_and_digits(table):
     with pytest.raises(ClusterError, match="The scheduler cannot load hedgerow"):
         workers.Cluster(Inline(scheduled=ModuleNotFoundError("hedgerow")))
     with pytest.warns(HedgerowWarning, match="1 of 2 workers round differently"):
-        workers.Cluster(Inline({"a": own, "b": probe.Standing(own.version, "0")}))
+        workers.Cluster(Inline({"a": own, "b": probe.ProcessFacts(own.version, "0")}))
     late = orders.Order(pickle.dumps((on_disk.factor, table)), 64, "0.0.9")  # one that came later
     assert late([0]).failure[0] is ClusterError
 

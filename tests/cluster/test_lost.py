@@ -183,7 +183,7 @@ def test_processes_of_this_machine_end_with_the_one_that_started_them(here, tmp_
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names a processor of that kind")
 def test_a_processor_that_rounds_differently_is_noticed():
     """The same machine, whose linear algebra is told that it is an older one."""
-    script = "from hedgerow.cluster.probe import standing; print(standing().digits)"
+    script = "from hedgerow.cluster.probe import describe_process; print(describe_process().digits)"
 
     def digits(**environment):
         told = os.environ | {"PYTHONPATH": PATHS} | environment

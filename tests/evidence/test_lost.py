@@ -100,7 +100,7 @@ def test_interval_overlap_by_hand():
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_regressions_as_elsewhere(family, weighted):
+def test_regressions_are_those_of_statsmodels(family, weighted):
     """By statsmodels; weighted ones by its score covariance, HC0, with n/(n − 1)."""
     sm = pytest.importorskip("statsmodels.api")
     random = np.random.default_rng(5)
@@ -162,7 +162,7 @@ def test_analyses_with_gaps_codes_two_labels_and_types():
         ("wage", "formula such as"),
         ("wage ~ __import__('os').system('true')", "__import__"),
         ("__import__('os') ~ size", "__import__"),
-        ("wage ~ nothing", "nothing"),
+        ("wage ~ nothing", "copies do not have. They have 'wage', 'size', 'region', 'bonus'."),
         ("region ~ size", "makes 3 columns"),
     ],
 )
@@ -369,7 +369,7 @@ def test_weights_count_records_as_often_as_they_say():
     assert plain == pytest.approx(U.statistics(values))
 
 
-def test_a_fitted_synthesizer_tells_all_of_it(fitted):
+def test_a_fitted_synthesizer_has_every_comparison(fitted):
     for found in (
         fitted.utility(),
         fitted.associations(),

@@ -24,14 +24,14 @@ class Inline:
 
     def __init__(self, answers=None, scheduled=None):
         self.scheduled = scheduled
-        self.answers = answers or {"tcp://127.0.0.1:2": probe.standing()}
+        self.answers = answers or {"tcp://127.0.0.1:2": probe.describe_process()}
         self.sent = []
 
     def nthreads(self):
         return dict.fromkeys(self.answers, 1)
 
     def run(self, what, on_error):
-        return self.answers if what is probe.standing else {name: what() for name in self.answers}
+        return self.answers if what is probe.describe_process else {name: what() for name in self.answers}
 
     def run_on_scheduler(self, what):
         if isinstance(self.scheduled, Exception):

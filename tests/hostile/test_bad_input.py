@@ -36,7 +36,7 @@ CASES = {
     "zero lognormal": (lambda: fit(with_value(0.0)), "positive"),
     "no rows": (lambda: fit(frame().iloc[:0]), "no rows"),
     "few rows": (lambda: fit(frame().iloc[:2], "x ~ poly(z, 3)"), "."),
-    "fewer rows than coefficients": (lambda: fit(frame().iloc[:1]), "1 rows are fewer than the 2"),
+    "fewer rows than coefficients": (lambda: fit(frame().iloc[:1]), "more than the table has rows: 1"),
     "constant": (lambda: fit(frame(k=1.0), "x ~ z + k"), "'k' is constant"),
     "collinear": (lambda: fit(frame(k=np.linspace(0, 2, 12)), "x ~ z + k"), "collinear"),
     "unknown column": (lambda: fit(frame(), "x ~ q"), "No column named 'q'"),

@@ -146,7 +146,7 @@ def test_copies_of_a_table_that_agree_count_once():
     assert [lower[0], upper[0]] == pytest.approx([-high, -low])
 
 
-def test_a_table_with_a_row_a_term(noisy, monkeypatch):
+def test_intervals_come_as_a_table_with_a_row_for_each_term(noisy, monkeypatch):
     monkeypatch.setattr(bootstrap_noisy, "_DRAWS", 64)
     seen = []
     with hr.watch(lambda *told: seen.append(told)):
@@ -223,7 +223,7 @@ def test_what_cannot_be_replayed_says_why(noisy):
         hr.intervals(pd.DataFrame())
     with pytest.raises(hr.HedgerowError, match="function of a table"):
         hr.intervals(noisy.sample(), "mean")
-    for wrong, message in (({"level": 95}, "level must be"), ({"tables": 19}, "tables must be")):
+    for wrong, message in (({"level": 95}, "level must lie"), ({"tables": 19}, "tables must be")):
         with pytest.raises(hr.HedgerowError, match=message):
             hr.intervals(noisy.sample(), two_numbers, **wrong)
     names = iter(["a", "b"])
@@ -332,7 +332,7 @@ def test_a_posterior_moves_with_its_estimate():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["strict by statistics", "adp"])
-def test_coverage(name):
+def test_intervals_cover_slope_sigma_and_a_group_mean(name):
     """40 samples, n = 400: 95 % intervals for the slope, σ and the mean of x in a public group, two copies.
     Intervals that cover in 93 % of all samples do so in fewer than 30 of 40 with probability 0.0003 a term:
     a false alarm in 500 over the six."""

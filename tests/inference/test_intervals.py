@@ -139,7 +139,7 @@ def test_what_has_no_intervals_is_refused():
         hr.Synthesizer("x ~ z", debias=True).intervals()
     synth = fitted()
     for level in (0, 1, 95, True, "95"):
-        with pytest.raises(hr.HedgerowError, match="level must be"):
+        with pytest.raises(hr.HedgerowError, match="level must lie"):
             synth.intervals(level=level)
     for tables in (19, 50.0, True):
         with pytest.raises(hr.HedgerowError, match="tables must be"):

@@ -30,7 +30,7 @@ from hedgerow.tables.table import Table
 ROWS = 40
 COLUMNS = {
     "wage": hr.Column("wage ~ age", missing="synthesized", codes=(-8, -9), filler=2000.0),
-    "bonus": hr.Column("bonus ~ age", only_where="status == 'work' and wage > 0", otherwise=0),
+    "bonus": hr.Column("bonus ~ age + log(wage)", only_where="status == 'work' and wage > 0", otherwise=0),
     "rent": hr.Column("rent ~ age", missing="public"),
     "net": hr.Column("net ~ log(wage)", "normal", share_of="wage"),
     "hours": hr.Column("hours ~ log(wage) + rent", "normal", missing="withheld"),
@@ -95,8 +95,9 @@ def draw():
     kinds = np.array([[-2.0, 0.0], [-1.5, 0.0], [-1.0, 0.0]])
     return {
         "0.beta": kinds, "1.beta": np.array([7.0, 0.0]), "1.sigma": np.array(1.0),
-        "2.beta": np.array([5.0, 0.0]), "2.sigma": np.array(1.0), "3.beta": np.array([6.0, 0.0]),
-        "3.sigma": np.array(1.0), "4.beta": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "4.sigma": np.array(0.1),
+        "2.beta": np.array([4.0, 0.0, 0.2, 0.0, 0.0, 0.0]), "2.sigma": np.array(1.0),
+        "3.beta": np.array([6.0, 0.0]), "3.sigma": np.array(1.0),
+        "4.beta": np.array([0.5, 0.0, 0.0, 0.0, 0.0]), "4.sigma": np.array(0.1),
         "5.beta": np.array([40.0, 0.0, 0.0, 9.0, -9.0, 5.0, 1.0]), "5.sigma": np.array(1.0),
     }  # fmt: skip
 
@@ -172,7 +173,7 @@ def test_a_later_column_follows_the_synthetic_kind_of_an_earlier_cell(copy):
 
 
 def test_copies_depend_on_protected_cells_by_the_draw_alone(settings, draw, copy):
-    """Not by the pattern of gaps, a filler, a threshold, rows that break a rule, or a derived column."""
+    """Not by the pattern of gaps, a filler, a threshold, where a rule holds, or a derived column."""
     other = copy_of(settings, people(protected=2), draw)
     pd.testing.assert_frame_equal(other, copy)
 
@@ -181,7 +182,8 @@ def test_no_row_is_left_out_or_drawn_again_whatever_the_rules_say(draw, monkeypa
     calls = []
     plain = Normal.predict
     monkeypatch.setattr(Normal, "predict", lambda *given: calls.append(len(given[3])) or plain(*given))
-    never = {**COLUMNS, "bonus": hr.Column("bonus ~ age", "normal", only_where="age > 99", otherwise=0)}
+    bonus = hr.Column("bonus ~ age + log(wage)", "normal", only_where="age > 99", otherwise=0)
+    never = {**COLUMNS, "bonus": bonus}
     data = people()
     data.loc[0, "age"] = 100  # the only row in which there is a bonus
     made = copy_of(settle(never, hr.Rules(checks=["wage > 1e12"])), data, draw)
@@ -271,6 +273,14 @@ def test_labels_have_codes_and_gaps_too(kind):
     assert [None if pd.isna(one) else one for one in column] == [None, "refused", "low", "high"]
 
 
+def test_public_gaps_are_those_of_missing_cells_and_not_of_codes():
+    data = pd.DataFrame({"x": [5.0, -8, None, 9], "z": [1.0, 2, 3, 4]})
+    settings = Settings.of({"x": hr.Column("x ~ z", missing="public", codes=(-8,))})
+    values = [np.array([1.0, 0, 0, 0]), np.array([1.5, 2.5, 3.5, 4.5])]
+    made = write_column(settings, settings.column, Table.of(data), None, values)
+    assert list(made["x"].fillna(0)) == [-8, 2.5, 0, 4.5]
+
+
 def test_a_part_that_is_rounded_does_not_exceed_its_whole():
     data = pd.DataFrame({"gross": [149.0, 160.0, 99.0, 0.0, -5.0], "net": [100, 100, 0, 0, 0], "z": range(5)})
     column = hr.Column(
@@ -279,6 +289,23 @@ def test_a_part_that_is_rounded_does_not_exceed_its_whole():
     settings = Settings.of({"net": column})
     made = write_column(settings, column, Table.of(data), None, [np.array([0.99, 0.99, 0.9, 0.5, 0.5])])
     assert made["net"].tolist() == [100, 100, 0, 0, -5]
+
+
+@pytest.mark.parametrize(
+    ("family", "amounts"),
+    [
+        (hr.Family("lognormal", rounded=50), [50.0, 100.0]),
+        (hr.Family("zero_normal", rounded=50), [50.0, 100.0]),
+        (hr.Family("normal", rounded=50, lower=-200, upper=-100), [-150.0, -100.0]),
+        (hr.Family("beta", rounded=20, upper=100), [20.0, 80.0]),
+    ],
+)
+def test_where_there_is_no_amount_nothing_stands_that_the_family_refuses(family, amounts):
+    wage = np.where(np.arange(ROWS) < 5, np.nan, np.tile(amounts, 20))
+    settings = Settings.of({"wage": hr.Column("wage ~ age", family, missing="synthesized")})
+    link = build_links(Table.of(people().assign(wage=wage)), [settings])[1]
+    assert link.present.sum() == ROWS - 5
+    settings.models[1].check(link)
 
 
 def test_withheld_cells_of_an_earlier_column_take_their_readers_with_them():

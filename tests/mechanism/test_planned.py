@@ -50,7 +50,7 @@ def test_the_outcome_is_not_read():
     assert 0.01 < found[0] < 1
 
 
-def test_it_is_the_weight_of_every_record_with_and_without_one():
+def test_all_records_get_the_planned_weight_with_any_one_of_them_or_without():
     data = hr.datasets.lognormal(200, seed=3)
     synth = hr.Synthesizer("x ~ z", epsilon=2.0, preset="recommended", draws=200, seed=1).fit(data)
     assert set(synth.alpha_) == {planned_weight(synth.settings, synth._need().start.design, 0.05)}

@@ -130,7 +130,7 @@ CHAIN = {
 }
 
 
-def test_one_column_with_a_range() -> None:
+def test_one_column_with_a_range_gives_what_memory_gives() -> None:
     fit, _, done = compare(standard=hr.RangeTruncated(RADIUS), epsilon=3.0, copies=2, draws=100)
     assert fit.scale < 1
     prices = done.outcome.pricing.sensitivity * 2
@@ -140,7 +140,7 @@ def test_one_column_with_a_range() -> None:
 
 
 @pytest.mark.slow
-def test_a_chain_by_workers_that_repeat_tasks() -> None:
+def test_a_chain_gives_what_memory_gives_though_workers_repeat_tasks() -> None:
     compare(CHAIN, draws=100, workers=Elsewhere())
 
 
@@ -194,7 +194,7 @@ for _rule in (
 @pytest.mark.parametrize("formula", ["x ~ z + group", CHAIN], ids=["one", "chain"])
 @pytest.mark.parametrize("bound", ["lipschitz", "oscillation", "exact", "renyi"])
 @pytest.mark.parametrize("name", STANDARDS)
-def test_every_standard_and_bound(name: str, bound: str, formula: Any) -> None:
+def test_every_standard_and_bound_gives_what_memory_gives(name: str, bound: str, formula: Any) -> None:
     asked = {"epsilon": 3.0 if formula is not CHAIN else 8.0, "copies": 2, **STANDARDS[name]}
     if "standard" in asked and formula is CHAIN and name != "unweighted":
         asked["standard"] = type(asked["standard"])(hr.Box({"x": RADIUS}))
@@ -207,7 +207,7 @@ def test_every_standard_and_bound(name: str, bound: str, formula: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_weight_and_range(name: str) -> None:
+def test_every_weight_and_range_gives_what_memory_gives(name: str) -> None:
     asked = {"epsilon": 3.0, **OTHERS[name]}
     if asked.get("formula") is CHAIN:
         asked["epsilon"] = 8.0
@@ -331,7 +331,9 @@ def test_a_column_without_an_amount_is_refused_as_in_memory() -> None:
     bound=st.sampled_from(["lipschitz", "oscillation"]),
 )
 @hypothesis.settings(max_examples=12)
-def test_whatever_the_leaves(size: int, seed: int, n: int, name: str, bound: str) -> None:
+def test_leaves_of_any_size_give_what_memory_gives(
+    size: int, seed: int, n: int, name: str, bound: str
+) -> None:
     table = make_table(n, seed)
     before = leaves_module.LEAF
     try:
@@ -359,7 +361,7 @@ def test_records_that_decide_their_own_fit_are_fitted_without() -> None:
 
 
 @pytest.mark.slow
-def test_they_are_fitted_without_under_either_neighbour() -> None:
+def test_records_that_decide_their_own_fit_are_fitted_without_under_either_neighbour() -> None:
     """What is withheld is a little more than what is sensitive: each takes fits of its own."""
     fit, _, _ = compare(
         table=lonely_table(), prior=hr.Prior(slope=(0.0, 1000.0)), workers=Elsewhere(), bound="exact",

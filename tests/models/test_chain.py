@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from hedgerow.errors import DataError, FormulaError
+from hedgerow.errors import DataError, FormulaError, HealthError
 from hedgerow.mechanism.fit import fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.models.chain import Chain, part_of
@@ -115,6 +115,15 @@ def test_the_order_of_independent_columns_does_not_change_the_price(table):
     power = np.full(60, 0.7)
     prices = [price_of(chained(table, order), power)[1] for order in (("x ~ z", "y ~ z"), ("y ~ z", "x ~ z"))]
     assert RENYI.epsilon(prices[0]) == pytest.approx(RENYI.epsilon(prices[1]), rel=1e-12)
+
+
+def test_draws_that_cannot_be_trusted_are_told_with_their_column(table):
+    class Failing(Normal):
+        def sample(self, design, power, *, draws, key):
+            raise HealthError("the draws failed")
+
+    with pytest.raises(HealthError, match="Column 'y': the draws failed"):
+        Chain((Normal(), Failing())).sample(chained(table), np.ones(60), draws=9, key=Key.from_seed(1))
 
 
 def test_a_link_that_lacks_a_value_is_left_alone_by_that_row(table):

@@ -11,12 +11,14 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import ReleaseError
+from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.claims import NEIGHBOURS, SENTENCES, Figures, tabulate_odds, write_plain
 from hedgerow.release import make as making
 from hedgerow.release.certificate import Assumption
 from hedgerow.release.pages import board, printing
 from hedgerow.release.pages.board import Findings, write_board, write_board_of
 from hedgerow.release.plan import About
+from hedgerow.report.html import Html
 
 AUDIT = {"kind": "exact", "epsilon": 2.0, "of_claim": True, "largest_fixed": 1.25, "largest_recomputed": 2.5}
 AUDIT |= {
@@ -91,6 +93,20 @@ def test_how_far_copies_are_off_reaches_the_board(original):
     shown = show(write_board(hr.verify_release(original).certificate, found))
     assert f"distance of copies from the data {column['ecdf_max'][1]:.2g} at most, of 'x'" in shown
     assert "in trial copies" in shown
+
+
+def test_prices_with_an_outcome_withheld_are_of_one_copy_as_those_beside_them(original):
+    """The total of three copies stood beside the price of one with the outcome withheld, which is higher."""
+    certificate, found = hr.verify_release(original).certificate, Findings.read(original / "confidential")
+    own, bound = found.summary["epsilon"], certificate.bound
+    shown = show(write_board(certificate, found))
+    assert "withheld altogether" not in shown  # the standard's own price is that
+    ranged = found.summary | {"withheld_epsilon": {bound: 1.5 * own}}
+    shown = show(write_board(certificate, replace(found, summary=ranged)))
+    assert (
+        f"; of one copy {format_figure(own)}, with an outcome withheld altogether {format_figure(1.5 * own)}"
+        in shown
+    )
 
 
 def test_a_note_of_two_lines_is_not_cut(original):
@@ -173,6 +189,22 @@ def test_sheets_are_written_beside_what_they_are_made_of(release, hedgerow, monk
     assert (place.read_bytes(), place.stat().st_mode & 0o777) == (b"%PDF", 0o600)
     assert hedgerow("report", release, "--board", "--out", release / "public" / "board.pdf").code == 3
     assert hr.verify_release(release).problems == ()
+
+
+@pytest.mark.parametrize(("room", "taken"), [(300, 200), (120, 115), (70, 57), (10, 57)])
+def test_two_sheets_are_filled_with_as_much_as_they_hold(original, tmp_path, monkeypatch, room, taken):
+    """Who answers for what was left out beside a third of a sheet that stayed empty."""
+    printed = []
+
+    def print_counted(page):
+        printed.append(page)
+        return page.encode() + b"/Type /Page" * (2 if int(page) <= room else 3)
+
+    monkeypatch.setattr(board, "write_board", lambda certificate, found, lines: Html(lines))
+    monkeypatch.setattr(board, "print_page", print_counted)
+    place = board.save_board(original, tmp_path / "board.pdf")
+    assert place.read_bytes().startswith(str(taken).encode())
+    assert len(printed) <= 4
 
 
 def test_without_a_browser_nothing_is_printed(monkeypatch):

@@ -24,7 +24,7 @@ from hedgerow.privacy.claims.caveats import ALWAYS, CAVEATS, find_id, write_cave
 from hedgerow.release import certificate as certificates
 from hedgerow.release.certificate import Certificate, Unit
 from hedgerow.release.ledger import Ledger
-from hedgerow.release.plan import About
+from hedgerow.release.plan import About, Outputs
 from hedgerow.release.verify.consistency import certificate_problems, plan_problems
 
 ABOUT = About(
@@ -266,6 +266,11 @@ def test_what_the_plan_does_not_say_is_found(make, changes, told):
 
 RADIUS = hr.RangeTruncated(hr.Radius(0.4, 1.8, outside="public"))
 GAPS = {"x": hr.Column("x ~ z", missing="synthesized")}
+RULED = {
+    "x": hr.Column("x ~ z", missing="public", codes=[-8], kinds_by="1", filler=900.0),
+    "part": hr.Column("part ~ z", "beta", share_of="x", declared=hr.Declared("number", decimal_places=1)),
+    "more": hr.Column("more ~ z", hr.Family("normal", lower=-9.0), only_where="z > 0", otherwise=-1),
+}
 
 
 @pytest.mark.parametrize(
@@ -274,6 +279,12 @@ GAPS = {"x": hr.Column("x ~ z", missing="synthesized")}
         ({"standard": RADIUS}, "C18 C21 C22"),
         ({"standard": hr.RangeTruncated(hr.Everywhere())}, ""),
         ({"formula": GAPS, "standard": hr.Strict(limits={"x": (1.0, 1e6)}), "epsilon": 5.0}, "C38"),
+        ({"declared": hr.Declared("integer")}, "C19"),
+        ({"formula": {"x": hr.Column("x ~ z", codes=[-8], kinds_by="1")}}, "C19"),
+        ({"bound": "oscillation"}, "C14"),
+        ({"bound": "exact", "weights": hr.CapWeights(5.0)}, "C16"),
+        ({"bound": "renyi", "weights": hr.ScalarWeights(0.5)}, "C35"),
+        ({"bound": "oscillation", "standard": hr.Unweighted()}, ""),
     ],
 )
 def test_what_the_plan_leaves_uncovered_is_said(make, settings, due):
@@ -289,6 +300,58 @@ def test_what_the_plan_leaves_uncovered_is_said(make, settings, due):
         )
         assert certificate_problems(forged) == []
         assert f"by plan.yaml {id} is not covered" in " ".join(plan_problems(forged, plan))
+
+
+@pytest.mark.parametrize(
+    ("settings", "due"),
+    [
+        (
+            {"formula": RULED, "weights": hr.ScalarWeights(0.1), "bound": "oscillation"},
+            {
+                "which cells of 'x' are missing or cannot be read",
+                "that -8 in 'x' stands for no amount",
+                "that 900 is a usual amount of 'x'",
+                "that 'part' is at most x",
+                "that 'more' is -1 unless z > 0",
+                "what the plan declares of 'part': type number, decimal places 1",
+                "what the plan declares of 'more': lower -9.0",
+            },
+        ),
+        (
+            {"formula": GAPS, "standard": hr.Strict(limits={"x": (1.0, 1e6)})},
+            {"amounts lie between limits (x 1 to 1,000,000); others are moved to the nearer limit"},
+        ),
+        (
+            {
+                "standard": hr.Strict(limits=(1.0, 1e6)),
+                "missing": "drop",
+                "declared": hr.Declared("integer"),
+            },
+            {
+                "values lie between 1 and 1,000,000; others are moved to the nearer limit",
+                "what the plan declares of 'x': type integer",
+                "which rows lack a value in 'x' or in a predictor; such rows were dropped",
+            },
+        ),
+    ],
+)
+def test_what_the_plan_assumes_is_said(tmp_path, make, table, settings, due):
+    """What is declared of cells, limits and dropped rows: a certificate without it contradicts the plan."""
+    frame = pd.read_csv(table)
+    part, more = frame["x"] * (0.2 + frame["x"] % 5 / 9), (frame["x"] % 7).where(frame["z"] > 0, -1.0)
+    frame.assign(part=part, more=more).to_csv(tmp_path / "ruled.csv", index=False)
+    dropped = () if settings.get("formula") is RULED else ("part", "more")
+    told = {"data": tmp_path / "ruled.csv", "epsilon": 300.0, "draws": 500}
+    made = make(**told, **settings, outputs=Outputs(drop=dropped))
+    plan = yaml.safe_load((made.folder / "public" / "plan.yaml").read_text())
+    assumed, found = made.certificate.assumed_public, set()
+    assert plan_problems(made.certificate, plan) == []
+    for place, item in enumerate(assumed):
+        left = replace(made.certificate, assumed_public=(*assumed[:place], *assumed[place + 1 :]))
+        assert certificate_problems(left) == []
+        if "assumes, and certificate.json does not say" in " ".join(plan_problems(left, plan)):
+            found.add(item.what)
+    assert found == due
 
 
 HTML = "as <b>printed</b>\n<div\n\\<script>alert(1)</script> <!-- [a link](https://example.org) a < b"

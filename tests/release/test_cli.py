@@ -430,6 +430,78 @@ def test_questions_on_a_terminal(hedgerow, table, monkeypatch):
     )
 
 
+def answer(monkeypatch, *answers):
+    """Typed one after the other; what cannot be is asked again."""
+    typed = iter(answers)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer._click.termui.visible_prompt_func", lambda *_: next(typed))
+    return typed
+
+
+def test_answers_that_cannot_be_are_asked_again_at_once(hedgerow, table, monkeypatch):
+    typed = answer(
+        monkeypatch,
+        "X2",
+        "x",
+        "zz",
+        "z",
+        "lognormall",
+        "",
+        "adpp",
+        "strict",
+        "9,1",
+        "1,1e9",
+        "known",
+        "1",
+        "2",
+    )
+    done = hedgerow("init", table, "--out", "plan.yaml")
+    assert (done.code, next(typed, None)) == (0, None)
+    for told in (
+        "No column named 'X2'",
+        "No column named 'zz'. Did you mean z?",
+        "got 'lognormall'",
+        "got 'adpp'",
+    ):
+        assert told in done.text
+    settings = hr.Plan.load("plan.yaml").settings
+    assert settings.column.formula == "x ~ z"
+    assert settings.standard == hr.Strict(limits=(1, 1e9), reason="known")
+
+
+def test_several_columns_may_be_named_in_the_answers(hedgerow, tmp_path, monkeypatch):
+    frame = hr.datasets.lognormal(n=60, seed=3).assign(**{"net, €": 1.5})
+    frame.to_csv(tmp_path / "two.csv", index=False)
+    answer(monkeypatch, "x, `net, €`", "2", "")
+    done = hedgerow("init", "two.csv", "--out", "plan.yaml")
+    assert done.code == 0
+    assert "Nothing says what 'x', 'net, €' can be, so normal is proposed" in done.err
+    assert [column.outcome for column in hr.Plan.load("plan.yaml").settings.columns] == ["x", "net, €"]
+    missed = hedgerow("init", "two.csv", "--protect", "x,net, €", "--epsilon", 1)
+    assert missed.code == 2
+    assert "Write `net, €`, in backticks" in missed.text
+
+
+def test_leaving_the_questions_is_an_interrupt(hedgerow, table, monkeypatch):
+    def leave(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer._click.termui.visible_prompt_func", leave)
+    done = hedgerow("init", table)
+    assert done.code == 130
+    assert "Interrupted" in done.text
+
+
+@pytest.mark.parametrize("standard", [["adp"], ["strict", "--limits", "1,1e9"]])
+def test_amounts_at_the_end_of_the_doubles_are_released(hedgerow, tmp_path, standard):
+    frame = hr.datasets.lognormal(n=60, seed=3)
+    frame.loc[:2, "x"] = 1e308
+    frame.to_csv(tmp_path / "far.csv", index=False)
+    asked = ("--formula", "x ~ z", "--epsilon", 20, "--draws", 200, "--standard", *standard)
+    assert hedgerow("synthesize", "far.csv", *asked, "--out", "release").code == 0
+
+
 def test_an_unforeseen_error_shows_no_data(hedgerow, table, monkeypatch):
     def fail(*_, **__):
         secret = "123456789"

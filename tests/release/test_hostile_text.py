@@ -153,6 +153,11 @@ def test_streams_that_are_closed_or_full(tmp_path):
     assert run("2>/dev/full", "verify nothing") == (3, "")
     code, said = run("", "ledger verify")
     assert (code, "sound" in said) == (0, True)
+    # Whoever reads one line, as `| head -1` does, ends nothing and hears of nothing.
+    reader = f'{sys.executable} -c "import os, time; os.close(0); time.sleep(3)"'
+    for arguments in ("ledger list", "schema plan", "ledger list --json"):
+        code, said = run(f"| {reader}", arguments)
+        assert (code, said) == (0, "")
 
 
 def test_a_disk_without_room_is_not_called_a_stream(hedgerow, monkeypatch):

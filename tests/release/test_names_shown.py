@@ -130,6 +130,13 @@ def _plan(folder):
     return path
 
 
+def test_what_is_no_number_is_null():
+    """NaN is no JSON, and other programs stop at it."""
+    assert json_text({"rows": [{"exact": float("nan"), "most": float("inf")}]}).split() == [
+        "{", '"rows":', "[", "{", '"exact":', "null,", '"most":', "Infinity", "}", "]", "}",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_whatever_is_shown_is_one_line_as_it_is(capsys, monkeypatch, name):
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -490,3 +490,8 @@ def test_columns_that_say_nothing_or_two_things_are_refused(content):
     if content in AGAINST_THE_SCHEMA:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(text.load(content), schema())
+
+
+def test_a_plan_is_shown_in_a_line_without_its_seed_and_file():
+    plan = hr.Plan(formula="x ~ z", data="/secret/place.csv", epsilon=5.7, seed=4711)
+    assert repr(plan) == "Plan('x ~ z', ADP, ε = 5.7; mapping() has all of it)"

@@ -68,7 +68,7 @@ def test_families_formulas_and_order_are_proposed_and_the_plan_says_what_to_chan
     assert status.family == hr.Family("categorical", levels=("employed", "retired", "other"))
     remarks = " ".join(Path("plan.yaml").read_text().replace("\n# ", " ").split())
     for words in ("type follows from the cells, protected ones too", "'row': it counts the rows",
-                  "'score': it has missing",
+                  "'score': it has missing", "limits of 'wage' is moved to them",
                   "'firm': one of its", "'twice': it repeats what the columns before it say"):  # fmt: skip
         assert words in remarks
 
@@ -126,6 +126,7 @@ def test_a_family_for_each_type(kind, said, family, declared):
         (("--protect", " , "), "--protect names no column"),
         (("--protect", "wages"), "the table has no column 'wages'. Did you mean wage?"),
         (("--protect", "wage,status"), "'status' holds labels, whose classes must be public"),
+        (("--protect", "status,firm"), "'status', 'firm' hold labels, whose"),
         (("--protect", "wage", "--formula", "wage ~ age"), "--protect and --formula exclude each other"),
         (("--protect", "wage", "--metadata", "{wage: {range_mim: 1}}"), "Did you mean range_min?"),
         (("--protect", "wage", "--metadata", "{wage: {range_min: low}}"), "2015-01-31, got 'low'"),

@@ -1,9 +1,11 @@
 """What a receiver needs, from a public folder alone: in Python without hedgerow, in R, and verified."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -143,8 +145,8 @@ def test_r_finds_what_was_changed_as_python_does(folder, tmp_path):
     if not shutil.which("Rscript"):
         pytest.skip("needs R (r-base-core)")
     told = json.loads((folder / "public/certificate.json").read_bytes())
-    places = [shutil.copytree(folder / "public", tmp_path / str(number)) for number in range(8)]
-    one, alone, cut, elsewhere, odd, *mangled = places
+    places = [shutil.copytree(folder / "public", tmp_path / str(number)) for number in range(11)]
+    one, alone, cut, elsewhere, odd, *mangled, deep, sorted_anew, renamed = places
     (one / "synthetic-copy-2.csv").unlink()
     (one / "note.txt").touch()
     (one / "plan.yaml").write_bytes((one / "plan.yaml").read_bytes().replace(b"x", b"y", 1))
@@ -158,6 +160,11 @@ def test_r_finds_what_was_changed_as_python_does(folder, tmp_path):
         mangled, ({"unit": {"rows": "x"}}, {"codes": 5}, {"combining": {}}), strict=True
     ):
         (place / "certificate.json").write_text(json.dumps(told | changed))
+    (deep / "certificate.json").write_text("[" * 100_000)
+    rows = (sorted_anew / "synthetic-copy-3.csv").read_text().splitlines(keepends=True)
+    (sorted_anew / "synthetic-copy-3.csv").write_text("".join([rows[0], *rows[:0:-1]]))
+    renamed_file = renamed / "synthetic-copy-2.csv"
+    renamed_file.write_text(renamed_file.read_text().replace("flag", "flags", 1))
     told["copies"][0]["file"] = ".."
     (elsewhere / "certificate.json").write_text(json.dumps(told))
     (odd / "plan.yaml").unlink()
@@ -175,6 +182,8 @@ def test_r_finds_what_was_changed_as_python_does(folder, tmp_path):
         assert len(receive.verify(place)) >= 3
     refused = ["copy-2.csv is missing", "has 119 rows, the certificate says 120"]
     refused += ["lists no copies", "outside its folder", "copy-2.csv is missing", *["lacks something"] * 3]
+    refused += ["lists no copies", "copy-3.csv has other public values in 'z', or its rows in another order"]
+    refused += ["copy-2.csv has other columns than the first copy"]
     for place, words, said in zip(places, refused, lines[1::2], strict=True):
         assert words in said
         with pytest.raises(receive.ReceiveError, match=words):
@@ -402,3 +411,19 @@ def test_a_folder_that_was_tampered_with_has_one_clear_error(folder, tmp_path):
     (place / copy).mkdir()
     with pytest.raises(receive.ReceiveError, match="cannot be read"):
         receive.read(place)
+    if hasattr(os, "mkfifo"):
+        (place / copy).rmdir()
+        os.mkfifo(place / copy)
+        with pytest.raises(receive.ReceiveError, match="cannot be read"):
+            receive.read(place)
+
+
+def test_a_long_cell_is_read_at_once(tmp_path):
+    """A hundred thousand digits and a letter: no number, and no time that grows with their square."""
+    (tmp_path / "copy-1.csv").write_text("x,y\n" + "1" * 100_000 + "a,1\n")
+    copies = [{"file": "copy-1.csv", "format": "csv"}]
+    certificate = {"copies": copies, "protected": "x", "unchanged": ["y"]}
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+    start = time.process_time()
+    assert receive.read(tmp_path).tables[0]["y"].tolist() == [1.0]
+    assert time.process_time() - start < 5

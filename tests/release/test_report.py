@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import hedgerow as hr
+from hedgerow.numerics.rounding import format_figure
 
 AUDIT = {"kind": "exact", "epsilon": 40.0, "largest_fixed": 1.234, "largest_recomputed": None}
 AUDIT |= {"of_claim": True, "largest_reverse": None, "records": 150, "recomputed": 0}
@@ -46,6 +47,25 @@ def test_a_release_has_its_report_inside_and_only_there(hedgerow, make):
     done = hedgerow("report", made.folder)
     assert done.code == 3
     assert "made before reports were written" in done.text
+
+
+def test_other_standards_stand_beside_the_released_one(hedgerow, make):
+    made = make(copies=2)
+    inside = made.folder / "confidential"
+    assert "were not compared" in (inside / "report.html").read_text()
+
+    done = hedgerow("compare", "--plan", inside / "plan.yaml", "--radius", "0.4,1.8", "--json")
+    assert done.code == 0, done.err
+    (inside / "compare.json").write_text(done.out)
+    assert hedgerow("report", made.folder).code == 0
+
+    page, rows = (inside / "report.html").read_text(), json.loads(done.out)["standards"]
+    numbers = re.search('aria-label="Numbers of: Price by standard.*?</table>', page, re.S)[0]
+    assert re.findall('<th scope="row"[^>]*>([^<]*)<', numbers) == [row["standard"] for row in rows]
+    averaged = next(row for row in rows if row["standard"] == "range-averaged")
+    assert averaged["withheld_total"] > averaged["total"] == 2 * averaged["epsilon"]
+    assert f">{format_figure(averaged['withheld_total'])}<" in numbers
+    assert "were not compared" not in page
 
 
 def test_looks_are_listed(hedgerow, table):

@@ -170,7 +170,7 @@ def test_a_release_by_blocks_verifies_and_leaves_nothing_else(make, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
+def test_a_release_by_blocks_is_that_of_the_table_in_memory(name, make, tmp_path):
     held, streamed = (
         make(f"{name}-{word}", stream=word == "streamed", **SETTINGS[name]) for word in ("held", "streamed")
     )
@@ -211,7 +211,7 @@ def test_it_is_the_release_of_the_table_in_memory(name, make, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_of_files_is_always_read_so(make, frame, tmp_path):
+def test_a_folder_of_files_is_always_read_by_blocks(make, frame, tmp_path):
     whole = make("whole", stream=False)
     (tmp_path / "parts").mkdir()
     for number, first in enumerate(range(0, ROWS, 90)):
@@ -318,7 +318,7 @@ PHASES = {
     "fitting": (preparing, "fit_leaves", []),
     "before the spend": (Ledger, "reserve", []),
     "after the spend": (Draft, "begin", ["reserved", "void"]),
-    "writing": (parts.Cutting, "take", ["reserved", "void"]),
+    "writing": (parts.WritePart, "take", ["reserved", "void"]),
     "confidential": (making, "write_confidential", ["reserved", "void"]),
     "before the rename": (Draft, "publish", ["reserved", "publishing", "void"]),
 }
@@ -413,14 +413,14 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(
 
 @pytest.mark.slow
 def test_parts_hold_what_is_released_and_nothing_else(make, monkeypatch):
-    take, seen = parts.Cutting.take, []
+    take, seen = parts.WritePart.take, []
 
     def look(self, leaf):
         part = take(self, leaf)
         seen.append((part.column_names, part.column("place").chunk(0).dictionary.to_pylist()))
         return part
 
-    monkeypatch.setattr(parts.Cutting, "take", look)
+    monkeypatch.setattr(parts.WritePart, "take", look)
     make("release", stream=True)
     assert len(seen) == 2 * -(-ROWS // LEAF)
     assert all(names == ["x", "z", "place", "note"] for names, _ in seen)
@@ -501,7 +501,7 @@ def test_a_file_that_is_not_whole_is_refused(kind, make, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_messy_table_is_the_same_either_way(make, tmp_path):
+def test_a_messy_table_gives_the_same_release_by_blocks(make, tmp_path):
     """Codes, gaps in public columns, ranges in columns that are dropped, heavy tails, many dummies."""
     random, rows = np.random.default_rng(7), 900
     sector = random.integers(0, 25, rows)
@@ -541,7 +541,7 @@ def test_a_line_says_how_long_writing_will_take(monkeypatch, capsys):
 def test_signals_that_end_a_process_are_exceptions_meanwhile(number):
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        with preparing._ending_when_told():
+        with preparing._ending_by_exceptions():
             end = signal.getsignal(number)
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:

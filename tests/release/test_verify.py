@@ -18,12 +18,25 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import ReleaseError, SettingError
+from hedgerow.models.families import FAMILIES
+from hedgerow.privacy.bounds import LOCAL
 from hedgerow.privacy.claims import NO_TARGET
+from hedgerow.privacy.claims.caveats import write_caveat
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS
+from hedgerow.privacy.settings import Settings
+from hedgerow.privacy.weights import caveat_if_recomputed
 from hedgerow.release.certificate import Certificate, Price
 from hedgerow.release.ledger import Ledger
 from hedgerow.release.plan import Read
-from hedgerow.release.verify.consistency import ENDINGS, USUAL, certificate_problems
+from hedgerow.release.plan.kinds import write
+from hedgerow.release.verify.consistency import (
+    ATOMS,
+    ENDINGS,
+    SHARPER,
+    USUAL,
+    certificate_problems,
+    find_recomputed,
+)
 from hedgerow.release.verify.files import count_records, open_file, read_columns
 from hedgerow.tables import files as formats
 
@@ -280,6 +293,34 @@ def test_formats_and_defaults_are_those_of_the_engine():
         assert getattr(settings, name) == USUAL[name]
     assert (settings.bound.name, settings.standard) == (USUAL["bound"], hr.ADP())
     assert USUAL["standard"] == "adp"
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        hr.LinearWeights(),
+        hr.SoftmaxWeights(),
+        hr.LogisticWeights(),
+        hr.InverseWeights(),
+        hr.CapWeights(2.0),
+        hr.ScalarWeights(0.5),
+        hr.PlannedWeights(),
+        hr.IdentificationWeights(0.1),
+        hr.Reweighted(hr.LinearWeights()),
+        hr.Reweighted(hr.ScalarWeights(0.5)),
+        hr.Reweighted(hr.Reweighted(hr.InverseWeights())),
+        hr.Reweighted(hr.IdentificationWeights(0.1)),
+    ],
+)
+def test_what_weights_leave_uncovered_is_what_the_engine_says(weights):
+    due = find_recomputed(write(weights, "weights"))
+    assert ("" if due is None else write_caveat(due)) == caveat_if_recomputed(weights, scaled=True)
+
+
+def test_bounds_and_families_that_plans_are_judged_by_are_those_of_the_engine():
+    assert {bound.name for bound in LOCAL if bound.sharper} == {*SHARPER}
+    plain = {name for name in FAMILIES if not name.startswith(("zero_", "student", "asinh"))}
+    assert {name for name in plain if Settings.of("x ~ z", name).model.domain.atoms} == {*ATOMS}
 
 
 @pytest.mark.parametrize("format", list(ENDINGS))

@@ -204,6 +204,15 @@ def test_ticks_are_round_and_apart(axis, values, words):
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("kind", ["linear", "log", "knots"])
+def test_values_at_the_end_of_the_doubles_make_a_picture(kind):
+    values = [1.0, 2.0, 1.7e308] if kind == "log" else [-1.7e308, 0.0, 2.0, 1.7e308]
+    axis = axes.Axis("x", kind, knots=values if kind == "knots" else ())
+    chart = charts.plot("F", [charts.Line([(value, value) for value in values])], x=axis, y=axis)
+
+    assert not re.search("nan|inf", chart.svg)
+
+
 def test_degenerate_numbers_make_a_picture():
     flat = charts.plot("F", [charts.Line([(1, 2.0), (1, 2.0)])], x=axes.Axis("x", "log"), y=axes.Axis("y"))
     rows = [charts.Row("a", {"s": float("inf")}), charts.Row("b", {"s": None}), charts.Row("c", {"s": 1.0})]

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hedgerow as hr
-from hedgerow.errors import DataError, FormulaError, SettingError
+from hedgerow.errors import DataError, FormulaError, HedgerowError, SettingError
 from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.numerics.rounding import format_count
@@ -16,8 +16,33 @@ PLANNED = {"formula": "x ~ z", "epsilon": 3.0}
 
 
 def test_two_outcomes_are_told_how(small):
-    with pytest.raises(FormulaError, match=r"names 2 columns.* in turn.*x ~ terms with --drop z"):
+    with pytest.raises(FormulaError, match=r"names 2 columns.*--protect x,z .*hr\.Column\(.x ~"):
         hr.Synthesizer("x + z ~ group").fit(small)
+
+
+@pytest.mark.parametrize(
+    ("formula", "told"),
+    [
+        ("net, € ~ x", "stands in backticks: `net, €`"),
+        ("net, to ~ x", "If it is one name, write it in backticks: `net, to`"),
+        ("x ~ Alter (Jahre)", r"stand in backticks: `Alter \(Jahre\)`"),
+        ("x ~ log(Alter (Jahre))", r"stand in backticks: `Alter \(Jahre\)`"),
+        ("x ~ a-b", "stand in backticks: `a-b`"),
+        ("x ~ Z", r"No column named 'Z'\. Did you mean z\?"),
+    ],
+)
+def test_names_that_are_no_word_are_told_to_stand_in_backticks(small, formula, told):
+    frame = small[["x", "z"]].assign(**{"net, €": 1.0, "Alter (Jahre)": 2.0, "a-b": 3.0})
+    with pytest.raises(HedgerowError, match=told):
+        hr.Synthesizer(formula).fit(frame)
+
+
+def test_a_name_with_quotes_stands_in_backticks(small):
+    frame = small[["x", "z"]].rename(columns={"z": "Beruf 'ISCO'"}).assign(**{'"k"': small["group"]})
+    synth = hr.Synthesizer("x ~ `Beruf 'ISCO'` + C(`\"k\"`)", draws=100, seed=1).fit(frame)
+    assert list(synth.sample().tables[0].columns) == ["x", "Beruf 'ISCO'", '"k"']
+    with pytest.raises(FormulaError, match="outside of them not together with quotes"):
+        hr.Synthesizer("x ~ C(`Beruf 'ISCO'`, levels=['a'])").fit(frame)
 
 
 @pytest.mark.parametrize("word", ["w", "wgt", "SURVWT"])

@@ -11,13 +11,17 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import FileError, SettingError
+from hedgerow.evidence.utility import ecdf_distance
+from hedgerow.numerics.rounding import format_figure
+from hedgerow.privacy.claims import HARDLY
 from hedgerow.report.figures import collect
 from hedgerow.report.owner import _SECTIONS, write_page
+from hedgerow.report.parts.structure import expect_by_chance
 from hedgerow.report.summaries import (
     compare_amounts,
     compare_classes,
-    relate,
     relate_pair,
+    relate_weights,
     summarize,
 )
 
@@ -168,10 +172,75 @@ def test_draws_are_doubted_by_how_they_were_made(document, sampler, independent,
 
 
 def test_odds_without_an_end_are_told_as_hardly_a_limit(document):
-    for after, told in (("97.1 %", False), ("100 %", True)):
-        odds = [{"before": "10 %", "after": after}]
-        tile = shown(write_page(document | {"claim": document["claim"] | {"odds": odds}})).split("Is it")[0]
+    """And where the paragraph of the claim says so."""
+    for after, plain, told in (("97.1 %", "", False), ("99.9 %", HARDLY, True), ("100 %", "", True)):
+        claim = document["claim"] | {"odds": [{"before": "10 %", "after": after}], "plain": plain}
+        tile = shown(write_page(document | {"claim": claim})).split("Is it")[0]
         assert ("That is hardly a limit." in tile) == told
+
+
+def test_at_the_top_the_price_of_a_range_does_not_stand_alone(synth, document):
+    """With the outcome withheld it is another, which no ε claims."""
+    top = shown(write_page(document)).split("Is it labelled?")[0]
+    total, withheld = synth.total_epsilon_, 2 * synth.withheld_epsilon_["lipschitz"]
+    assert document["price"]["withheld"] == pytest.approx(withheld, rel=1e-5)
+    assert withheld > total
+    told = f"costs {format_figure(total)} (with the outcome withheld {format_figure(withheld)}, which is not"
+    assert told in top
+    assert "Audit: not run. Attack: not run" in top
+
+
+def test_what_a_standard_compares_with_is_drawn_once():
+    """Under ADP the outcome is withheld: two bars and two violins said the same."""
+    found = json.loads(json.dumps(collect(fit("x ~ z", firms(), epsilon=12.0))))
+    page = write_page(found)
+    assert found["price"]["withheld"] is None
+    assert "ADP compares with the table in which a record&#x27;s value is withheld" in page
+    violin = re.search(r"<title>Price by record</title>.*?</svg>", page, re.S)[0]
+    assert violin.count('class="area') == 1
+    assert "α*</th>" not in page
+
+
+def test_a_unit_is_what_the_price_is_for():
+    table = firms(60).assign(firm=np.repeat(np.arange(20), 3))
+    found = collect(fit("x ~ z", table[["x", "z", "firm"]], epsilon=60.0, unit="firm"))
+    top = shown(write_page(found)).split("Is it labelled?")[0]
+    assert "How far one &#x27;firm&#x27; with all its records can move the copies" in top
+    assert "one record can" not in top
+
+
+def test_what_speaks_against_it_stands_at_the_top(document):
+    """Copies 0.2 from the original, where the model without weights is 0.04 away, went without a word."""
+    gauge = document["gauge"] | {"ecdf": 0.21, "plain_ecdf": 0.043}
+    top = shown(write_page(document | {"gauge": gauge})).split("Is it labelled?")[0]
+    assert "Weights take the copies away from the data: the distance is 0.21 in trial copies" in top
+    top = shown(write_page(document)).split("Is it labelled?")[0]
+    assert "Weights take" not in top
+    moving = document | {"draws": document["draws"] | {"settled": False}}
+    assert "still grows with the number of draws" in shown(write_page(moving)).split("Is it labelled?")[0]
+
+
+def test_a_distance_is_told_beside_that_of_chance(document):
+    pairs = np.random.default_rng(1).random((200, 2, 120))
+    apart = np.mean([ecdf_distance(np.sort(a), np.sort(b)).maximum for a, b in pairs])
+    (column,) = document["columns"]
+    assert expect_by_chance(column) == pytest.approx(apart, rel=0.05)
+    assert f"differ by about {expect_by_chance(column):.2g}" in shown(write_page(document))
+
+
+def test_rules_are_held_against_the_original():
+    """Copies that break what the original breaks as often show no fault of the model."""
+    table = firms().assign(y=lambda frame: 2 * frame["x"])
+    rules = hr.Rules(derived={"y": "2 * x"}, checks=["x <= 3", "x > 0"])
+    found = collect(fit({"x": hr.Column("x ~ z")}, table, epsilon=60.0, rules=rules))
+    often, never = found["broken"]
+    assert often["original"] == pytest.approx((table["x"] > 3).mean())
+    assert often["copies"][1] > 0
+    assert (never["original"], never["copies"]) == (0.0, [0.0, 0.0, 0.0])
+    first, derived = found["columns"]
+    assert (first["column"], derived["column"]) == ("x", "y")
+    assert derived["ecdf_max"] == pytest.approx(first["ecdf_max"])
+    assert "Checks of the plan: per cent of rows" in shown(write_page(found | {"release": tell()}))
 
 
 def test_what_stands_at_the_top_is_not_noted_again(document):
@@ -196,7 +265,7 @@ def test_what_somebody_wrote_keeps_its_lines_and_can_be_read(document):
 def tell(**words):
     """What a report says of a release."""
     release = dict.fromkeys(("id", "date", "certificate", "unit"), "") | {"software": {}}
-    release |= {key: [] for key in ("files", "about", "looks", "checks", "reading", "assumed", "caveats")}
+    release |= {key: [] for key in ("files", "about", "looks", "reading", "assumed", "caveats")}
     return release | {"notes": []} | words
 
 
@@ -338,13 +407,13 @@ def test_whatever_text_a_document_holds_is_text_on_its_page(document, hostile):
         "software": {"numpy": ""},
         "reading": [""],
     }
-    release |= {
-        "looks": [{"time": "", "look": "", "who": ""}],
-        "checks": [{"check": "", "copy": 1, "broken": 2}],
-    }
-    plain = write_page(document | {"release": release}, utility=LOST)
+    release |= {"looks": [{"time": "", "look": "", "who": ""}]}
+    document = document | {"broken": [{"check": "", "original": 0.1, "copies": [0.1, 0.2, 0.3]}]}
+    compared = {"standards": [{"standard": "", "total": 1.0, "withheld_total": None, "ecdf_max": 0.1}]}
+    plain = write_page(document | {"release": release}, utility=LOST, compare=compared)
 
-    page = write_page(spoil(document | {"release": release}), utility=spoil(LOST) | {"propensity": [PMSE]})
+    lost = spoil(LOST) | {"propensity": [PMSE]}
+    page = write_page(spoil(document | {"release": release}), utility=lost, compare=spoil(compared))
 
     assert elements(page) <= elements(plain)
     assert not re.search("[\x00-\x08\x1b\u200f\u202e]", page)
@@ -364,7 +433,7 @@ def test_a_million_records_stay_below_a_megabyte_and_show_the_riskiest(document)
         "withheld": summarize(2 * price),
         "alpha": summarize(alpha),
     }
-    large["records"]["alpha_by_risk"] = relate(risk, alpha, dearest)
+    large["records"]["alpha_by_risk"] = relate_weights(risk, alpha, dearest)
     column = {"records": n, "axis": "", **compare_amounts(price[:20_000], [price[20_000:40_000]])}
     large["columns"] = [{"column": f"c{k}", **column} for k in range(40)]
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from hedgerow.cards import shapes as draw_card
+from hedgerow.evidence.utility import bin_shapes, stack_columns
 from hedgerow.report import sketch
 
 
@@ -23,3 +25,14 @@ def test_any_width_is_kept_and_nothing_that_is_there_is_left_out(width):
     assert " " not in lines[2][10:] + lines[5][10:]
     assert lines[0].index("█") < lines[3].index("█"), "the top of each spike"
     assert sketch.draw_shapes(shapes, width=25) == []
+
+
+def test_classes_and_kinds_have_their_names():
+    values = np.array([0.0, 1.0, 1.0, 2.0])
+    shapes = bin_shapes(values, {"copies": [values]}, ("single", "married", "widowed for a long time"))
+    assert shapes["level"] == ["single", "married", "widowed for a long time"]
+    amounts = bin_shapes(values * 1.5, {"copies": [values]})
+    lines = sketch.draw_shapes(stack_columns({"pay": amounts, "state": shapes}), width=60)
+    assert lines[-1].split("|")[1:] == ["single         ", "married        ", "widowed for a "]
+    assert "|0 " in lines[7]
+    assert draw_card(shapes).count("<text") == 2  # a name for each group, none for the classes

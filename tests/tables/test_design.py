@@ -210,7 +210,7 @@ def test_constant_collinear_and_too_many():
         build("x ~ z + k", Table.of(constant))
     with pytest.raises(DataError, match="collinear"):
         build("x ~ z + u", Table.of(FRAME.assign(u=3 * FRAME["z"] - 2)))
-    with pytest.raises(DataError, match="8 rows are fewer than the 9"):
+    with pytest.raises(DataError, match="9 coefficients, more than the table has rows: 8"):
         build("x ~ poly(z, 5) + w + z:w + log(w)", Table.of(FRAME))
     with pytest.raises(DataError, match="not finite"):
         build("x ~ log(v)", Table.of(FRAME.assign(v=FRAME["z"] - 0.5)))

@@ -142,8 +142,8 @@ def test_sheets_that_are_no_tables_are_refused_without_a_value(tmp_path, rows, w
 
 
 def test_a_column_that_may_refuse_nothing_takes_any_cell_as_missing(tmp_path):
-    path = _sheet(tmp_path / "t.xlsx", [["pay", "z"], ["=1+1", 2], ["?", 3], [5, 4]])
-    assert formats.read(path, numbers=["pay"]).frame["pay"].to_pylist() == [None, None, 5.0]
+    path = _sheet(tmp_path / "t.xlsx", [["pay", "z"], ["=1+1", 2], ["?", 3], [5, 4], [True, 5]])
+    assert formats.read(path, numbers=["pay"]).frame["pay"].to_pylist() == [None, None, 5.0, 1.0]
 
 
 def test_files_that_are_no_workbooks_and_sheets_that_are_not_there(tmp_path):

@@ -566,6 +566,13 @@ def test_nor_how_gaps_are_spelled_nor_whether_there_is_a_header(tmp_path, cell):
     assert source.frame["pay"].type == "double"
 
 
+def test_flags_are_numbers_where_no_cell_decides_the_type(tmp_path):
+    """As in pandas; words for them would all be missing."""
+    path = tmp_path / "flags.csv"
+    path.write_text("ill,z\nTrue,1\nfalse,1\nFALSE,1\n1,1\nyes,1\n,1\n")
+    assert formats.read(path, numbers=["ill"]).frame["ill"].to_pylist() == [1.0, 0.0, 0.0, 1.0, None, None]
+
+
 def test_a_number_among_the_missing_words_counts_however_it_is_written(tmp_path):
     path = tmp_path / "pay.csv"
     path.write_text("pay,hours,code\n-8,-8,-8\n-8.0,40,x\n2.5,-8,y\n")

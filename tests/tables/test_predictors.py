@@ -117,7 +117,8 @@ def test_many_levels_that_do_not_occur_do_not_count_against_the_largest_design()
 @pytest.mark.parametrize("left", ["pay + age", "cbind(pay, age)", "(pay, `age in years`)", "pay | age"])
 def test_two_outcomes_are_told_how(left):
     with pytest.raises(
-        FormulaError, match=r"names 2 columns, and a release protects one\. Protect them in turn"
+        FormulaError,
+        match=r"names 2 columns, and a formula has one outcome\. Several .* one price: hedgerow init",
     ):
         build(f"{left} ~ region", Table.of(TABLE))
 

@@ -137,7 +137,7 @@ CHAIN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [None, {"pay": (0.1, 20.0), "age": (15.0, 90.0)}])
-def test_leaves_of_several_protected_columns(tmp_path, limits):
+def test_leaves_have_the_designs_of_several_protected_columns(tmp_path, limits):
     strict = {} if limits is None else {"standard": Strict(limits=limits), "epsilon": 5.0}
     asked = Synthesizer(CHAIN, **strict).settings
     path = write(make_table(70, 4, late=False), tmp_path, group=9)
@@ -191,12 +191,12 @@ def run_transforms(tmp_path, monkeypatch, formulas):
             assert not [*scratch.path.glob("*sorted*")]
 
 
-def test_what_transforms_learn_of_leaves(tmp_path, monkeypatch):
+def test_a_transform_learns_of_leaves_what_it_learns_of_the_table(tmp_path, monkeypatch):
     run_transforms(tmp_path, monkeypatch, TRANSFORMED[:1])
 
 
 @pytest.mark.slow
-def test_what_all_transforms_learn_of_leaves(tmp_path, monkeypatch):
+def test_all_transforms_learn_of_leaves_what_they_learn_of_the_table(tmp_path, monkeypatch):
     run_transforms(tmp_path, monkeypatch, TRANSFORMED)
 
 
@@ -207,7 +207,7 @@ def test_quantiles_are_those_of_numpy(kind):
     shares = np.linspace(0, 1, 37)
     ranks = 100 * shares
     low = np.floor(ranks).astype(int)
-    between = arguments.interpolate(values[low], values[np.minimum(low + 1, 100)], ranks - low)
+    between = leaves.interpolate(values[low], values[np.minimum(low + 1, 100)], ranks - low)
     np.testing.assert_array_equal(between, np.quantile(values, shares))
 
 

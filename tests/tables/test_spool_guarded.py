@@ -280,7 +280,7 @@ def encode(folder, scratch, formula):
         ([*range(50)], "pay ~ bs(z, wiggle=5)", FormulaError, "does not take these settings"),
     ],
 )
-def test_what_only_all_records_tell_is_refused(tmp_path, table, column, formula, error, message):
+def test_what_takes_all_records_at_once_is_refused(tmp_path, table, column, formula, error, message):
     pq.write_table(table.append_column("z", pa.array(column)), tmp_path / "pay.parquet")
     with Scratch(tmp_path, "release") as scratch, pytest.raises(error, match=message) as said:
         encode(tmp_path, scratch, formula)
@@ -295,7 +295,7 @@ def test_too_many_levels_are_refused_without_collecting_them(tmp_path, monkeypat
         encode(tmp_path, scratch, formula)
 
 
-def test_odd_blocks(tmp_path):
+def test_blocks_without_values_and_of_one_record_are_read(tmp_path):
     """A block without values, a level that only the last record has, one record."""
     rows = 48
     region = pa.array([None] * 16 + ["b"] * 31 + ["a"])

@@ -11,7 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from hedgerow.advice.candidates import METHODS, PLAIN, STATISTICS, Candidate, trial, unweighted, usual
 from hedgerow.arrays import Array
-from hedgerow.errors import HedgerowWarning, SettingError, is_count, is_finite
+from hedgerow.errors import HedgerowWarning, SettingError, format_value, is_count, is_finite
 from hedgerow.mechanism.debias import public_draw
 from hedgerow.models.base import Parameters
 from hedgerow.models.exact import Regression
@@ -157,12 +157,12 @@ def advise(
     an average over simulated tables; the price on the table at hand is found by calibration alone.
     """
     if not is_finite(epsilon) or epsilon <= 0:
-        raise SettingError(f"epsilon must be a positive finite number, got {epsilon!r}.")
+        raise SettingError(f"epsilon must be a positive finite number, got {format_value(epsilon)}.")
     if not is_finite(trust) or not 0 <= trust <= 1:
-        raise SettingError(f"trust must lie between 0 and 1, got {trust!r}.")
+        raise SettingError(f"trust must lie between 0 and 1, got {format_value(trust)}.")
     for name, count in {"tables": tables, "copies": copies, "records": records}.items():
         if count is not None and (not is_count(count) or count < 1):
-            raise SettingError(f"{name} must be a whole number from 1 up, got {count!r}.")
+            raise SettingError(f"{name} must be a whole number from 1 up, got {format_value(count)}.")
     model = model_named(family, prior)
     if not isinstance(model, Regression):
         raise SettingError(
@@ -252,7 +252,7 @@ def _parameters(
                 f"scale; got {', '.join(str(name) for name in given) or 'none'}."
             )
         if given["sigma"] <= 0:
-            raise SettingError(f"parameters: sigma must be positive, got {given['sigma']!r}.")
+            raise SettingError(f"parameters: sigma must be positive, got {format_value(given['sigma'])}.")
         beta = np.array([given[name] for name in design.columns], dtype=np.float64)
         guess = {"beta": beta, "sigma": np.asarray(float(given["sigma"]))}
         return lambda _: guess, "parameters given as public guesses"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.mechanism.noisy import expect
 from hedgerow.mechanism.noisy.run import recipe_of
 from hedgerow.models.exact import Lognormal, Normal, Regression
@@ -138,7 +138,7 @@ def expected_errors(
 def widen_box(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str, tuple[float, float]]:
     """The box with every side stretched about its centre, sigma on the log scale."""
     if not np.isfinite(factor) or factor <= 0:
-        raise SettingError(f"factor must be a positive number, got {factor!r}.")
+        raise SettingError(f"factor must be a positive number, got {format_value(factor)}.")
     found = {}
     for name, (low, high) in box.items():
         if name == "sigma":
@@ -153,7 +153,7 @@ def widen_box(box: Mapping[str, tuple[float, float]], factor: float) -> dict[str
 def _regression(family: str) -> Regression:
     model = model_named(family, None) if family in ("normal", "lognormal") else None
     if not isinstance(model, Regression):
-        raise SettingError(f"A box needs the normal or the lognormal family, got {family!r}.")
+        raise SettingError(f"A box needs the normal or the lognormal family, got {format_value(family)}.")
     return model
 
 
@@ -167,7 +167,9 @@ def public_design(formula: str, predictors: Any) -> designs.Design:
 
 def _end(model: Regression, value: float) -> float:
     if not np.isfinite(value) or (isinstance(model, Lognormal) and value <= 0):
-        raise SettingError(f"A median must be a finite number the {model.name} family allows, got {value!r}.")
+        raise SettingError(
+            f"A median must be a finite number the {model.name} family allows, got {format_value(value)}."
+        )
     return float(model.response(np.array([float(value)]))[0])
 
 
@@ -178,6 +180,8 @@ def _sigma(
     if isinstance(model, Lognormal):
         given, wanted, least = ratio, "top_decile_ratio", 1.0
     if given is None or not least < min(given) < max(given) < np.inf:
-        raise SettingError(f"Give {wanted} as two different numbers above {least:g}, got {given!r}.")
+        raise SettingError(
+            f"Give {wanted} as two different numbers above {least:g}, got {format_value(given)}."
+        )
     low, high = model.response(np.sort(np.asarray(given, dtype=np.float64))) / ndtri(0.9)
     return float(low), float(high)

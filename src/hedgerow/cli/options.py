@@ -134,7 +134,7 @@ def with_screen(command: Command) -> Command:
             warnings.showwarning = lambda message, *_, **__: screen.note(str(message))
             try:
                 return command(screen=screen, **given)
-            except KeyboardInterrupt as stopped:  # of which Typer would say nothing
+            except (KeyboardInterrupt, typer.Abort) as stopped:  # of which Typer would say nothing
                 show_stopped(stopped, "Interrupted.")
                 raise typer.Exit(130) from None
             except SystemExit as ended:  # by a signal, in the middle of a release by blocks

@@ -2,8 +2,9 @@
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +13,12 @@ import typer
 
 from hedgerow.cli.options import with_plan, with_screen
 from hedgerow.cli.screen import Screen
-from hedgerow.errors import FileError, SettingError, reason_of, show_controls
+from hedgerow.errors import FileError, HedgerowError, SettingError, reason_of, show_controls
 
 if TYPE_CHECKING:
     from hedgerow.release.plan import Plan
 
-EXPECTED = "Errors to expect, beside those without privacy (plain), on a simulated outcome. Public"
+EXPECTED = "Errors to expect of line, log σ and distribution (plain: without privacy), simulated. Public"
 
 
 def plan_from(flags: dict[str, Any], *, target_needed: bool = True) -> "Plan":
@@ -42,7 +43,8 @@ def init(
     protect: Annotated[
         str | None,
         typer.Option(
-            help="Columns to protect, in the order of synthesis: wage,bonus,status. Proposes the rest."
+            help="Columns to protect, in the order of synthesis: wage,bonus,status. Proposes the rest. "
+            "A name with a comma goes in backticks."
         ),
     ] = None,
     predictors: Annotated[
@@ -78,14 +80,19 @@ def init(
     from hedgerow.release.prepare import hint_of_plan
 
     remarks: tuple[str, ...] = ()
+    no_formula = all(flags[name] is None for name in ("formula", "columns", "plan"))
+    if (
+        no_formula
+        and all(each is None for each in (protect, predictors, metadata, shared))
+        and sys.stdin.isatty()
+    ):
+        flags, protect = _ask(flags)
     if protect is not None:
         flags, remarks = _propose(flags, protect, predictors, metadata, shared)
     elif any(each is not None for each in (predictors, metadata, shared)):
         raise SettingError(
             "--predictors, --metadata and --shared go with --protect: name the columns to protect."
         )
-    elif all(flags[name] is None for name in ("formula", "columns", "plan")) and sys.stdin.isatty():
-        flags = _ask(flags)
     plan = plan_from(flags)
     for hint in hint_of_plan(plan):
         screen.note(hint)
@@ -103,6 +110,8 @@ def init(
         if (path := getattr(plan, name)) is not None and not Path(path).is_absolute()
     }
     write_new(out, commented_text(replace(plan, **paths), remarks).encode())
+    for remark in remarks[1:]:  # what was guessed; the first says in general how to go on from there
+        screen.note(remark)
     screen.say(f"{out} is written. Check it, then: hedgerow synthesize --plan {out} --out release")
     screen.result({"plan": str(out)})
 
@@ -143,7 +152,9 @@ def _propose(
 
 
 def _split_names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
+    """Names between commas; one that has a comma itself stands in backticks, as in a formula."""
+    names = (quoted or plain.strip() for quoted, plain in re.findall(r"\s*`([^`]+)`\s*|([^,]+)", given))
+    return [name for name in names if name]
 
 
 def _load_metadata(given: str) -> Any:
@@ -157,9 +168,15 @@ def _load_metadata(given: str) -> Any:
         raise FileError(f"--metadata {Path(given).name}: cannot be read ({reason_of(error)}).") from None
 
 
-def _ask(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags with what was missing asked for, in the order in which an owner thinks."""
+def _ask(flags: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The flags with what was missing asked for, in the order in which an owner thinks.
+
+    And several columns to protect, of which the rest is proposed. What cannot be is asked again at once.
+    """
+    from hedgerow.release.plan.flags import from_flags
     from hedgerow.tables import files as formats
+    from hedgerow.tables.formula import parse, quote
+    from hedgerow.tables.table import Table
 
     answers = dict(flags)
 
@@ -167,27 +184,87 @@ def _ask(flags: dict[str, Any]) -> dict[str, Any]:
         if answers[name] is None:
             answers[name] = typer.prompt(question, default=default, **kind)
 
+    def accept(check: Callable[[str], Any]) -> Callable[[str], str]:
+        def read(answer: str) -> str:
+            try:
+                check(answer)
+            except HedgerowError as error:
+                raise typer.BadParameter(show_controls(str(error))) from None
+            return answer
+
+        return read
+
     fill("data", "Confidential file", type=Path)
     given = {name: answers[name] for name in ("encoding", "delimiter", "header")}
-    read = formats.read(answers["data"], **given)
-    columns = read.frame.column_names
+    table = Table.of(formats.read(answers["data"], **given).frame)
+    columns = table.columns
     typer.echo(show_controls("Its columns: " + ", ".join(columns[:40]) + (" …" if len(columns) > 40 else "")))
-    outcome = typer.prompt("Column to protect")
-    predictors = typer.prompt("Public columns that explain it, with + between them", default="1")
-    answers["formula"] = f"{outcome if outcome.isidentifier() else f'`{outcome}`'} ~ {predictors}"
-    fill("family", "Distribution (lognormal, gamma, poisson, …)", "lognormal")
-    fill("standard", "Standard (strict, adp, range-averaged, range-truncated, unweighted)", "adp")
+    outcome = typer.prompt(
+        "Column to protect, or several with commas",
+        value_proc=accept(lambda given: table.require(_names_to_protect(given, columns))),
+    )
+    names = _names_to_protect(outcome, columns)
+    if len(names) > 1:
+        _ask_for_price(answers, fill)
+        return answers, outcome
+    left = f"{quote(names[0])} ~ "
+    predictors = typer.prompt(
+        "Public columns that explain it, with + between them",
+        default="1",
+        value_proc=accept(lambda given: parse(left + given, table)),
+    )
+    answers["formula"] = left + predictors
+
+    def fits(name: str) -> Callable[[str], str]:
+        asked = {"formula": left + "1", "family": answers["family"], "standard": answers["standard"]}
+        return accept(lambda given: from_flags(asked | {name: given, "epsilon": 1.0}))
+
+    fill(
+        "family",
+        "Distribution (lognormal, normal, gamma, poisson, …)",
+        "lognormal",
+        value_proc=accept(
+            lambda given: from_flags({"formula": left + "1", "family": given}, target_needed=False)
+        ),
+    )
+    typer.echo(
+        "strict is differential privacy, within limits that you can defend; adp makes a statement about this "
+        "table alone; range-averaged and range-truncated are for a public that knows ranges; unweighted is "
+        "the plain model (docs/tutorials/choosing-a-guarantee.md)."
+    )
+    limited = str(answers["family"]).removeprefix("zero_") in ("lognormal", "normal")
+    fill("standard", "Standard", "strict" if limited else "adp", value_proc=accept(_check_standard))
     if answers["standard"] == "strict":
-        fill("limits", "Smallest and largest value that matter, known without looking (1000,1e9)")
+        fill(
+            "limits",
+            "Smallest and largest value that matter, known without looking (1000,1e9)",
+            value_proc=fits("limits"),
+        )
         fill("because", "How do you know? (goes into the certificate)")
     if answers["standard"] in ("range-averaged", "range-truncated"):
         if not any(answers[name] for name in ("brackets", "bounds", "range")):
-            fill("radius", "The public knows each value to within these factors", "0.4,1.8")
+            known = "The public knows each value to within these factors"
+            fill("radius", known, "0.4,1.8", value_proc=fits("radius"))
         fill("because", "Why is that public? (goes into the certificate)")
+    _ask_for_price(answers, fill)
+    return answers, None
+
+
+def _check_standard(given: str) -> None:
+    from hedgerow.release.plan.kinds import STANDARDS
+
+    if given not in STANDARDS:
+        raise SettingError(f"The standard must be one of {', '.join(STANDARDS)}, got '{given}'.")
+
+
+def _names_to_protect(given: str, columns: Sequence[str]) -> list[str]:
+    return [given.strip()] if given.strip() in columns else _split_names(given)
+
+
+def _ask_for_price(answers: dict[str, Any], fill: Callable[..., None]) -> None:
     if not answers["no_target"]:
         fill("epsilon", "Target ε over all copies", type=float)
     fill("copies", "Copies", 1)
-    return answers
 
 
 @with_screen

@@ -7,6 +7,7 @@ data; figures computed from it are labelled confidential by the commands that sh
 
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -22,7 +23,7 @@ from rich.text import Text
 
 from hedgerow.errors import CONTROLS, show_controls
 from hedgerow.numerics.rounding import format_figure
-from hedgerow.progress import shown, watch
+from hedgerow.progress import console_of_bars, shown, watch
 
 CONFIDENTIAL = "Computed from the data: confidential, not for publication."
 _UTILITY = f"What copies keep. {CONFIDENTIAL}"
@@ -122,10 +123,19 @@ def let_python_end() -> None:
 
 
 def json_text(value: Any) -> str:
-    """JSON that reads back the same and does not steer the terminal it is shown on."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    """JSON that reads back the same and steers no terminal it is shown on; null where there is no number."""
+    text = json.dumps(_without_nan(value), indent=1, ensure_ascii=False, default=str)
     # JSON escapes the ASCII controls alone; its own line breaks stay.
     return CONTROLS.sub(lambda each: each[0] if each[0] == "\n" else f"\\u{ord(each[0]):04x}", text) + "\n"
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with None for what is not a number, which is no JSON."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def open_streams() -> None:
@@ -150,11 +160,21 @@ def _line(text: str, *, style: str = "") -> Text:
     return Text(show_controls(text), style=style)
 
 
+class _Console(Console):
+    """Prints what is said, and nothing of it as markup, to whoever still reads."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, **settings)
+
+    def on_broken_pipe(self) -> None:
+        # As in `| head -1`: what a command does is done, and what is left of its words goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2 if self.stderr else 1)
+
+
 def _out() -> Console:
     # Only a terminal has a width: what goes into a file or a pipe is not cut.
-    width = None if sys.stdout.isatty() else 1000
-    return Console(markup=False, highlight=False, width=width)
+    return _Console(width=None if sys.stdout.isatty() else 1000)
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, highlight=False)
+    return console_of_bars() or _Console(stderr=True)

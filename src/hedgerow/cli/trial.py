@@ -184,7 +184,8 @@ def cost(flags: dict[str, Any], screen: Screen, new_dataset: NewDataset = False)
         else:
             facts[f"{also}remaining"] = f"{balance.remaining:zg} of {balance.budget:g}"
     screen.facts(list(facts.items()))
-    title = f"ε of one copy as fitted. {CONFIDENTIAL}" if not estimate.expected else "ε of all copies"
+    known = plan.settings.noisy is not None  # beforehand, from public things alone
+    title = "ε of all copies" if known else f"ε of one copy as fitted. {CONFIDENTIAL}"
     screen.table(title, estimate.prices)
     screen.table(f"ε of all copies of each column alone, and its share. {CONFIDENTIAL}", estimate.columns)
     screen.say(*estimate.advice.split("\n"))

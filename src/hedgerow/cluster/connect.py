@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hedgerow.cluster.workers import Cluster
-from hedgerow.errors import ClusterError, HedgerowWarning, SettingError, is_count
+from hedgerow.errors import ClusterError, HedgerowWarning, SettingError, format_value, is_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,7 +53,7 @@ def connect(to: "Client | str | int") -> Cluster:
         return _start(int(to))
     raise SettingError(
         f"connect takes a client of Dask, an address such as tls://host:8786 or a number of processes from 1 "
-        f"up, got {to!r}."
+        f"up, got {format_value(to)}."
     )
 
 

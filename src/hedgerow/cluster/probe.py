@@ -21,7 +21,7 @@ from hedgerow.threads import one_blas_thread
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProcessFacts:
     """What a process says of itself."""
 
     version: str
@@ -30,7 +30,7 @@ class Standing:
 
 @cache
 @one_blas_thread()
-def standing() -> Standing:
+def describe_process() -> ProcessFacts:
     """Version, and the digest of a computation with what tasks are made of."""
     y = np.sin(np.arange(3000.0))
     Z = np.column_stack([np.ones(3000), np.cos(np.arange(3000.0)), np.exp(y), np.log(2.0 + y)])
@@ -39,7 +39,7 @@ def standing() -> Standing:
     scores = density_extremes(Z, y, draws), conditional_extremes(Z, y, y - 1.0, y + 2.0, draws)
     parts = [Z, Z @ beta.T, Z.sum(axis=0), leaf_factor(Z, y, np.ones(3000))]
     parts += [part for each in scores for part in (each.low, each.high)]
-    return Standing(
+    return ProcessFacts(
         hedgerow.__version__, hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
     )
 

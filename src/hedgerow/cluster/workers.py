@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from hedgerow.cluster.orders import Order, Parcel, version
-from hedgerow.cluster.probe import Standing, Visit, standing
+from hedgerow.cluster.probe import ProcessFacts, Visit, describe_process
 from hedgerow.errors import ClusterError, FileError, HedgerowError, HedgerowWarning, list_some, reason_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Cluster:
     def __init__(self, client: "Client") -> None:
         self._client = client
         self.opened = ExitStack()  # for this alone
-        self._check_standing()
+        self._check_processes()
 
     def __repr__(self) -> str:
         return f"Cluster({self.address})"
@@ -133,11 +133,11 @@ class Cluster:
     ) -> None:
         self.close()
 
-    def _check_standing(self) -> None:
+    def _check_processes(self) -> None:
         """One version everywhere, or an error; digits that differ are told."""
-        own = standing()
-        found = self._ask(standing)
-        strangers = sum(not isinstance(said, Standing) for said in found.values())
+        own = describe_process()
+        found = self._ask(describe_process)
+        strangers = sum(not isinstance(said, ProcessFacts) for said in found.values())
         if strangers:
             raise ClusterError(
                 f"{strangers} of {len(found)} workers cannot load this version of hedgerow. Install hedgerow "

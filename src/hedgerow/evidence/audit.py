@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, LogLik, PerRecord
 from hedgerow.drawing import losses
-from hedgerow.errors import CalibrationError, SettingError, is_count
+from hedgerow.errors import CalibrationError, SettingError, format_value, is_count
 from hedgerow.evidence.without import (
     KEYS,
     Mixture,
@@ -228,9 +228,13 @@ def audit(
     first = (_RISKIEST if closed else 0) if riskiest is None else riskiest
     others = (_SAMPLE if closed else 0) if sample is None else sample
     if not all(is_count(count) and count >= 0 for count in (first, others)):
-        raise SettingError(f"riskiest and sample must be counts, got {riskiest!r} and {sample!r}.")
+        raise SettingError(
+            f"riskiest and sample must be counts, got {format_value(riskiest)} and {format_value(sample)}."
+        )
     if keys is not None and (not is_count(keys) or keys < 1 or (keys > 1 and not closed)):
-        raise SettingError(f"keys must be a count from 1 up, for exact models alone; got {keys!r}.")
+        raise SettingError(
+            f"keys must be a count from 1 up, for exact models alone; got {format_value(keys)}."
+        )
     fixed, delta = _fixed(outcome, epsilon)
     if settings.bound == RENYI:
         neighbours = RENYI.neighbours(outcome.pricing.withheld)

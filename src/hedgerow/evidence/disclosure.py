@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, format_value
 from hedgerow.tables.table import Table
 
 
@@ -38,7 +38,7 @@ def disclosure(
 ) -> Disclosure:
     """Measure one copy against the table it was made from."""
     if not np.isfinite(radius) or not 0 < radius < 1:
-        raise SettingError(f"radius must lie strictly between 0 and 1, got {radius!r}.")
+        raise SettingError(f"radius must lie strictly between 0 and 1, got {format_value(radius)}.")
     table, synthetic = Table.of(original), Table.of(copy)
     if table.rows != synthetic.rows:
         raise DataError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Confidential, PerRecord
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, format_value
 from hedgerow.evidence.matrices import DrawMatrix, matrix_of, side_by_side
 from hedgerow.mechanism.price import Price
 from hedgerow.models.scored import Interval, Linear, Risk, Sensitive
@@ -53,8 +53,8 @@ class Assessment:
         chosen = bound_named(bound)
         if not chosen.has(self.pricing.own):
             raise SettingError(
-                f"bound must be 'lipschitz' or 'oscillation', got {bound!r}: a matrix of log-likelihoods "
-                "does not determine the exact loss."
+                f"bound must be 'lipschitz' or 'oscillation', got {format_value(bound)}: a matrix of "
+                "log-likelihoods does not determine the exact loss."
             )
         return chosen.epsilon(self.pricing.own)
 

@@ -194,8 +194,8 @@ def data_share(design: Design, power: PerRecord, prior: Prior) -> float:
     """
     _, deviation = prior.moments(design)
     factor = weighted_factor(design.matrix, np.zeros(design.records), power)[:-1, :-1]
-    told = np.linalg.svd(factor @ np.linalg.inv(prior.contrasts(design)) * deviation, compute_uv=False) ** 2
-    return float(np.mean(told / (1 + told)))
+    learnt = np.linalg.svd(factor @ np.linalg.inv(prior.contrasts(design)) * deviation, compute_uv=False) ** 2
+    return float(np.mean(learnt / (1 + learnt)))
 
 
 def price_of_enough(

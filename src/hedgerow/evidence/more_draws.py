@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.arrays import PerDraw
 from hedgerow.drawing import price_by_draws
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.mechanism.price import Pricing, largest_by_draw
 from hedgerow.privacy.bounds import EXACT, LIPSCHITZ
 
@@ -49,7 +49,7 @@ class Outlook:
         if self.shape > 0.3:
             return (
                 "The price has not settled and its tail is heavy: some record decides too much of the fit. "
-                "Look at flagged_, merge rare categories, or cap the riskiest records."
+                "Look at the riskiest records, merge rare categories, or cap the weights."
             )
         return "The price has not settled: use more draws before you calibrate to it."
 
@@ -77,7 +77,7 @@ def outlook(pricing: Pricing, *, bound: str = "lipschitz") -> Outlook:
         centre, factor, largest = pricing.constant, 1.0, EXACT.by_record(pricing)
     else:
         raise SettingError(
-            f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {bound!r}."
+            f"bound must be 'lipschitz', or 'exact' where it has a closed form, got {format_value(bound)}."
         )
     maxima = largest_by_draw(pricing.fit, pricing.part, pricing.interval, centre, largest)
     threshold = float(np.quantile(maxima, 1 - _TAIL))

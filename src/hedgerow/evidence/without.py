@@ -17,7 +17,7 @@ from hedgerow.errors import CalibrationError, SettingError
 from hedgerow.mechanism.calibrate import settle
 from hedgerow.mechanism.steps import Outcome, Start, begin, power_of
 from hedgerow.models.base import Model, Parameters
-from hedgerow.models.chain import Chain, part_of, there
+from hedgerow.models.chain import Chain, part_of, zero_missing
 from hedgerow.models.conjugate import Posterior
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import ORDERS, least_epsilon
@@ -70,7 +70,7 @@ def closed_posterior(model: Model, design: Design, power: PerRecord) -> Posterio
     """The posterior with these powers, of a model with a closed form."""
     if isinstance(model, Chain):
         links = [
-            one.posterior(link, there(link, power))
+            one.posterior(link, zero_missing(link, power))
             for one, link, _ in model.links(design)
             if isinstance(one, Regression)
         ]

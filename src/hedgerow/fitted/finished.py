@@ -1,6 +1,7 @@
 """What both mechanisms end in: a release, made once."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Confidential, PerLink, RecordMask, columns_of, join_columns
+from hedgerow.arrays import Confidential, PerLink, RecordMask, join_columns
 from hedgerow.errors import list_some
 from hedgerow.inference.bootstrap import Replay
-from hedgerow.mechanism.cells import codes_of, read_copy
-from hedgerow.mechanism.copies import write_copy
+from hedgerow.mechanism.cells import read_copy
+from hedgerow.mechanism.copies import count_broken, count_moved, write_copy
 from hedgerow.models.base import Health, Parameters
 from hedgerow.models.chain import Chain
 from hedgerow.privacy.bounds import Statement
@@ -33,6 +34,7 @@ _WHOLE_UNITS = (
     "{} leaves out one row, and the price is that of all rows of one '{}'. Leave out unit (--unit) to look "
     "at rows."
 )
+_TOLD = 0.05  # share of synthetic values at limits of Strict, up to which nobody is told
 _NOT_IN_COPIES = (
     "intervals: a formula or rule reads {}, which the copies do not have. Release it, or ask for none."
 )
@@ -103,35 +105,26 @@ class Finished(Confidential):
         """Checks of draws that the owner overrode, in words."""
         return ""
 
-    @cached_property
+    @property
     def moved(self) -> dict[str, int]:
-        """How many synthetic values declared limits moved, over all copies, by column; none: not there.
+        """How many synthetic values limits moved, over all copies, by column; none: not there.
 
         They follow from released draws; that a limit moved them is not in the copies, and stays here.
         """
-        limited = {
-            column.outcome: column.declared.ends
-            for column in self.settings.columns
-            if column.declared is not None and column.declared.ends != (None, None)
-        }
-        counts = dict.fromkeys(limited, 0)
-        for copy in self.predict() if limited else ():
-            for link, values in zip(self.design.links, columns_of(copy), strict=True):
-                if link.outcome in limited and link.levels is None:
-                    low, high = limited[link.outcome]
-                    below = 0 if low is None else int((values < low).sum())
-                    above = 0 if high is None else int((values > high).sum())
-                    counts[link.outcome] += below + above
-        return {name: count for name, count in counts.items() if count}
+        return dict(self._written[1])
 
     def tell_moved(self) -> list[str]:
-        """What the owner should know of values that declared limits moved."""
-        made = self.settings.copies * self.records
+        """What the owner should know of values that limits moved."""
+        made, least = self.settings.copies * self.records, 0.0
+        remedy = "A family with lower= and upper= keeps to the ends by itself."
+        if self.settings.noisy is not None:  # whose limits every column has
+            least = _TOLD
+            remedy = "Give wider limits, or a family that comes nearer to the column, if that is public."
         return [
-            f"declared: {count} of {made} synthetic values of '{name}' lay beyond its range_min or "
-            "range_max and were moved to it, where they now recur (confidential). A family with lower= and "
-            "upper= keeps to the ends by itself."
+            f"{count} of {made} synthetic values of '{name}' lay beyond declared limits and were moved to "
+            f"them, where they now recur (confidential). {remedy}"
             for name, count in self.moved.items()
+            if count > least * made
         ]
 
     @property
@@ -179,13 +172,12 @@ class Finished(Confidential):
     @cached_property
     def release(self) -> Release:
         """What may leave: typed copies and their guarantee, made once."""
-        tables = share_out(self._write_copy, self.predict(), worth=self.table.rows > WORTH_SHARING)
+        tables, _ = self._written
         return Release(tables, self.guarantee, self._count_broken(tables), self.replay(tables))
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """What may be claimed of the copies, whether they are made already or not."""
-        outcomes = [column.outcome for column in self.settings.columns]
         declared = [
             words
             for link, each, domain in zip(
@@ -194,7 +186,7 @@ class Finished(Confidential):
             for words in (domain.describe(link), str(each.column.declared or "") * (each.role != "kind"))
         ]
         declared += [word for column in self.settings.columns for word in column.assumptions]
-        protected = (*outcomes, *self.settings.rules.names)
+        protected = self.settings.protected
         return Guarantee.of(
             self.settings,
             self.statement,
@@ -213,6 +205,13 @@ class Finished(Confidential):
             and self.settings.model.simulates(self.design, self.settings.standard.range.restricts),
         )
 
+    @cached_property
+    def _written(self) -> tuple[list[Any], Counter[str]]:
+        """Typed copies, and how many values limits moved: what was predicted is not kept."""
+        copies = self.predict()
+        moved = sum((count_moved(self.settings, copy) for copy in copies), Counter[str]())
+        return share_out(self._write_copy, copies, worth=self.table.rows > WORTH_SHARING), moved
+
     def _write_copy(self, copy: PerLink) -> Any:
         """A typed copy, without the columns that are left out."""
         return self.table.drop(self.left_out, write_copy(self.settings, self.table, self.design, copy))
@@ -222,17 +221,12 @@ class Finished(Confidential):
         checks = self.settings.rules.conditions
         if not checks:
             return None
-        codes = codes_of(self.settings.columns)
-        found = [
-            {
-                "check": check.text,
-                "copy": number,
-                "broken": int((~check.holds(copy, codes, doubt=True)).sum()),
-            }
+        rows = [
+            {"check": check.text, "copy": number, "broken": broken}
             for number, copy in enumerate(map(Table.of, tables), 1)
-            for check in checks
+            for check, broken in zip(checks, count_broken(self.settings, copy), strict=True)
         ]
-        return self.table.like({name: [row[name] for row in found] for name in found[0]})
+        return self.table.like({name: [row[name] for row in rows] for name in rows[0]})
 
     @cached_property
     def copied_outcomes(self) -> list[PerLink]:

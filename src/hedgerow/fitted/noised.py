@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array, PerLink, RecordMask
-from hedgerow.errors import SettingError, is_count
+from hedgerow.errors import SettingError, is_count, list_some
 from hedgerow.evidence.attack import Attack, attack_statistics
 from hedgerow.evidence.audit import StatisticsAudit
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
@@ -18,7 +18,7 @@ from hedgerow.inference.statistics import summarize
 from hedgerow.mechanism.fit import to_inference_data
 from hedgerow.mechanism.noisy.copies import draw_places, plan_copies, predict_all
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws, draw_posterior
-from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Released, describe_part
 from hedgerow.mechanism.noisy.rounds import release_statistics
 from hedgerow.mechanism.noisy.run import (
     Outcomes,
@@ -72,8 +72,13 @@ class Noised(Finished):
 
     @property
     @abstractmethod
+    def clipped_shares(self) -> dict[str, float]:
+        """The share of each column's amounts that were moved to a limit; confidential."""
+
+    @property
     def clipped(self) -> float:
-        """The share of the amounts that were moved to a limit; confidential."""
+        """The largest of these shares; confidential."""
+        return max(self.clipped_shares.values(), default=0.0)
 
     @abstractmethod
     def intervals(self, level: float) -> dict[str, Any]:
@@ -115,10 +120,12 @@ class Noised(Finished):
 
     def doubts(self) -> list[str]:
         doubts = []
-        if self.clipped > _CLIPPED:
+        far = [name for name, share in self.clipped_shares.items() if share > _CLIPPED]
+        if far:
             doubts.append(
-                "Many values lie beyond the limits and were moved to them (clipped_, confidential): copies "
-                "will not show what lies there. Give wider limits if public knowledge supports them."
+                f"Many values of {list_some(far, quoted=True)} lie beyond the limits and were moved to them "
+                "(clipped_, confidential): copies will not show what lies there. Give wider limits if public "
+                "knowledge supports them."
             )
         if self.settings.bound.takes_delta and self.settings.delta * self.records >= 1:
             doubts.append(DELTA_TOO_LARGE)
@@ -170,10 +177,11 @@ class NoisedColumn(Noised):
         return self.drawn.health
 
     @property
-    def clipped(self) -> float:
-        """The share of the outcomes that were moved to a limit; confidential."""
+    def clipped_shares(self) -> dict[str, float]:
         (low, high), (response, present) = self.limits, self.outcomes
-        return float(((response <= low) | (response >= high))[present].mean()) if present.any() else 0.0
+        there = response[present]
+        moved = float(((there <= low) | (there >= high)).mean()) if len(there) else 0.0
+        return {self.settings.column.outcome: moved}
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -201,9 +209,9 @@ class NoisedColumn(Noised):
         plain |= {"delta": recipe.delta, "width": recipe.width, "records": recipe.records}
         plain |= {"noise": recipe.noise, "limits": list(self.limits), "columns": list(self.design.columns)}
         plain |= {"rows_per_unit": recipe.rows_per_unit, "cap": recipe.cap}
-        plain |= {"basis": recipe.basis.tolist(), "rounds": [_plain(each) for each in self.released.rounds]}
-        plain |= {"counts": None if counts is None else _plain(counts)}
-        return plain if spike is None else plain | {"spike": _plain(spike)}
+        plain |= {"basis": recipe.basis.tolist(), "rounds": list(map(describe_part, self.released.rounds))}
+        plain |= {"counts": None if counts is None else describe_part(counts)}
+        return plain if spike is None else plain | {"spike": describe_part(spike)}
 
     def audit(self) -> StatisticsAudit:
         """How much of ε the records at hand use."""
@@ -249,9 +257,3 @@ class NoisedColumn(Noised):
     def doubts(self) -> list[str]:
         left_out = margin_left_out(self.settings, self.records)
         return [*super().doubts(), *filter(None, [left_out])]
-
-
-def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
-    }

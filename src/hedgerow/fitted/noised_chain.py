@@ -1,5 +1,6 @@
 """Noisy statistics of several columns, one after the other, and everything that follows from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,10 +20,9 @@ from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
 from hedgerow.mechanism.noisy.chain.rows import HeldChain, Piece
 from hedgerow.mechanism.noisy.chain.run import (
+    chain_withheld_epsilon,
     count_clipped,
-    halve_replaced,
-    hold,
-    largest_share,
+    hold_chain,
     read_columns,
     write_piece,
 )
@@ -53,7 +53,7 @@ class NoisedChain(Noised):
     def of(cls, settings: Settings, table: Table, design: Design, *, key: Key, **more: Any) -> "NoisedChain":
         """The mechanism: column by column clip, sum and add noise, once."""
         table = settle_types(settings, table)
-        chain = hold(settings, table, design, values=True)
+        chain = hold_chain(settings, table, design, values=True)
         released = release_chain(chain, key=key.child("statistics"))
         return cls(settings=settings, key=key, source=table, encoded=design, released=released, **more)
 
@@ -65,7 +65,7 @@ class NoisedChain(Noised):
     @cached_property
     def chain(self) -> HeldChain:
         """What is public of all columns' rows."""
-        return hold(self.settings, self.table, self.design, values=False)
+        return hold_chain(self.settings, self.table, self.design, values=False)
 
     @property
     def tasks(self) -> list[Task]:
@@ -106,9 +106,14 @@ class NoisedChain(Noised):
         return Health("given noisy statistics", False, effective_draws=effective, chains=1)
 
     @property
-    def clipped(self) -> float:
-        """The largest share of any column's amounts that were moved to a limit; confidential."""
-        return largest_share(count_clipped(self.tasks, self.values))
+    def clipped_amounts(self) -> Sequence[tuple[int, int]]:
+        """By column, how many amounts there are and how many limits moved; confidential."""
+        return count_clipped(self.tasks, self.values)
+
+    @property
+    def clipped_shares(self) -> dict[str, float]:
+        pairs = zip(self.settings.outcomes, self.clipped_amounts, strict=True)
+        return {name: moved / there for name, (there, moved) in pairs if there}
 
     @one_blas_thread()
     def predict(self) -> list[PerLink]:
@@ -149,7 +154,7 @@ class NoisedChain(Noised):
         raise SettingError(self.why_no_attack())
 
     def withheld_epsilon(self) -> float:
-        return halve_replaced(self.settings)
+        return chain_withheld_epsilon(self.settings)
 
     def divergences(self, orders: Array, *, withheld: bool) -> Array:
         """Pure ε, column by column: min(ε, ε²o/2) (Bun and Steinke 2016, proposition 15)."""

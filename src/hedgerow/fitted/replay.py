@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from hedgerow.inference.bootstrap import Replay
-from hedgerow.mechanism.cells import codes_of
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
@@ -36,7 +35,7 @@ class ChainReplay(Replay):
 
     @property
     def codes(self) -> dict[str, tuple[Any, ...]]:
-        return codes_of(self.settings.columns)
+        return self.settings.codes
 
     @cached_property
     def chain(self) -> Any:

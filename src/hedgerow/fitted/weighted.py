@@ -13,7 +13,7 @@ from hedgerow.evidence.gauge import Gauge, describe_stop, measure, price_of_enou
 from hedgerow.fitted.finished import DELTA_TOO_LARGE, Finished
 from hedgerow.inference.bootstrap import Replay
 from hedgerow.inference.bootstrap_draws import DrawsReplay
-from hedgerow.inference.intervals import why_not
+from hedgerow.inference.intervals import explain_refusal
 from hedgerow.mechanism.copies import predict_copies, released_draws
 from hedgerow.mechanism.debias import Corrected, public_view
 from hedgerow.mechanism.steps import Outcome, Start
@@ -22,7 +22,7 @@ from hedgerow.models.chain import part_of
 from hedgerow.models.exact import Normal
 from hedgerow.privacy.bounds import EXACT, OSCILLATION, RENYI, Bound, Statement
 from hedgerow.privacy.strict import Boxed, BoxedChain
-from hedgerow.privacy.weights import Reweighted, moves_with_everyone
+from hedgerow.privacy.weights import moves_with_everyone
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
@@ -178,7 +178,7 @@ class Fitted(Finished):
         return predict_copies(self.settings, self.start, self.released, key=self.key.child("release"))
 
     def replay(self, tables: list[Any]) -> Replay | str:
-        if reason := why_not(self.settings) or self.why_no_replay():
+        if reason := explain_refusal(self.settings) or self.why_no_replay():
             return reason
         view = public_view(self.settings, self.start, self.released[0].parameters, Key.from_seed(0))
         return DrawsReplay(view, self.released, copies=tuple(tables))
@@ -225,9 +225,7 @@ class Fitted(Finished):
         return found
 
     def doubts(self) -> list[str]:
-        settings, weights = self.settings, self.settings.weights
-        while isinstance(weights, Reweighted):
-            weights = weights.base
+        settings, weights = self.settings, self.settings.weights.unraised
         weighted = settings.standard.weighted
         doubts = []
         if weighted and settings.bound.sharper and moves_with_everyone(weights):

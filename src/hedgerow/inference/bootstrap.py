@@ -25,7 +25,7 @@ import numpy as np
 
 from hedgerow import receive
 from hedgerow.arrays import Array
-from hedgerow.errors import SettingError, is_count, is_real
+from hedgerow.errors import SettingError, format_value, is_count, is_real
 from hedgerow.progress import report, shown
 from hedgerow.randomness import Key
 from hedgerow.tables.kinds import blank_codes
@@ -69,13 +69,18 @@ class Replay(ABC):
         return f"{type(self).__name__}({len(self.copies)} copies)"
 
 
-def check(level: float, tables: int) -> None:
-    """Refuse a level and a number of tables that make no interval."""
+def check_level(level: float) -> None:
+    """Refuse a level of intervals that is no probability."""
     if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must be a number between 0 and 1, got {level!r}; 0.95 is usual.")
+        raise SettingError(f"level must lie between 0 and 1, got {format_value(level)}; 0.95 is usual.")
+
+
+def check_sizes(level: float, tables: int) -> None:
+    """Refuse a level and a number of tables that make no interval."""
+    check_level(level)
     if not is_count(tables) or tables < FEWEST:
         raise SettingError(
-            f"tables must be a whole number from {FEWEST} up, got {tables!r}; {TABLES} is usual."
+            f"tables must be a whole number from {FEWEST} up, got {format_value(tables)}; {TABLES} is usual."
         )
 
 
@@ -205,7 +210,7 @@ def conclude_from(
     if estimator is None:
         columns = replay.parameters(level=level, tables=tables, key=key)
     else:
-        check(level, tables)
+        check_sizes(level, tables)
         codes, own = replay.codes, estimator
         found = bootstrap(replay, lambda table: own(blank_codes(table, codes)), tables=tables, key=key)
         estimate, lower, upper = found.ends(level=level)

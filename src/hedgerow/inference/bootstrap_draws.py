@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.arrays import PerRecord
-from hedgerow.inference.bootstrap import Replay, check
+from hedgerow.inference.bootstrap import Replay, check_sizes
 from hedgerow.inference.intervals import find_errors, intervals
 from hedgerow.mechanism.copies import public_interval, uniforms, write_copy
 from hedgerow.mechanism.debias import Corrected, Public, keep_inside
@@ -49,7 +49,7 @@ class DrawsReplay(Replay):
             yield self._write(table), [self._write(one) for one in made]
 
     def parameters(self, *, level: float, tables: int, key: Key) -> dict[str, Any]:
-        check(level, tables)
+        check_sizes(level, tables)
         found = intervals(replace(self.public, key=key), self.corrected, level=level, tables=tables)
         columns = {"parameter": list(found.parameters), "estimate": found.estimate, "lower": found.lower}
         return {**columns, "upper": found.upper, "corrected": [found.corrected] * len(found.parameters)}

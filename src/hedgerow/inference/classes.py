@@ -6,8 +6,8 @@
     >>> table["class"] = np.array(edges)[np.searchsorted(edges, table["payroll"], side="right") - 1]
     >>> known = hr.Brackets(edges, column="class")
     >>> public = table[["employees", "class"]]
-    >>> told = {"range": known, "limits": (1e3, 1e9), "seed": 1}
-    >>> (copy,) = copies_from_classes("payroll ~ log(employees)", public, **told)
+    >>> asked = {"range": known, "limits": (1e3, 1e9), "seed": 1}
+    >>> (copy,) = copies_from_classes("payroll ~ log(employees)", public, **asked)
     >>> bool((copy["payroll"] >= copy["class"]).all())
     True
 
@@ -59,11 +59,11 @@ def copies_from_classes(
     """
     strict = Strict(limits=limits, relation="range", range=range, inside=True)
     # For its checks alone: none of ε is spent.
-    asked = Settings.of(formula, family, standard=strict, epsilon=1.0, copies=copies, draws=draws)
-    model = asked.model
+    settings = Settings.of(formula, family, standard=strict, epsilon=1.0, copies=copies, draws=draws)
+    model = settings.model
     outcome = formula.split("~")[0].strip().strip("`")
     blank = Table.of(Table.of(table).frame.with_columns(nw.lit(1.0).alias(outcome)).to_native())
-    design, interval = designs.build(formula, blank), classes_within(asked, blank)
+    design, interval = designs.build(formula, blank), classes_within(settings, blank)
     if interval is None or not isinstance(model, Regression) or outcome in range.columns:
         raise SettingError(f"The classes are to be public, and '{outcome}' is protected. Name other columns.")
     low, high = response_limits(model, limits)

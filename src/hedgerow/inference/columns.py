@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, Matrix
-from hedgerow.errors import ReleaseError, SettingError, is_real
+from hedgerow.errors import ReleaseError
+from hedgerow.inference.bootstrap import check_level
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts
 from hedgerow.mechanism.noisy.chain.coefficients import convert_lines
 from hedgerow.mechanism.noisy.chain.encode import build_public
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, finish_column, recipe_of
 from hedgerow.mechanism.noisy.chain.rows import HeldChain
 from hedgerow.mechanism.noisy.chain.tasks import Task
-from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike, describe_part, read_part
 from hedgerow.models.base import Parameters
 from hedgerow.tables.table import Table
 
-_TOLD = [entry.name for entry in fields(Task) if entry.name not in ("reads", "columns", "partial")]
+# What a section has of its task as it is; names stand for the places of columns read.
+_OF_TASK = [entry.name for entry in fields(Task) if entry.name not in ("reads", "columns", "partial")]
 _SPIKE = "at its spike"  # of older statistics
 
 
@@ -36,14 +38,16 @@ def describe_columns(
     sections = []
     for column, rows in zip(columns, omitted, strict=True):
         task, released = column.task, column.released
-        section: dict[str, Any] = {name: getattr(task, name) for name in _TOLD} | {"kinds": list(task.kinds)}
+        section: dict[str, Any] = {name: getattr(task, name) for name in _OF_TASK} | {
+            "kinds": list(task.kinds)
+        }
         section |= {"columns": list(task.columns), "reads": [columns[j].task.outcome for j in task.reads]}
         section["omits"] = [int(row) for row in rows]
         by_class = released if isinstance(released, ReleasedClasses) else column.kinds
-        section["sums"] = [] if by_class is None else [_plain(one) for one in by_class.sums]
+        section["sums"] = [] if by_class is None else list(map(describe_part, by_class.sums))
         if isinstance(released, Released):
-            section["rounds"] = [_plain(one) for one in released.rounds]
-            section["counts"] = None if released.counts is None else _plain(released.counts)
+            section["rounds"] = list(map(describe_part, released.rounds))
+            section["counts"] = None if released.counts is None else describe_part(released.counts)
         sections.append(section)
     return {"epsilon": epsilon, "records": records, "sections": sections}
 
@@ -67,14 +71,14 @@ def read_columns(document: Mapping[str, Any], copy: Any) -> list[ReleasedColumn]
                 f"the table has {', '.join(design.columns)}. Pass a copy of the same release."
             )
         rows = ~np.isin(np.arange(table.rows), section["omits"])
-        told = {name: section[name] for name in _TOLD} | {"kinds": tuple(section["kinds"])}
-        told |= {"reads": tuple(names.index(name) for name in section["reads"])}
-        tasks.append(Task(columns=design.columns, partial=not rows.all(), **told))
+        entries = {name: section[name] for name in _OF_TASK} | {"kinds": tuple(section["kinds"])}
+        entries |= {"reads": tuple(names.index(name) for name in section["reads"])}
+        tasks.append(Task(columns=design.columns, partial=not rows.all(), **entries))
         matrices.append(design.matrix if rows.all() else design.matrix[rows])
         masks.append(None if rows.all() else rows)
     chain, done = HeldChain.of(tasks, matrices, masks=masks), list[ReleasedColumn]()
     for section, task in zip(sections, tasks, strict=True):
-        done.append(finish_column(task, *_read(chain, section)))
+        done.append(finish_column(task, *_read_released(chain, section)))
         chain = chain.after(done[-1].handed)
     return done
 
@@ -89,18 +93,19 @@ def _update(section: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**new, **section}
 
 
-def _read(
+def _read_released(
     chain: HeldChain, section: Mapping[str, Any]
 ) -> tuple[Released | ReleasedClasses, ReleasedClasses | None]:
+    """What was released of the chain's next column, and of the kinds of its cells."""
     task, recipe, kinds = chain.task, recipe_of(chain), None
-    sums = tuple(Spike(**_arrays(one)) for one in section["sums"])
+    sums = tuple(read_part(Spike, one) for one in section["sums"])
     if task.classes:
         return ReleasedClasses(recipe, sums, task.classes == 2), None
     if sums:
         kinds = ReleasedClasses(recipe, sums, signed=False)
         recipe = recipe.with_presence(expect_amounts(kinds))
-    counts = None if section["counts"] is None else Counts(**_arrays(section["counts"]))
-    return Released(recipe, tuple(Round(**_arrays(one)) for one in section["rounds"]), counts), kinds
+    counts = None if section["counts"] is None else read_part(Counts, section["counts"])
+    return Released(recipe, tuple(read_part(Round, one) for one in section["rounds"]), counts), kinds
 
 
 def summarize_columns(
@@ -108,7 +113,7 @@ def summarize_columns(
 ) -> dict[str, Any]:
     """Medians and quantiles by column and parameter; residuals multiplied out where that can be done."""
     check_level(level)
-    found: dict[str, list[Any]] = {name: [] for name in ("column", "parameter", "estimate", "lower", "upper")}
+    summary: dict[str, list[Any]] = {key: [] for key in ("column", "parameter", "estimate", "lower", "upper")}
     for place, (column, own) in enumerate(zip(columns, drawn, strict=True)):
         parts: list[tuple[Any, list[str]]] = []
         entries = [f"residual of {name}" for j in column.task.reads for name in columns[j].handed.names]
@@ -124,24 +129,8 @@ def summarize_columns(
             parts.append((own["logits"][:, number], names))
         for draws, names in parts:
             ends = np.quantile(draws, [0.5, (1 - level) / 2, (1 + level) / 2], axis=0)
-            found["column"] += [column.task.outcome] * len(names)
-            found["parameter"] += names
+            summary["column"] += [column.task.outcome] * len(names)
+            summary["parameter"] += names
             for name, values in zip(("estimate", "lower", "upper"), ends, strict=True):
-                found[name] += values.tolist()
-    return found
-
-
-def check_level(level: float) -> None:
-    """Refuse what is no share of draws."""
-    if not is_real(level) or not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual.")
-
-
-def _plain(part: Round | Counts | Spike) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
-    }
-
-
-def _arrays(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: np.array(v, dtype=np.float64) if isinstance(v, list) else v for k, v in part.items()}
+                summary[name] += values.tolist()
+    return summary

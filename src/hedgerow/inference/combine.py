@@ -96,13 +96,12 @@ def combine(
                 raise SettingError(
                     "Give estimates and variances, and perhaps the parts given public columns."
                 )
-            q, u, *parts = (np.asarray(part, dtype=np.float64) for part in what)
-            terms = tuple(str(place + 1) for place in range(1 if q.ndim == 1 else q.shape[1]))
+            q, u, *parts = map(receive.rows_by_copy, what)
+            terms = tuple(str(place + 1) for place in range(q.shape[1]))
             found = receive.Estimates(terms, q, u, parts[0] if parts else None)
         elif callable(what):
-            rows = len(nw.from_native(tables[0], eager_only=True))
             found = receive.estimate(
-                blank, what, given=apart, clusters=groups, stack=_stack, take=_take, rows=rows
+                blank, what, given=apart, clusters=groups, stack=_stack, take=_take, rows=_count_rows
             )
         elif not isinstance(what, str):
             raise SettingError(
@@ -111,7 +110,7 @@ def combine(
             )
         else:
             frames = [_to_pandas(table) for table in (tables if shares else blank)]
-            found = _analyse(frames, what, family, weights, groups)
+            found = _analyse(frames, what, family, weights, groups, given=apart)
         combined = receive.combine(
             found.estimates, found.variances, rule=name, level=level, given=found.given if apart else None
         )
@@ -153,10 +152,26 @@ def _open(
         )
     else:
         tables, certificate = list(release), {}
-    if not tables:
-        raise SettingError("There are no tables to combine. Pass one for each copy.")
-    columns = nw.from_native(tables[0], eager_only=True).columns
+    tables, columns = _align(tables)
     return tables, receive.rule_for(certificate, rule), receive.facts_of(certificate, columns, clusters)
+
+
+def _align(tables: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """The tables with the columns of the first in its order, and these."""
+    try:
+        frames = [nw.from_native(table, eager_only=True) for table in tables]
+    except TypeError:
+        raise SettingError(
+            "hr.combine needs a release, its folder, or a list of tables, one for each copy: DataFrames of "
+            "pandas or polars, or Arrow tables."
+        ) from None
+    if not frames:
+        raise SettingError("There are no tables to combine. Pass one for each copy.")
+    columns = list(frames[0].columns)
+    if any({*frame.columns} != {*columns} for frame in frames):
+        raise DataError("Copies have different columns. Pass tables that belong together.")
+    same = [frame if list(frame.columns) == columns else frame.select(columns) for frame in frames]
+    return [frame.to_native() for frame in same], columns
 
 
 def _find_clusters(tables: Sequence[Any], name: str | None) -> Codes | None:
@@ -177,9 +192,20 @@ def _find_clusters(tables: Sequence[Any], name: str | None) -> Codes | None:
 
 
 def _analyse(
-    tables: Sequence[pd.DataFrame], what: str, family: Any, weights: str | None, clusters: Codes | None
+    tables: Sequence[pd.DataFrame],
+    what: str,
+    family: Any,
+    weights: str | None,
+    clusters: Codes | None,
+    *,
+    given: bool,
 ) -> receive.Estimates:
-    """A formula or a table on each copy."""
+    """A formula or a table on each copy; with `given` also what protected values add to variances."""
+    if given and len({*map(len, tables)}) > 1:
+        raise DataError(
+            "Copies have different numbers of rows, and are compared row by row. Select rows by a function "
+            "of a table."
+        )
     if weights is not None:
         _require(tables[0], [weights])
         for table in tables:
@@ -196,15 +222,12 @@ def _analyse(
             f"Some copies have other terms than the first: {list_some(some)}. Merge classes that are rare, "
             "so that each copy has all."
         )
+    q, u = (np.array([getattr(one, name) for one in each]) for name in ("estimates", "variances"))
+    if not given or len(each) < 2:
+        return receive.Estimates(terms, q, u, None)
     # Public columns are the same in all copies: what a row adds differs by its protected values alone.
     parts = np.stack([_add_clusters(one.influence, clusters) for one in each])
-    given = parts.var(axis=0, ddof=1).sum(axis=0) if len(each) > 1 else np.zeros(len(terms))
-    return receive.Estimates(
-        terms,
-        np.array([one.estimates for one in each]),
-        np.array([one.variances for one in each]),
-        np.tile(given, (len(each), 1)),
-    )
+    return receive.Estimates(terms, q, u, np.tile(parts.var(axis=0, ddof=1).sum(axis=0), (len(each), 1)))
 
 
 def _add_clusters(influence: Array, clusters: Codes | None) -> Array:
@@ -232,16 +255,20 @@ def _fit(
         or (kinds.is_numeric_dtype(column) and kinds.is_extension_array_dtype(column))
     }
     table = table.reset_index(drop=True).astype(own)
-    rows = len(table)
+    rows, quoted = len(table), {f"Q({name!r})": name for name in re.findall(r"`([^`]+)`", formula)}
+    for call, name in quoted.items():  # patsy's way to name a column that is no word of Python
+        formula = formula.replace(f"`{name}`", call)
     # A gap is not above 0, nor is it not: rows without a value leave, unless the formula is about gaps.
     if not re.search(r"\b(is|not)_?(na|nan|null)\b", formula):
         named = [re.search(rf"(?<![\w.]){re.escape(str(name))}(?!\w)", formula) for name in table.columns]
         table = table.loc[table.loc[:, [found is not None for found in named]].notna().all(axis=1)]
     if weights is not None:
         table = table.loc[table[weights].notna()]
+    least, most = -np.inf, np.inf
     if isinstance(family, str):
         if family not in _FAMILIES:
             raise SettingError(f"family={family!r} is not one of {', '.join(_FAMILIES)}.")
+        least, most = -np.inf if family == "gaussian" else 0.0, 1.0 if family == "binomial" else np.inf
         family = getattr(sm.families, _FAMILIES[family])()
     try:
         with np.errstate(divide="ignore", invalid="ignore"):  # the log of a zero, say
@@ -260,6 +287,9 @@ def _fit(
                 "\"(status == 'a') ~ age\"."
             )
         left = left[yes]
+    if not left.iloc[:, 0].between(least, most).all():
+        ends = "from 0 up" if most == np.inf else "from 0 to 1"
+        raise DataError(f"{formula!r}: the family takes an outcome {ends}, and a copy has others.")
     told = {} if weights is None else {"weights" if family is None else "var_weights": table[weights]}
     if family is None:
         model = (sm.OLS if weights is None else sm.WLS)(left, right, **told)
@@ -277,7 +307,10 @@ def _fit(
     every = np.zeros((rows, len(fitted.params)))  # nothing by rows without a value
     every[table.index] = np.asarray(influence)
     values = fitted.params.to_numpy(), np.diag(fitted.cov_params())
-    return _Analysis(tuple(map(str, fitted.params.index)), *values, every)
+    terms = [str(term) for term in fitted.params.index]
+    for call, name in quoted.items():
+        terms = [term.replace(call, name) for term in terms]
+    return _Analysis(tuple(terms), *values, every)
 
 
 def _tabulate(
@@ -321,6 +354,8 @@ def _tabulate_one(
         here = usable & (keys == group)
         weight = np.where(here, given, 0.0)
         if kind != "total" and here.sum() < 2:
+            if not by:
+                raise DataError(f"A copy has one row with a value of '{column}', which shows no spread.")
             raise DataError(
                 f"A group of '{', '.join(by)}' has one row in a copy, which shows no spread. Merge it with "
                 "another."
@@ -349,6 +384,10 @@ def _require(table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _to_pandas(table: Any) -> pd.DataFrame:
     return nw.from_native(table, eager_only=True).to_pandas()
+
+
+def _count_rows(table: Any) -> int:
+    return len(nw.from_native(table, eager_only=True))
 
 
 def _stack(one: Any, other: Any) -> Any:

@@ -13,8 +13,7 @@ import numpy as np
 
 from hedgerow.arrays import Array
 from hedgerow.errors import CalibrationError, SettingError
-from hedgerow.inference.bootstrap import TABLES
-from hedgerow.inference.bootstrap import check as check_sizes
+from hedgerow.inference.bootstrap import TABLES, check_sizes
 from hedgerow.mechanism.debias import Corrected, Public, attempt, replay
 from hedgerow.models.correctable import require_stand_in
 from hedgerow.models.exact import Regression
@@ -38,8 +37,8 @@ class Intervals:
     corrected: bool  # whether the search for θ_c settled for every copy
 
 
-def why_not(settings: Settings) -> str:
-    """Why a weighted release has no intervals, in words; empty where it has."""
+def explain_refusal(settings: Settings) -> str:
+    """Why a weighted release has no intervals; empty where it has."""
     if not settings.standard.weighted:
         return (
             f"intervals: {settings.standard.label} copies come from a plain posterior, for which hr.combine "
@@ -58,9 +57,9 @@ def why_not(settings: Settings) -> str:
     return ""
 
 
-def check(settings: Settings, *, level: float, tables: int) -> None:
+def check_intervals(settings: Settings, *, level: float, tables: int) -> None:
     """Refuse what has no intervals."""
-    if reason := why_not(settings):
+    if reason := explain_refusal(settings):
         raise SettingError(reason)
     check_sizes(level, tables)
 
@@ -98,10 +97,10 @@ def find_errors(
     check_sigma(design, "intervals")
     here = np.mean([model.free(design, copy.parameters) for copy in copies], axis=0)
     truth, draws = model.natural(design, here), sets * len(copies)
-    found = _needed(attempt(partial(replay, public, truth, scales={}, draws=draws), tables))
+    found = _require_tables(attempt(partial(replay, public, truth, scales={}, draws=draws), tables))
     bias = np.array([estimate - chance for estimate, chance, _ in found]) - here
     drawn = np.array([draws for _, _, draws in found]).reshape(-1, len(copies), len(here))
-    gap = drawn - here - _searched(public, bias, drawn.shape[:2])
+    gap = drawn - here - _draw_search_bias(public, bias, drawn.shape[:2])
     slope = _slope(public, here, drawn.std(axis=(0, 1)))
     settled = np.array([copy.converged for copy in copies])
     # Not kept in a box, which would cut off how far they can be from the truth; the ends are.
@@ -127,11 +126,12 @@ def _slope(public: Public, here: Array, steps: Array) -> Array:
         found = [np.subtract(*replay(public, truth, number, scales)[:2]) for truth in truths]
         return np.array([there - found[0] for there in found[1:]])
 
-    found = _needed(attempt(differences, model.tables))
+    found = _require_tables(attempt(differences, model.tables))
     return np.asarray(np.mean(found, axis=0) / np.sum(moves, axis=0)[:, None], dtype=np.float64)
 
 
-def _needed(found: list[T] | None) -> list[T]:
+def _require_tables(found: list[T] | None) -> list[T]:
+    """What simulated tables gave; refused where too few of them met the target."""
     if found is None:
         raise CalibrationError(
             "intervals: too few tables simulated at the released draws meet the target. Use more records, a "
@@ -140,7 +140,7 @@ def _needed(found: list[T] | None) -> list[T]:
     return found
 
 
-def _searched(public: Public, bias: Array, shape: tuple[int, ...]) -> Array:
+def _draw_search_bias(public: Public, bias: Array, shape: tuple[int, ...]) -> Array:
     """The bias as searches would find it, each with a few tables of its own."""
     model = require_stand_in(public.settings.model)
     each = model.tables if public.search.tables is None else public.search.tables

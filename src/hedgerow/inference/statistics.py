@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import HedgerowError, ReleaseError
-from hedgerow.inference.columns import check_level, read_columns, summarize_columns
+from hedgerow.inference.bootstrap import check_level
+from hedgerow.inference.columns import read_columns, summarize_columns
 from hedgerow.mechanism.noisy.chain.draws import draw_columns
 from hedgerow.mechanism.noisy.leaves.rows import Capping, HeldRows
 from hedgerow.mechanism.noisy.posterior import draw_posterior
 from hedgerow.mechanism.noisy.recipe import LOADING_UNIT, NORMS, Recipe
-from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike
+from hedgerow.mechanism.noisy.released import Counts, Released, Round, Spike, read_part
 from hedgerow.mechanism.noisy.spike import expect_presence
 from hedgerow.models.base import Parameters
 from hedgerow.randomness import Key
@@ -138,12 +139,8 @@ def read_statistics(document: Mapping[str, Any], copy: Any) -> tuple[Released, l
         **{name: document[name] for name in ("relation", "width", "epsilon", "delta", "rows_per_unit")},
     )
     if spike is not None:
-        spike = Spike(**_arrays(spike))
+        spike = read_part(Spike, spike)
         recipe = recipe.with_presence(expect_presence(recipe, spike))
-    rounds = tuple(Round(**_arrays(each)) for each in document["rounds"])
+    rounds = tuple(read_part(Round, each) for each in document["rounds"])
     counts = document["counts"]
-    return Released(recipe, rounds, None if counts is None else Counts(**_arrays(counts)), spike), columns
-
-
-def _arrays(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: np.array(v, dtype=np.float64) if isinstance(v, list) else v for k, v in part.items()}
+    return Released(recipe, rounds, None if counts is None else read_part(Counts, counts), spike), columns

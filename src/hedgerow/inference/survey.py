@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from hedgerow.arrays import Confidential, Mask, PerRecord
-from hedgerow.errors import DataError, SettingError, is_real
+from hedgerow.errors import DataError, SettingError, format_value
+from hedgerow.inference.bootstrap import check_level
 from hedgerow.numerics.linearized import total_variances
 from hedgerow.tables.table import Table
 
@@ -133,9 +134,8 @@ class _Sample(Confidential):
         """Refuse weights that are not positive, cells without end, and strata of one cluster."""
         table = Table.of(data)
         if isinstance(by, str):
-            raise SettingError(f"by must be a list of columns, got {by!r}. Write by=[{by!r}].")
-        if not is_real(level) or not 0 < level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {level!r}.")
+            raise SettingError(f"by must be a list of columns, got {format_value(by)}. Write by=[{by!r}].")
+        check_level(level)
         table.require_complete([*by, *(name for name in (weight, strata, clusters) if name is not None)])
         weights = np.ones(table.rows) if weight is None else table.numbers(weight)
         if not (weights > 0).all():

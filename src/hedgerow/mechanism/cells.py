@@ -2,7 +2,7 @@
 
 With `links` the only place that knows that a column may take several models, or that its cells may be
 missing, codes, or fixed by a rule. `take_apart` reads the cells of a table, `write_column` puts synthetic
-ones together, `stand_in` says what of a column later ones read, and is the same for both.
+ones together, `with_fillers` says what of a column later ones read, and is the same for both.
 
 Formal guarantees
 -----------------
@@ -13,7 +13,7 @@ which of its cells are missing.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from hedgerow.errors import DataError, FormulaError, is_real
 from hedgerow.models.base import Domain
 from hedgerow.models.families.classes import Classes
 from hedgerow.numerics.rounding import format_count
-from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.columns import Column, Link
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.strict import Strict
 from hedgerow.tables.expressions import parse_expression
@@ -72,10 +72,18 @@ class Cells(Confidential):
         return np.where(self.applies, self.known & (self.kinds == len(codes) + 1), nothing)
 
 
-def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> tuple[Any, Any, Any]:
-    """Where a column has cells of its own, what it holds elsewhere, and what it is a share of.
+class Ruling(NamedTuple):
+    """What the rules of a column (`only_where`, `share_of`) say of each row."""
 
-    `table` has the columns before it as they are, or as they were synthesized.
+    applies: Mask  # where the column has a cell of its own
+    fixed: PerRecord  # what it holds elsewhere; NaN for a missing cell
+    whole: PerRecord  # what its amounts are shares of; 1 where they are shares of nothing
+
+
+def apply_rules(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> Ruling:
+    """The rules of a column, applied to a table.
+
+    It has the columns before this one as they are, or as they were synthesized; `codes` are theirs.
     """
     applies: Mask = np.ones(table.rows, np.bool_)
     number = np.nan if column.otherwise is None or isinstance(column.otherwise, str) else column.otherwise
@@ -87,14 +95,14 @@ def find_fixed(column: Column, table: Table, codes: Mapping[str, Sequence[Any]])
         positive = total > 0
         fixed = np.where(applies & ~positive, total, fixed)
         applies, whole = applies & positive, np.where(positive, total, 1.0)
-    return applies, fixed, whole
+    return Ruling(applies, fixed, whole)
 
 
 def find_own_rows(column: Column, table: Table, codes: Mapping[str, Sequence[Any]]) -> Mask:
     """Where a column may have a cell of its own, by what is public; `codes` has all protected columns."""
     rows: Mask = np.ones(table.rows, np.bool_)
     if column.reads and codes.keys().isdisjoint(column.reads):
-        rows = find_fixed(column, table, codes)[0]
+        rows = apply_rules(column, table, codes).applies
     if column.missing == "public":
         rows = rows & (read_kinds(table, column.outcome, column.codes) <= len(column.codes))
     return rows
@@ -116,7 +124,7 @@ def take_apart(
     name = column.outcome
     kinds = read_kinds(table, name, column.codes)
     gone = kinds == len(column.codes) + 1
-    applies, fixed, whole = find_fixed(column, table, codes)
+    applies, fixed, whole = apply_rules(column, table, codes)
     known = np.ones(table.rows, np.bool_) if unknown is None else ~unknown
     lost = gone & applies & known
     if column.missing == "refused" and usable is None and lost.any():
@@ -151,7 +159,7 @@ def read_parts(table: Table, links: Sequence[Link]) -> dict[str, PerRecord]:
     return found
 
 
-def stand_in(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
+def with_fillers(made: Table, cells: Cells, marks: Sequence[str]) -> Table:
     """A table in which later columns read this one: amounts, or the filler with an indicator of why."""
     column = cells.column
     there, elsewhere = cells.present, ~cells.applies & ~np.isnan(cells.fixed)
@@ -203,13 +211,13 @@ def write_column(
     support, written = settings.domains[place].support, settings.written_as[place]
     if column.is_plain:
         return table.with_column(name, values[-1], levels, support, written)
-    codes = codes_of(settings.columns)
-    applies, fixed, whole = find_fixed(column, table, codes)
+    codes = settings.codes
+    applies, fixed, whole = apply_rules(column, table, codes)
     kinds = np.rint(values[0]).astype(np.int64) if len(values) > 1 else np.zeros(table.rows, np.int64)
     gone = kinds == len(column.codes) + 1
     if column.missing == "public":
         gone |= read_kinds(table, name, column.codes) == len(column.codes) + 1
-    gaps = any(mark == f"{name}: missing" for mark in marks_of(settings.columns)[name])
+    gaps = any(mark == f"{name}: missing" for mark in settings.marks[name])
     amounts = values[-1]
     if levels is not None:
         labels = [*levels, *(code for code in column.codes)]
@@ -237,7 +245,7 @@ def write_derived(settings: Settings, native: Any) -> Any:
     They have the types of the confidential ones, but under Strict that of what the rule makes: a type may
     follow from a single cell, such as that of whole numbers without a gap.
     """
-    codes, typed = codes_of(settings.columns), not isinstance(settings.standard, Strict)
+    codes, typed = settings.codes, not isinstance(settings.standard, Strict)
     for name, how in settings.rules.derived.items():
         table = Table.of(native)
         if isinstance(how, Mapping):
@@ -280,7 +288,7 @@ def _round_down(values: PerRecord, step: float | None) -> PerRecord:
 
 def read_copy(settings: Settings, table: Table) -> dict[str, Cells]:
     """The cells of the protected columns of a table, a copy say, by name."""
-    codes = codes_of(settings.columns)
+    codes = settings.codes
     domains = {
         link.column.outcome: domain for link, domain in zip(settings.links, settings.domains, strict=True)
     }
@@ -295,11 +303,6 @@ def replace_missing(column: Column) -> Column:
     return replace(column, missing="withheld") if column.missing == "refused" else column
 
 
-def codes_of(columns: Sequence[Column]) -> dict[str, tuple[Any, ...]]:
-    """What stands for no amount, by column."""
-    return {column.outcome: column.codes for column in columns}
-
-
 def with_numbers(table: Table, columns: Mapping[str, NDArray[Any]]) -> Table:
     """The table with some columns added or replaced."""
     return table.beside(Table.of(table.like(columns)))
@@ -307,11 +310,11 @@ def with_numbers(table: Table, columns: Mapping[str, NDArray[Any]]) -> Table:
 
 def check_derived(settings: Settings, table: Table) -> None:
     """Refuse formulas that read a derived column, which holds protected values, and kinds by such."""
-    derived, outcomes = settings.rules.names, [column.outcome for column in settings.columns]
+    derived = settings.rules.names
     for column in settings.columns:
         if column.kinds_by is not None:
             terms = parse(f"{quote(column.outcome)} ~ {column.kinds_by}", table)
-            hidden = [name for name in terms.predictors if name in (*outcomes, *derived)]
+            hidden = [name for name in terms.predictors if name in settings.protected]
             if hidden:
                 raise FormulaError(
                     f"kinds_by of '{column.outcome}' reads '{hidden[0]}', which is protected. Name public "

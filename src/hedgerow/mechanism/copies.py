@@ -8,7 +8,8 @@ independent ones, which rules that combine copies and standard errors computed f
 (docs/bias.md).
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -17,11 +18,10 @@ import numpy as np
 from hedgerow.arrays import PerLink, PerRecord, columns_of, join_columns
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.cells import (
-    codes_of,
+    apply_rules,
     fill_unused,
-    find_fixed,
-    stand_in,
     take_apart,
+    with_fillers,
     write_column,
     write_derived,
 )
@@ -33,7 +33,6 @@ from hedgerow.models.exact import Regression
 from hedgerow.models.reductions import count_draws
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import leaves_of
-from hedgerow.privacy.columns import marks_of
 from hedgerow.privacy.settings import Settings
 from hedgerow.privacy.terms import Sampling
 from hedgerow.progress import foresee, job, phase
@@ -184,20 +183,19 @@ def _make_links(
     predict: Callable[[int, Model, Design, Parameters], PerRecord],
 ) -> PerLink:
     """One link after the other, each from the synthetic cells of the columns before it."""
-    outcomes, marks = [column.outcome for column in settings.columns], marks_of(settings.columns)
+    marks, codes = settings.marks, settings.codes
     read = [*design.predictors, *(name for column in settings.columns for name in column.reads)]
-    hidden = {*outcomes, *(mark for each in marks.values() for mark in each)}
+    hidden = {*settings.outcomes, *(mark for each in marks.values() for mark in each)}
     public = [name for name in dict.fromkeys(read) if name not in hidden]
     cells = made = table.select(public) if public else None  # as they are, and as later columns read them
     columns: list[PerRecord] = []
     own: list[PerRecord] = []
-    codes = codes_of(settings.columns)
     for place, (model, link, drawn) in enumerate(chain.links(design, parameters)):
         here, column = link, settings.links[place].column
         if link.secret and made is not None:
             read_from = made
             if column.reads and cells is not None:
-                read_from = fill_unused(settings, column, made, find_fixed(column, cells, codes)[0])
+                read_from = fill_unused(settings, column, made, apply_rules(column, cells, codes).applies)
             here = link.encode(read_from)
         own.append(predict(place, model, here, drawn))
         columns.append(own[-1])
@@ -210,7 +208,7 @@ def _make_links(
         made = typed if made is None else made.beside(typed)
         if not column.is_plain:
             taken = take_apart(column, cells, settings.domains[place], codes=codes)
-            made = stand_in(made, taken, marks[column.outcome])
+            made = with_fillers(made, taken, marks[column.outcome])
         own = []
     return join_columns(columns)
 
@@ -236,6 +234,39 @@ def write_copy(settings: Settings, table: Table, design: Design, copy: PerLink) 
     return write_derived(settings, typed)
 
 
+def count_moved(settings: Settings, copy: PerLink) -> Counter[str]:
+    """How many amounts of a copy, by column, declared limits move, or limits of Strict have moved.
+
+    What was drawn for a cell that a rule fixes counts as well.
+    """
+    strict = settings.noisy
+    limits: Any = {} if strict is None else strict.limits
+    if not isinstance(limits, Mapping):
+        limits = {settings.column.outcome: limits}
+    counts, kinds = Counter[str](), None
+    for link, domain, values in zip(settings.links, settings.domains, columns_of(copy), strict=True):
+        name, declared = link.column.outcome, link.column.declared
+        if link.role == "kind":
+            kinds = values
+            continue
+        amounts, kinds = values if kinds is None else values[kinds == 0], None
+        beyond = np.zeros(len(amounts), np.bool_)
+        for end in limits.get(name) or ():  # where such an amount already lies
+            beyond |= np.isclose(amounts, end, rtol=1e-12, atol=0) & (amounts != domain.support.spike)
+        if declared is not None and link.role == "amount":
+            least, most = declared.ends
+            beyond |= amounts < (-np.inf if least is None else least)
+            beyond |= amounts > (np.inf if most is None else most)
+        counts[name] += int(np.count_nonzero(beyond))
+    return +counts
+
+
+def count_broken(settings: Settings, copy: Table) -> list[int]:
+    """How many rows of a copy break each check, or leave it in doubt."""
+    checks = settings.rules.conditions
+    return [int((~check.holds(copy, settings.codes, doubt=True)).sum()) for check in checks]
+
+
 def check_inside(settings: Settings) -> None:
     """Refuse a model that cannot draw inside a range, before any data are seen."""
     if settings.standard.inside and not isinstance(settings.model, Confining):
@@ -249,9 +280,9 @@ def public_interval(settings: Settings, table: Table) -> Interval | None:
     """The range of every record from public columns alone, where copies are drawn inside it."""
     if not settings.standard.inside:
         return None
-    known = settings.standard.range
-    table = table.copy_columns(list(dict.fromkeys(known.columns)))
-    lower, upper = known.ends(np.full(table.rows, np.nan), table)  # no outcome is there to be read
+    public_range = settings.standard.range
+    table = table.copy_columns(list(dict.fromkeys(public_range.columns)))
+    lower, upper = public_range.ends(np.full(table.rows, np.nan), table)  # no outcome is there to be read
     return Interval(lower, upper, np.ones(table.rows, dtype=np.bool_))
 
 

@@ -78,29 +78,26 @@ class Corrected:
 
 def check(settings: Settings) -> None:
     """Refuse what cannot be replayed from public things, before any data are seen."""
-    standard, known = settings.standard, settings.standard.range
+    standard, public_range = settings.standard, settings.standard.range
     if not standard.weighted:
         raise SettingError(
             f"debias: {standard.label} has no weights whose bias could be undone. Leave debias out."
         )
     require_correctable(settings.model)
-    base = settings.weights
-    while isinstance(base, Reweighted):
-        base = base.base
-    if isinstance(base, FixedWeights):
+    if isinstance(settings.weights.unraised, FixedWeights):
         raise SettingError(
             "debias: weights given by record cannot be replayed on a simulated table, and using them "
             "would not be post-processing. Use a rule such as LinearWeights(), or leave debias out."
         )
     # The exponents depend on the ranges through λ, the price, or records taken as public.
     needed = standard.uses_known or settings.target is not None or isinstance(settings.weights, Reweighted)
-    if known.by_record and (needed or known.outside == "public"):
+    if public_range.by_record and (needed or public_range.outside == "public"):
         raise SettingError(
             "debias: bounds given by record cannot be replayed on a simulated table: they may be as "
             "confidential as the records, and simulated values need not lie in them. Use Radius, Brackets or "
             "bounds that are the same for all, or leave debias out."
         )
-    if known.by_record and not is_dataclass(standard):
+    if public_range.by_record and not is_dataclass(standard):
         raise SettingError(
             f"debias: {type(standard).__name__} must be a dataclass, so that its bounds by record, "
             "which are not needed, can be left out."
@@ -261,11 +258,11 @@ def keep_inside(public: Public, truth: Parameters, values: PerRecord, key: Key) 
     The public is taken to know that no outcome lies outside its range, unless the range says otherwise. Both
     the simulated tables and the copies of a corrected draw keep to it: θ_c belongs to values inside.
     """
-    model, known = public.settings.model, public.settings.standard.range
-    if known.outside == "public" or isinstance(known, Everywhere):
+    model, public_range = public.settings.model, public.settings.standard.range
+    if public_range.outside == "public" or isinstance(public_range, Everywhere):
         return values, 0
     for turn in range(1, _REDRAWS + 1):
-        lower, upper = known.ends(values, public.table)
+        lower, upper = public_range.ends(values, public.table)
         outside = ~((lower <= values) & (values <= upper))
         if not outside.any():
             return values, 0

@@ -1,6 +1,6 @@
 """The designs of a chain's links, built from the cells of its columns one column after the other.
 
-A later column reads an earlier one by what `cells.stand_in` says of it, the same as it reads of a copy.
+A later column reads an earlier one by what `cells.with_fillers` says of it, the same as it reads of a copy.
 
 Formal guarantees
 -----------------
@@ -9,27 +9,26 @@ a row away. Levels, kinds, fillers and rules are declared, and nothing of them i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from hedgerow.arrays import Mask, PerRecord
+from hedgerow.arrays import Confidential, Mask, PerRecord
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.mechanism.cells import (
     Cells,
     Usable,
     check_derived,
-    codes_of,
     fill_unused,
-    stand_in,
     take_apart,
+    with_fillers,
     with_numbers,
 )
-from hedgerow.models.base import Domain, Model
+from hedgerow.models.base import Domain
 from hedgerow.models.families import on_log_scale
-from hedgerow.privacy.columns import Column, Link, marks_of
+from hedgerow.privacy.columns import Column
 from hedgerow.privacy.ranges import Box
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables import design as designs
@@ -48,7 +47,7 @@ def build_links(
     An outcome that is missing, or none that the model describes, counts as withheld where every standard
     takes it so. `learnt` is for a table that comes in parts (`tables.design.build`).
     """
-    first, tell = settings[0], learnt is None or not learnt.designs
+    first = settings[0]
     check_derived(first, table)
     formulas = [parse(column.formula, table) for column in first.columns]
     levels = find_levels(first, table)
@@ -56,63 +55,126 @@ def build_links(
     units = check_units(first, table, formulas)
     if units is not None:
         table = units.share(table, [column.outcome for column in first.columns if column.shared])
-    marks, codes = marks_of(first.columns), codes_of(first.columns)
-    levels |= {mark: (0.0, 1.0) for each in marks.values() for mark in each}
-    outcomes = [column.outcome for column in first.columns]
-    secret = [*outcomes, *(mark for each in marks.values() for mark in each)]
-    table.require([name for column in first.columns for name in column.reads])
-    checked = [name for check in first.rules.conditions for name in check.names]
-    table.require([name for name in checked if name not in first.rules.names])
-    table.require_complete(
-        [name for column in first.columns for name in column.reads if name not in outcomes]
-    )
-    made, unknown, built = table, dict[str, Mask](), list[Design]()
+    _check_rules(first, table)
+    levels |= {mark: (0.0, 1.0) for marks in first.marks.values() for mark in marks}
+    hint = learnt is None or not learnt.designs  # once for all parts
+    builder = _LinkBuilder(table, settings, levels, units, learnt, hint, read=table)
     for column, formula in zip(first.columns, formulas, strict=True):
-        own = [(place, link) for place, link in enumerate(first.links) if link.column is column]
-        doubtful = [unknown[name] for name in (*formula.predictors, *column.reads) if name in unknown]
-        hidden = np.logical_or.reduce(doubtful) if doubtful else None
-        read = [mark for name in formula.predictors for mark in marks.get(name, ())]
-        cells = None
-        if not column.is_plain or hidden is not None:
-            place = own[-1][0]
-            cells = take_apart(
-                column, table, first.domains[place], codes=codes, unknown=hidden,
-                usable=_rule(settings, place),
-            )  # fmt: skip
-            # Others refuse no table; and a part of one may have none.
-            if learnt is None and _rule(settings, place) is None and not cells.present.any():
-                refuse_empty(column, table.rows)
-        read_from = made if cells is None else fill_unused(first, column, made, cells.applies)
-        for place, link in own:
-            crossed = first.domains[place].crossed
-            terms = [f"C(`{mark}`)" if crossed else f"`{mark}`" for mark in read]
-            model, text = first.models[place], link.formula(terms)
-            if cells is None:
-                design = designs.build(
-                    text, made, model.columns, first.domains[place].classes, secret=secret,
-                    usable=_rule(settings, place), levels_of=levels, crossed=crossed, learnt=learnt,
-                )  # fmt: skip
-                if design.present is not None and not design.present.all():
-                    unknown[column.outcome] = ~design.present
-                    made = with_numbers(
-                        made, {column.outcome: np.where(design.present, design.values, column.filler)}
-                    )
-            else:
-                design = _build_part(text, read_from, model, cells, link, secret, levels, learnt)
-            if units is not None and column.shared:  # its likelihood counts once
-                present = units.leads if design.present is None else units.leads & design.present
-                design = replace(design, present=present)
-            hints = hint_at_logs(column.formula, table, outcomes) if tell and on_log_scale(model) else []
-            built.append(replace(design, notes=(*design.notes, *hints)))
-        if cells is not None:
-            if not cells.known.all():
-                unknown[column.outcome] = ~cells.known
-            gone = ~cells.known if hidden is None else ~cells.known & ~hidden
-            if gone.any():
-                notes = note_withheld(column, int(gone.sum()), table.rows) if learnt is None else ()
-                built[-1] = replace(built[-1], withheld=gone, notes=(*built[-1].notes, *notes))
-            made = stand_in(made, cells, marks[column.outcome])
-    return built
+        builder.add(column, formula)
+    return builder.designs
+
+
+@dataclass(repr=False)
+class _LinkBuilder(Confidential):
+    """Builds links column by column: their designs so far, and the table as later columns read it."""
+
+    table: Table
+    settings: Sequence[Settings]
+    levels: Mapping[str, tuple[Any, ...]]  # by which columns are encoded where others read them
+    units: Units | None
+    learnt: designs.Learnt | None
+    hint: bool  # whether the owner is told which predictors might be logs
+    read: Table
+    unknown: dict[str, Mask] = field(default_factory=dict)  # cells that count as withheld, by column
+    designs: list[Design] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        first = self.settings[0]
+        self.links, self.models, self.domains = first.links, first.models, first.domains
+        self.marks = first.marks
+        self.secret = (*first.outcomes, *(mark for marks in self.marks.values() for mark in marks))
+
+    def add(self, column: Column, formula: Formula) -> None:
+        """Build the links of the next column."""
+        read = (*formula.predictors, *column.reads)
+        doubtful = [self.unknown[name] for name in read if name in self.unknown]
+        places = [place for place, link in enumerate(self.links) if link.column is column]
+        if column.is_plain and not doubtful:
+            self._add_plain(column, places[0], formula)
+        else:
+            self._add_cells(column, places, formula, np.logical_or.reduce(doubtful) if doubtful else None)
+
+    def _add_plain(self, column: Column, place: int, formula: Formula) -> None:
+        """A column of amounts or classes alone, which reads nothing that counts as withheld."""
+        domain = self.domains[place]
+        design = designs.build(
+            self._write(place, formula), self.read, self.models[place].columns, domain.classes,
+            secret=self.secret, usable=self._usable(place), levels_of=self.levels, crossed=domain.crossed,
+            learnt=self.learnt,
+        )  # fmt: skip
+        self._append(column, place, design)
+        if design.present is not None and not design.present.all():
+            self.unknown[column.outcome] = ~design.present
+            values = np.where(design.present, design.values, column.filler)
+            self.read = with_numbers(self.read, {column.outcome: values})
+
+    def _add_cells(self, column: Column, places: list[int], formula: Formula, hidden: Mask | None) -> None:
+        """A column whose cells are taken apart; `hidden` are rows in which it reads something withheld."""
+        last, first = places[-1], self.settings[0]
+        usable = self._usable(last)
+        cells = take_apart(
+            column, self.table, self.domains[last], codes=first.codes, unknown=hidden, usable=usable
+        )
+        # Others refuse no table; and a part of one may have none.
+        if self.learnt is None and usable is None and not cells.present.any():
+            refuse_empty(column, self.table.rows)
+        read = fill_unused(first, column, self.read, cells.applies)
+        for place in places:
+            self._append(column, place, self._build_part(place, self._write(place, formula), read, cells))
+        if not cells.known.all():
+            self.unknown[column.outcome] = ~cells.known
+        gone = ~cells.known if hidden is None else ~cells.known & ~hidden
+        if gone.any():
+            design, count = self.designs[-1], int(gone.sum())
+            notes = note_withheld(column, count, self.table.rows) if self.learnt is None else ()
+            self.designs[-1] = replace(design, withheld=gone, notes=(*design.notes, *notes))
+        self.read = with_fillers(self.read, cells, self.marks[column.outcome])
+
+    def _build_part(self, place: int, formula: str, read: Table, cells: Cells) -> Design:
+        """The design of one link of a column whose cells were taken apart."""
+        link, model = self.links[place], self.models[place]
+        values, present = cells.of_link(link)
+        table = with_numbers(read, {link.outcome: np.where(present, values, 1.0)})
+        design = designs.build(
+            formula, table, model.columns, secret=[*self.secret, link.outcome], levels_of=self.levels,
+            crossed=model.domain.crossed, learnt=self.learnt,
+        )  # fmt: skip
+        present = present if design.present is None else present & design.present
+        levels = cells.column.kinds if link.role == "kind" else cells.levels
+        design = replace(design, levels=levels)
+        if present.all():
+            return design
+        values = np.where(present, values, _usual(model.domain, design))
+        return replace(design, values=values, present=present)
+
+    def _write(self, place: int, formula: Formula) -> str:
+        """The formula of a link, with the marks of the columns that it reads."""
+        marks = [mark for name in formula.predictors for mark in self.marks.get(name, ())]
+        crossed = self.domains[place].crossed
+        return self.links[place].formula([f"C(`{mark}`)" if crossed else f"`{mark}`" for mark in marks])
+
+    def _append(self, column: Column, place: int, design: Design) -> None:
+        if self.units is not None and column.shared:  # its likelihood counts once
+            leads = self.units.leads
+            design = replace(design, present=leads if design.present is None else leads & design.present)
+        hints: list[str] = []
+        if self.hint and on_log_scale(self.models[place]):
+            hints = hint_at_logs(column.formula, self.table, self.settings[0].outcomes)
+        self.designs.append(replace(design, notes=(*design.notes, *hints)))
+
+    def _usable(self, place: int) -> Usable | None:
+        """Which outcomes of a link every standard describes; None where one refuses the others."""
+        rules = [rule for each in self.settings if (rule := each.domains[place].usable) is not None]
+        return partial(_all_usable, rules) if len(rules) == len(self.settings) else None
+
+
+def _check_rules(settings: Settings, table: Table) -> None:
+    """Refuse rules and checks that read columns which are not there, or public ones with gaps."""
+    read = [name for column in settings.columns for name in column.reads]
+    table.require(read)
+    checked = [name for check in settings.rules.conditions for name in check.names]
+    table.require([name for name in checked if name not in settings.rules.names])
+    table.require_complete([name for name in read if name not in settings.outcomes])
 
 
 def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -> Units | None:
@@ -125,7 +187,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         return None
     units = Units.of(table, settings.unit)
     shared = [column.outcome for column in settings.columns if column.shared]
-    outcomes, known = [column.outcome for column in settings.columns], settings.standard.range
+    outcomes, public_range = settings.outcomes, settings.standard.range
     hanging = set[str]()  # columns that follow, through others, from a shared one
     for column, formula in zip(settings.columns, formulas, strict=True):
         kinds = [] if column.kinds_by is None else [f"{quote(column.outcome)} ~ {column.kinds_by}"]
@@ -133,7 +195,7 @@ def check_units(settings: Settings, table: Table, formulas: Sequence[Formula]) -
         read += [name for text in kinds for name in parse(text, table).predictors]
         if any(name in shared or name in hanging for name in read):
             hanging.add(column.outcome)
-            if known.restricts(column.outcome) and isinstance(known, Box) and not column.shared:
+            if public_range.restricts(column.outcome) and isinstance(public_range, Box) and not column.shared:
                 raise SettingError(
                     f"Box: '{column.outcome}' has a range and follows from a column that the rows of one "
                     f"'{units.name}' share, so that their probabilities do not multiply. Leave its range "
@@ -179,38 +241,14 @@ def find_levels(settings: Settings, table: Table) -> dict[str, tuple[Any, ...]]:
     return levels
 
 
-def _build_part(
-    formula: str,
-    made: Table,
-    model: Model,
-    cells: Cells,
-    link: Link,
-    secret: Sequence[str],
-    levels_of: Mapping[str, tuple[Any, ...]],
-    learnt: designs.Learnt | None,
-) -> Design:
-    """The design of one link of a column whose cells were taken apart."""
-    values, present = cells.of_link(link)
-    here = with_numbers(made, {link.outcome: np.where(present, values, 1.0)})
-    design = designs.build(
-        formula, here, model.columns, secret=[*secret, link.outcome], levels_of=levels_of,
-        crossed=model.domain.crossed, learnt=learnt,
-    )  # fmt: skip
-    present = present if design.present is None else present & design.present
-    levels = cells.column.kinds if link.role == "kind" else cells.levels
-    design = replace(design, levels=levels)
-    if present.all():
-        return design
-    return replace(design, values=np.where(present, values, _usual(model.domain, design)), present=present)
-
-
 def _usual(domain: Domain, design: Design) -> float:
     """A number that the model describes, in place of an outcome that is not there: it has no power."""
     places = getattr(domain, "places", lambda _: ())(design)
     if places:
         return float(places[0])
     support = domain.support
-    near = float(np.clip(1.0, support.lower, support.upper))
+    step = getattr(domain, "rounded", None) or 1.0  # ends are multiples of it
+    near = float(np.clip(step, support.lower, support.upper))
     at_end = (near == support.lower and support.above) or (near == support.upper and support.below)
     return (support.lower + min(support.upper, support.lower + 2)) / 2 if at_end else near
 
@@ -229,21 +267,15 @@ def refuse_empty(column: Column, records: int) -> NoReturn:
     """Refuse a column of which no record has anything to learn from."""
     raise DataError(
         f"Column '{column.outcome}' has no amount or class in any of {records} rows, so that nothing can be "
-        f"learnt of it. {_whence(column)}"
+        f"learnt of it. {_remedy(column)}"
     )
 
 
-def _whence(column: Column) -> str:
+def _remedy(column: Column) -> str:
     """What to do about a column without amounts."""
     if column.only_where is not None:
         return f"Check that only_where, {column.only_where}, spells labels as the table does."
     return "Leave it out of the columns that are protected, and drop it from the copies."
-
-
-def _rule(settings: Sequence[Settings], place: int) -> Usable | None:
-    """Which outcomes of a link every standard describes; None where one refuses the others."""
-    rules = [rule for each in settings if (rule := each.domains[place].usable) is not None]
-    return partial(_all_usable, rules) if len(rules) == len(settings) else None
 
 
 def _all_usable(rules: Sequence[Usable], values: PerRecord) -> Mask:

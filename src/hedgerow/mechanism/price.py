@@ -16,7 +16,7 @@ from hedgerow.errors import RangeError
 from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.importance import Importance, importance_of
 from hedgerow.models.base import Influence
-from hedgerow.models.chain import Chain, ChainInfluence, UnitInfluence, name_parts, part_of, there
+from hedgerow.models.chain import Chain, ChainInfluence, UnitInfluence, name_parts, part_of, zero_missing
 from hedgerow.models.reductions import block_rows, mass_ends
 from hedgerow.models.scored import Interval, Linear, Sensitive
 from hedgerow.models.wrapped import PublicRisk
@@ -173,7 +173,7 @@ def _price_links(fit: Fit, places: Sequence[int], delta: float, unit: Any) -> Pr
             if several
             else chain.models[places[0]],
             design=design,
-            power=fit.power if several else there(links[0], fit.power),
+            power=fit.power if several else zero_missing(links[0], fit.power),
             parameters=name_parts(own) if several else own[0],
             influence=None if made is None else influence,
         )

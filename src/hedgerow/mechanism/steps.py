@@ -183,10 +183,10 @@ def require_price(settings: Settings, pricing: Pricing) -> None:
 
 def _priced(settings: Settings, start: Start, weighted: Weighted, fit: Fit, part: Sensitive) -> Pricing:
     """The price of each record, or of its unit where the settings name one."""
-    told = fit, part, weighted.interval, settings.delta
+    parts = fit, part, weighted.interval, settings.delta
     if settings.unit is None:
-        return Pricing(*told)
-    return UnitPricing(*told, Units.of(start.table, settings.unit).numbers)
+        return Pricing(*parts)
+    return UnitPricing(*parts, Units.of(start.table, settings.unit).numbers)
 
 
 def power_of(settings: Settings, weighted: Weighted) -> PerRecord:
@@ -233,14 +233,14 @@ def find_known(
     return outside / start.fit.draws
 
 
-def find_interval(known: Range, start: Start, ranged: tuple[bool, ...] | None = None) -> Interval:
+def find_interval(public_range: Range, start: Start, ranged: tuple[bool, ...] | None = None) -> Interval:
     """The range of each record, link by link; of a value that is not there nothing is known.
 
     Of a leaf `ranged` says which links have a range in some record of all.
     """
     links, table, found = start.design.links, start.table, []
     for link in links:
-        own, rows = known.of(link.outcome), link.present_in(start.present)
+        own, rows = public_range.of(link.outcome), link.present_in(start.present)
         try:
             if rows.all():
                 part = own.interval(link.values, table)

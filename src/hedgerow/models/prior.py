@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from hedgerow.arrays import Array, Matrix
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.tables.design import Design
 
 Pair = tuple[float, float]
@@ -47,7 +47,7 @@ class Prior:
     def __post_init__(self) -> None:
         for name, value in (("residual", self.residual), ("residual_df", self.residual_df)):
             if not is_finite(value) or value <= 0:
-                raise SettingError(f"Prior: {name} must be positive and finite, got {value!r}.")
+                raise SettingError(f"Prior: {name} must be positive and finite, got {format_value(value)}.")
         if not isinstance(self.coefficients, Mapping):
             raise SettingError(
                 "Prior: coefficients must be a mapping from design columns to pairs, for instance "
@@ -59,7 +59,7 @@ class Prior:
             if not two or pair[1] <= 0:
                 raise SettingError(
                     f"Prior: {name} must be a pair (mean, standard deviation) of finite numbers, the "
-                    f"second positive, got {pair!r}."
+                    f"second positive, got {format_value(pair)}."
                 )
         object.__setattr__(self, "coefficients", MappingProxyType(dict(self.coefficients)))
 

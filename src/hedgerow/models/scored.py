@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import LogLik, LogMass, PerLink, PerRecord, RecordMask
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.numerics.scoring import Extremes
 
 RiskKind = Literal["lipschitz", "oscillation"]
@@ -176,4 +176,4 @@ class Risk(Extremes):
 def check_risk_kind(kind: str) -> None:
     """Refuse anything but the two kinds of risk."""
     if kind not in ("lipschitz", "oscillation"):
-        raise SettingError(f"risk must be 'lipschitz' or 'oscillation', got {kind!r}.")
+        raise SettingError(f"risk must be 'lipschitz' or 'oscillation', got {format_value(kind)}.")

@@ -29,7 +29,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.models.base import Health
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.scoring import Extremes
@@ -377,7 +377,9 @@ def bound_named(given: "str | Bound") -> Bound:
     for bound in LOCAL:
         if given == bound.name or given == bound:
             return bound
-    raise SettingError(f"bound must be one of {', '.join(bound.name for bound in LOCAL)}, got {given!r}.")
+    raise SettingError(
+        f"bound must be one of {', '.join(bound.name for bound in LOCAL)}, got {format_value(given)}."
+    )
 
 
 def prices(priced: Priced) -> dict[str, float]:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hedgerow.arrays import LogLik, PerRecord
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.base import Model, Parameters, Sample
 from hedgerow.models.families.family import Family
 from hedgerow.models.programs.sampled import Sampled
@@ -56,7 +56,9 @@ class Censored(Bounded):
 
     def __post_init__(self) -> None:
         if not is_finite(self.keep) or not 0 < self.keep <= 1:
-            raise SettingError(f"Censored: keep must lie in (0, 1], got {self.keep!r}; 0.9 is usual.")
+            raise SettingError(
+                f"Censored: keep must lie in (0, 1], got {format_value(self.keep)}; 0.9 is usual."
+            )
 
     def assumption(self) -> str:
         return f"the model with its prior, chosen without the outcome; reason: {self.reason or 'none given'}"

@@ -1,4 +1,4 @@
-"""One protected column as its owner declares it: formula, family, prior and more. Public.
+"""Protected columns as their owner declares them, and the rules of their table. Public.
 
 >>> Column("bonus ~ log(wage) + age", family="zero_lognormal").outcome
 'bonus'
@@ -16,10 +16,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.base import Model
 from hedgerow.models.families.family import Family
 from hedgerow.models.prior import Prior
+from hedgerow.privacy.claims.cells import FILLER, describe_cells
 from hedgerow.tables.expressions import Expression, parse_expression
 from hedgerow.tables.formula import quote, split
 from hedgerow.tables.values import Declared
@@ -32,6 +33,10 @@ AMOUNT, MISSING = "amount", "missing"
 @dataclass(frozen=True)
 class Column:
     """How one of several protected columns is synthesized: from public columns and from those before it.
+
+    >>> bonus = Column("bonus ~ age + log(wage)", "zero_lognormal", missing="synthesized", codes=(-8,))
+    >>> bonus.kinds  # of cells that copies have
+    ('amount', '-8', 'missing')
 
     Parameters
     ----------
@@ -62,6 +67,9 @@ class Column:
     shared
         With `Synthesizer(unit=…)`: all rows of a unit hold the same cell, a household's income, say. It is
         modelled once for each unit, from columns that are the unit's own, and copies have one cell for it.
+
+    Formal guarantee: codes, rules and fillers are declared, and nothing of them is read off a protected cell.
+    `assumptions` says in words what is taken as public of its cells; the certificate repeats it.
     """
 
     formula: str
@@ -75,13 +83,14 @@ class Column:
     only_where: str | None = None
     otherwise: float | str | None = None
     kinds_by: str | None = None
-    filler: float = 1.0
+    filler: float = FILLER
     shared: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str):
             raise SettingError(
-                f'formula must be text such as "x ~ z", or several columns by name, got {self.formula!r}.'
+                'formula must be text such as "x ~ z", or several columns by name, got '
+                f"{format_value(self.formula)}. Data go to fit(data)."
             )
         if self.declared is not None and not isinstance(self.declared, Declared):
             raise SettingError(
@@ -90,10 +99,10 @@ class Column:
             )
         if self.missing not in get_args(Missing):
             words = ", ".join(map(repr, get_args(Missing)))
-            raise SettingError(f"missing must be one of {words}, got {self.missing!r}.")
+            raise SettingError(f"missing must be one of {words}, got {format_value(self.missing)}.")
         given: Any = self.codes
         if isinstance(given, str) or not isinstance(given, Sequence):
-            raise SettingError(f"codes must be a list such as [-8, -9], got {given!r}.")
+            raise SettingError(f"codes must be a list such as [-8, -9], got {format_value(given)}.")
         # A plan has -8.0 for -8, and a kind goes by its code.
         whole = (is_finite(code) and float(code).is_integer() for code in self.codes)
         codes = tuple(int(code) if each else code for code, each in zip(self.codes, whole, strict=True))
@@ -104,7 +113,7 @@ class Column:
         ):
             raise SettingError(
                 f"codes must be different numbers or words other than '{AMOUNT}' and '{MISSING}', got "
-                f"{list(self.codes)!r}."
+                f"{format_value(list(self.codes))}."
             )
         word = isinstance(self.otherwise, str) and self.share_of is None
         if self.otherwise is not None and (
@@ -112,23 +121,23 @@ class Column:
         ):
             raise SettingError(
                 f"otherwise must be a number, a label of classes, or None, together with only_where, got "
-                f"{self.otherwise!r}."
+                f"{format_value(self.otherwise)}."
             )
         if self.kinds_by is not None and (not isinstance(self.kinds_by, str) or len(self.kinds) == 1):
             raise SettingError(
                 f"kinds_by must be terms such as 'C(sector)', together with codes or missing='synthesized', "
-                f"got {self.kinds_by!r}."
+                f"got {format_value(self.kinds_by)}."
             )
         if not is_finite(self.filler):
-            raise SettingError(f"filler must be a finite number, got {self.filler!r}.")
+            raise SettingError(f"filler must be a finite number, got {format_value(self.filler)}.")
         if not isinstance(self.shared, bool):
-            raise SettingError(f"shared must be True or False, got {self.shared!r}.")
+            raise SettingError(f"shared must be True or False, got {format_value(self.shared)}.")
         if self.condition is not None and not self.condition.is_condition:
             raise SettingError(
-                f'only_where must be a condition such as "hours > 0", got {self.only_where!r}.'
+                f'only_where must be a condition such as "hours > 0", got {format_value(self.only_where)}.'
             )
         if self.whole is not None and self.whole.is_condition:
-            raise SettingError(f"share_of must be a column or arithmetic, got {self.share_of!r}.")
+            raise SettingError(f"share_of must be a column or arithmetic, got {format_value(self.share_of)}.")
         if self.outcome in self.reads:
             raise SettingError(f"'{self.outcome}': only_where and share_of cannot read the column itself.")
 
@@ -166,21 +175,7 @@ class Column:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is taken as public of its cells, in words."""
-        said = []
-        if self.missing == "public":
-            said.append(f"which cells of '{self.outcome}' are missing or cannot be read")
-        if self.codes:
-            stand = "stands" if len(self.codes) == 1 else "stand"
-            said.append(f"that {', '.join(map(str, self.codes))} in '{self.outcome}' {stand} for no amount")
-        if self.share_of is not None:
-            said.append(f"that '{self.outcome}' is at most {self.share_of}")
-        if self.only_where is not None:
-            elsewhere = "missing" if self.otherwise is None else str(self.otherwise)
-            elsewhere = f"{self.otherwise:.15g}" if is_finite(self.otherwise) else elsewhere
-            said.append(f"that '{self.outcome}' is {elsewhere} unless {self.only_where}")
-        if self.shared:
-            said.append(f"that '{self.outcome}' is the same in all rows of one unit")
-        return tuple(said)
+        return tuple(describe_cells(self.outcome, vars(self)))
 
 
 @dataclass(frozen=True)
@@ -273,7 +268,9 @@ class Rules:
         if not isinstance(self.derived, Mapping):
             raise SettingError(f"derived must be a mapping of columns, got {type(self.derived).__name__}.")
         if isinstance(self.checks, str) or not isinstance(self.checks, Sequence):
-            raise SettingError(f'checks must be a list such as ["bonus <= wage"], got {self.checks!r}.')
+            raise SettingError(
+                f'checks must be a list such as ["bonus <= wage"], got {format_value(self.checks)}.'
+            )
         object.__setattr__(self, "derived", dict(self.derived))
         object.__setattr__(self, "checks", tuple(self.checks))
         for name, how in self.derived.items():
@@ -352,9 +349,7 @@ def read_columns(formula: Any, **own: Any) -> tuple[Column, ...]:
         raise SettingError('No column is named. Give {"wage": hr.Column("wage ~ age"), …}.')
     for name, column in formula.items():
         if not isinstance(column, Column):
-            raise SettingError(
-                f"'{name}': give hr.Column(formula, family=…), got {type(column).__name__} {column!r}."
-            )
+            raise SettingError(f"'{name}': give hr.Column(formula, family=…), got {format_value(column)}.")
         if column.outcome != name:
             raise SettingError(
                 f"'{name}': its formula protects '{column.outcome}'. Name the column that the formula has "

@@ -16,6 +16,7 @@ from hedgerow.privacy.bounds import Shares, Statement
 from hedgerow.privacy.claims import (
     CORRECTED,
     COUNTED,
+    FILLED,
     NOTHING,
     Figures,
     list_protected,
@@ -33,7 +34,7 @@ from hedgerow.privacy.terms import Terms
 from hedgerow.privacy.weights import caveat_if_recomputed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """What may be claimed, in words. Holds public facts only: the target, never what was achieved."""
 
@@ -58,6 +59,7 @@ class Guarantee:
     counted: bool = False  # copies follow the noisy counts of a margin
     simulated: bool = False  # the probability of ranges on several columns is estimated
     gaps: bool = False  # copies have gaps of their own
+    filled: bool = False  # copies of draws given the data have values where cells were missing
     if_recomputed: str = ""  # what holding weights fixed leaves open under the sharper bounds, in words
     unit: str | None = None  # whose records the claim is for, all together, in words; None: one record's
     unit_column: str | None = None  # in which they have the same
@@ -117,6 +119,7 @@ class Guarantee:
             counted=counted,
             simulated=simulated,
             gaps=any(column.missing == "synthesized" for column in settings.columns),
+            filled=settings.noisy is None and any(c.missing == "withheld" for c in settings.columns),
             if_recomputed=caveat_if_recomputed(settings.weights, scaled=settings.target is not None)
             if standard.weighted
             else "",
@@ -207,6 +210,12 @@ class Guarantee:
                 "copy's own chance from its standard errors do not: noisy is too narrow, simple and proper "
                 "are too wide. Nor do tests of fit, and errors of prediction, that rest on independent rows."
             )
+        if self.filled:
+            done.append(
+                f"{FILLED}: that is post-processing, and does not tell where. Rules that combine copies take "
+                "these values for observed ones, except noisy and projected, which read off how much copies "
+                "differ."
+            )
         if self.inside:
             done.append(
                 "Each copy was drawn inside the record's range, which is public and the same in the table "
@@ -258,6 +267,11 @@ class Guarantee:
         ]
         parts = ["hedgerow guarantee", "\n".join(lines), *claimed, "\n".join(["Not covered:", *caveats])]
         return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        epsilon = self.terms.epsilon
+        target = "no target" if epsilon is None else f"ε = {epsilon:g}"
+        return f"Guarantee({self.standard}, {self.terms.bound.name}, {target}; print it to read it)"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: public, as everything here."""

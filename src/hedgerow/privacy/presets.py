@@ -7,7 +7,7 @@ from the bound that is in force, whoever chose it.
 from collections.abc import Collection
 from typing import Any
 
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.privacy.weights import LinearWeights, PlannedWeights
 
 PRESETS = ("paper", "recommended")
@@ -22,7 +22,7 @@ def preset_settings(
     one planned weight for all has none to speak of.
     """
     if name not in PRESETS:
-        raise SettingError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}.")
+        raise SettingError(f"preset must be one of {', '.join(PRESETS)}, got {format_value(name)}.")
     settings: dict[str, Any]
     if name == "paper":
         settings = {"known": "simulated", "weights": LinearWeights(), "bound": "lipschitz", "draws": 1000}
@@ -32,7 +32,7 @@ def preset_settings(
         if not is_real(epsilon) or not 0 < epsilon < float("inf"):
             raise SettingError(
                 "preset 'recommended' plans its weight for a target, so that it needs a positive epsilon; "
-                f"got {epsilon!r}."
+                f"got {format_value(epsilon)}."
             )
         settings = {"weights": PlannedWeights(), "bound": "renyi", "sampling": "stratified"}
     if noisy:  # whatever it says of weights, noisy statistics have none

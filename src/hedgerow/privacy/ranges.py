@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hedgerow.arrays import Mask, PerLink, PerRecord, RecordMask
-from hedgerow.errors import RangeError, SettingError, is_real
+from hedgerow.errors import RangeError, SettingError, format_value, is_real
 from hedgerow.models.scored import Interval
 from hedgerow.numerics.leaves import apply
 from hedgerow.tables.table import Table
@@ -32,7 +32,7 @@ class Range(ABC):
 
     def __post_init__(self) -> None:
         if self.outside not in ("error", "public"):
-            raise SettingError(f"outside must be 'error' or 'public', got {self.outside!r}.")
+            raise SettingError(f"outside must be 'error' or 'public', got {format_value(self.outside)}.")
         strange = [type(part).__name__ for _, part in self.parts().values() if not isinstance(part, Range)]
         if strange:
             raise SettingError(f"{type(self).__name__}: both parts must be ranges, got {strange[0]}.")
@@ -162,7 +162,7 @@ class Radius(Range):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        here = f"Radius({self.a}, {self.b})"
+        here = f"Radius({format_value(self.a)}, {format_value(self.b)})"
         if not (is_real(self.a) and is_real(self.b)) or np.isnan(self.a) or np.isnan(self.b):
             raise SettingError(f"{here}: a and b must be numbers, for instance Radius(0.4, 1.8).")
         if not 0 <= self.a < 1:
@@ -323,6 +323,9 @@ class Bounds(Range):
 class Where(Range):
     """One range where a boolean column is true, another elsewhere. The column must be public.
 
+    >>> Where("manager", then=Radius(0.2, 5.0), otherwise=Radius(0.5, 2.0)).rule()
+    "one range where the public column 'manager' is true, another elsewhere"
+
     What holds for values outside is said here, for both parts.
     """
 
@@ -349,6 +352,9 @@ class Where(Range):
 class Tail(Range):
     """Another, usually wider range for the largest values: the share `top` of the records.
 
+    >>> Tail(0.05, wider=Radius(0.2, 5.0), otherwise=Radius(0.5, 2.0)).rule()
+    'a wider range for the largest 5 % of the records, by a public rule'
+
     Ties with the smallest of them are included. Which records are caught depends on the outcome and is
     confidential; the rule itself is public. What holds for values outside is said here, for both parts.
     """
@@ -362,7 +368,9 @@ class Tail(Range):
 
     def __post_init__(self) -> None:
         if not is_real(self.top) or not 0 < self.top < 1:
-            raise SettingError(f"Tail: top must lie strictly between 0 and 1, got {self.top!r}; try 0.05.")
+            raise SettingError(
+                f"Tail: top must lie strictly between 0 and 1, got {format_value(self.top)}; try 0.05."
+            )
         super().__post_init__()
 
     def rule(self) -> str:
@@ -399,7 +407,11 @@ def _split(
 
 @dataclass(frozen=True)
 class Box(Range):
-    """Ranges of several protected columns, known all at once; a column without a range is whole.
+    """Ranges of several protected columns, known all at once; of a column without a range nothing is known.
+
+    >>> known = Box({"wage": Radius(0.5, 2.0), "age": Brackets([18, 40, 67])})
+    >>> known.of("hours")
+    Everywhere(outside='error')
 
     What is known of a record is that each of its values lies in its range. A range may read public columns,
     never a protected one. No part may be outside="public": one value would make a whole row public.

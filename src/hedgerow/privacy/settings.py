@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Mask, PerRecord
-from hedgerow.errors import SettingError, is_count, list_some
+from hedgerow.errors import SettingError, format_value, is_count, list_some
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
@@ -25,7 +25,7 @@ from hedgerow.models.families import model_named
 from hedgerow.models.prior import DEFAULT, Prior
 from hedgerow.privacy.bounds import LIPSCHITZ, RENYI, bound_named, per_copy
 from hedgerow.privacy.claims.neighbours import WITHHELD
-from hedgerow.privacy.columns import Column, Link, Rules, link_columns, read_columns
+from hedgerow.privacy.columns import Column, Link, Rules, link_columns, marks_of, read_columns
 from hedgerow.privacy.presets import preset_settings
 from hedgerow.privacy.ranges import Box, Everywhere
 from hedgerow.privacy.standards import ADP, Standard
@@ -88,11 +88,14 @@ class Settings(Terms):
                 f"{repr(standard) if isinstance(standard, str) else type(standard).__name__}."
             )
         if not isinstance(self.rules, Rules):
-            raise SettingError(f"rules must be hr.Rules(derived=…, checks=…), got {self.rules!r}.")
+            raise SettingError(
+                f"rules must be hr.Rules(derived=…, checks=…), got {format_value(self.rules)}."
+            )
         self.rules.check_columns(self.columns)
         if self.design_weight is not None and not isinstance(self.design_weight, str):
             raise SettingError(
-                f"design_weight must be the name of a column of survey weights, got {self.design_weight!r}."
+                "design_weight must be the name of a column of survey weights, got "
+                f"{format_value(self.design_weight)}."
             )
         made: dict[str, Any] = {}
         if self.model is UNSET:
@@ -122,7 +125,9 @@ class Settings(Terms):
         if self.unit is not None:
             self._check_unit()
         if not is_count(self.rows_per_unit) or self.rows_per_unit < 1:
-            raise SettingError(f"rows_per_unit must be a whole number from 1 up, got {self.rows_per_unit!r}.")
+            raise SettingError(
+                f"rows_per_unit must be a whole number from 1 up, got {format_value(self.rows_per_unit)}."
+            )
         if self.noisy is None and self.rows_per_unit > 1:
             raise SettingError(
                 "rows_per_unit: only Strict(limits=…) protects several rows of a person together. Others "
@@ -171,10 +176,9 @@ class Settings(Terms):
         """The model whose risks are public; of several columns one for each, with its own box."""
         if not isinstance(model, Chain) or not isinstance(standard, Strict):
             return standard.restrict(model, default_prior=self.column.prior is None)
-        outcomes = [column.outcome for column in self.columns]
-        self._require_plain(outcomes, "A box of parameters")
+        self._require_plain(self.outcomes, "A box of parameters")
         for name in standard.box or {}:
-            if name not in outcomes:
+            if name not in self.outcomes:
                 raise SettingError(f"Strict: '{name}' has a box and is not protected. Leave it out.")
         return BoxedChain(
             tuple(
@@ -199,23 +203,46 @@ class Settings(Terms):
 
     def _check_range(self) -> None:
         """Refuse ranges that do not say which column they are of, or that a protected column decides."""
-        known, outcomes = self.standard.range, [column.outcome for column in self.columns]
-        if not isinstance(known, Everywhere):
-            self._require_plain(known.ranges if isinstance(known, Box) else outcomes, "A range")
-        if len(outcomes) > 1 and not isinstance(known, Box | Everywhere):
+        public_range, outcomes = self.standard.range, self.outcomes
+        if not isinstance(public_range, Everywhere):
+            self._require_plain(public_range.ranges if isinstance(public_range, Box) else outcomes, "A range")
+        if len(outcomes) > 1 and not isinstance(public_range, Box | Everywhere):
             raise SettingError(
                 f"A range goes with one protected column, got {len(self.columns)}. Say which have one: "
-                f'Box({{"{outcomes[0]}": {type(known).__name__}(…)}}).'
+                f'Box({{"{outcomes[0]}": {type(public_range).__name__}(…)}}).'
             )
-        if not isinstance(known, Box):
+        if not isinstance(public_range, Box):
             return
-        for named, what in ((known.ranges, "has a range and is not protected"), (known.columns, "")):
+        for named, what in (
+            (public_range.ranges, "has a range and is not protected"),
+            (public_range.columns, ""),
+        ):
             for name in named:
                 if (name in outcomes) != bool(what):
                     why = what or "is protected, and a range is read from it, which would make it public"
                     raise SettingError(
                         f"Box: '{name}' {why}. Ranges are of protected columns and from public ones."
                     )
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The names of the columns that are modelled, in the order in which they are synthesized."""
+        return tuple(column.outcome for column in self.columns)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The columns that copies have anew: those that are modelled, and those that rules derive."""
+        return (*self.outcomes, *self.rules.names)
+
+    @property
+    def codes(self) -> dict[str, tuple[Any, ...]]:
+        """By modelled column, the values that stand for no amount."""
+        return {column.outcome: column.codes for column in self.columns}
+
+    @property
+    def marks(self) -> dict[str, tuple[str, ...]]:
+        """By modelled column, the indicators of the kinds of its cells that later columns read beside it."""
+        return marks_of(self.columns)
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -246,7 +273,7 @@ class Settings(Terms):
         """Refuse what has no price for all rows of a unit, before any data are seen."""
         if self.unpriced_by_unit:
             raise SettingError(self.unpriced_by_unit)
-        if self.unit in (*(column.outcome for column in self.columns), *self.rules.names):
+        if self.unit in self.protected:
             raise SettingError(
                 f"unit: '{self.unit}' is a protected column. Name a public one that says whose row it is."
             )
@@ -296,14 +323,14 @@ class Settings(Terms):
                     )
         else:
             self._require_plain(
-                [column.outcome for column in self.columns], standard.label,
+                self.outcomes, standard.label,
                 f'Give limits by name, Strict(limits={{"{self.columns[0].outcome}": (low, high)}}).',
             )  # fmt: skip
             standard.check_model(model)
         if self.epsilon is not None and not _LEAST_NOISY <= self.epsilon <= _MOST_NOISY:
             raise SettingError(
                 f"epsilon must lie between {_LEAST_NOISY:g} and {_MOST_NOISY:g} with Strict(limits=…), got "
-                f"{self.epsilon!r}."
+                f"{format_value(self.epsilon)}."
             )
         if standard.inside and self.sampling == "projected":
             raise SettingError(

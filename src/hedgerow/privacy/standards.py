@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import SettingError, format_value
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS
 from hedgerow.privacy.ranges import Everywhere, Range
 
@@ -123,9 +123,11 @@ class RangeTruncated(Standard):
     def __post_init__(self) -> None:
         _check_range(self.range, "RangeTruncated")
         if self.public_weight not in ("alpha", "one"):
-            raise SettingError(f"public_weight must be 'alpha' or 'one', got {self.public_weight!r}.")
+            raise SettingError(
+                f"public_weight must be 'alpha' or 'one', got {format_value(self.public_weight)}."
+            )
         if not isinstance(self.inside, bool):
-            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+            raise SettingError(f"inside must be True or False, got {format_value(self.inside)}.")
         if self.inside:
             require_public(self.range)
         if self.public_weight == "one":  # another neighbour, so another claim
@@ -141,15 +143,15 @@ class RangeTruncated(Standard):
         return alpha * log_lik - log_mass
 
 
-def require_public(known: Range) -> None:
+def require_public(public_range: Range) -> None:
     """Refuse to draw copies inside ranges that not everybody knows: the copies would show them."""
-    if not known.ends_public or isinstance(known, Everywhere):
+    if not public_range.ends_public or isinstance(public_range, Everywhere):
         raise SettingError(
-            f"inside=True: copies would show each record's range, and {type(known).__name__} as given is not "
-            "public. Use Brackets(edges, column=…) with a public column that holds each record's class, or "
-            "Bounds from public columns or numbers."
+            f"inside=True: copies would show each record's range, and {type(public_range).__name__} as given "
+            "is not public. Use Brackets(edges, column=…) with a public column that holds each record's "
+            "class, or Bounds from public columns or numbers."
         )
-    if known.outside == "public":
+    if public_range.outside == "public":
         raise SettingError(
             "inside=True: no copy can be drawn inside the range of a record that lies outside it. Say "
             "outside='error', or leave inside out."

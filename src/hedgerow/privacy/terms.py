@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from hedgerow.errors import SettingError, is_count, is_finite, is_real
+from hedgerow.errors import SettingError, format_value, is_count, is_finite, is_real
 from hedgerow.privacy.bounds import DELTA, LIPSCHITZ, Bound
 
 Known = Literal["exact", "simulated"]
@@ -31,29 +31,32 @@ class Terms:
         for name, kind in (("sampling", Sampling), ("known", Known)):
             if getattr(self, name) not in get_args(kind):
                 words = " or ".join(map(repr, get_args(kind)))
-                raise SettingError(f"{name} must be {words}, got {getattr(self, name)!r}.")
+                raise SettingError(f"{name} must be {words}, got {format_value(getattr(self, name))}.")
         if self.unit is not None and (not isinstance(self.unit, str) or not self.unit):
             raise SettingError(
-                f"unit must be the name of a column that says whose row it is, got {self.unit!r}."
+                f"unit must be the name of a column that says whose row it is, got {format_value(self.unit)}."
             )
         if not isinstance(self.debias, bool):
-            raise SettingError(f"debias must be True or False, got {self.debias!r}.")
+            raise SettingError(f"debias must be True or False, got {format_value(self.debias)}.")
         if self.epsilon is not None and not (is_finite(self.epsilon) and self.epsilon > 0):
-            raise SettingError(f"epsilon must be a positive finite number or None, got {self.epsilon!r}.")
+            raise SettingError(
+                f"epsilon must be a positive finite number or None, got {format_value(self.epsilon)}."
+            )
         if not is_real(self.delta) or not 0 < self.delta < 1:
             raise SettingError(
-                f"delta must lie between 0 and 1, got {self.delta!r}; well below 1/n is usual, such as 1e-6."
+                f"delta must lie between 0 and 1, got {format_value(self.delta)}; well below 1/n is usual, "
+                "such as 1e-6."
             )
         if self.delta != DELTA:
             self._require_delta()
         if not is_count(self.draws) or self.draws < 100:
             raise SettingError(
-                f"draws must be a whole number from 100 up, got {self.draws!r}; 1000 is usual."
+                f"draws must be a whole number from 100 up, got {format_value(self.draws)}; 1000 is usual."
             )
         if self.draws > _MOST_DRAWS:
             raise SettingError(f"draws must be at most {_MOST_DRAWS}; 1000 is usual.")
         if not is_count(self.copies) or self.copies < 1:
-            raise SettingError(f"copies must be a whole number from 1 up, got {self.copies!r}.")
+            raise SettingError(f"copies must be a whole number from 1 up, got {format_value(self.copies)}.")
         if self.copies > self.draws:
             raise SettingError(
                 f"copies must be at most draws, got {self.copies} copies of {self.draws} draws. Raise draws."

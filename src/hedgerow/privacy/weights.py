@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.scored import Risk, RiskKind, check_risk_kind
 from hedgerow.numerics.leaves import apply, sum_leaves
 from hedgerow.privacy.claims.caveats import write_caveat
@@ -77,6 +77,11 @@ class Weights(ABC):
     def columns(self) -> tuple[str, ...]:
         """Table columns the weights are read from; never the outcome."""
         return ()
+
+    @property
+    def unraised(self) -> "Weights":
+        """The rule itself, without the steps that raise its weights afterwards (`Reweighted`)."""
+        return self
 
     def of_rows(self, rows: RecordMask) -> "Weights":
         """The same rule for some of the rows: where weights are given by record, those rows' weights."""
@@ -163,7 +168,7 @@ class CapWeights(Weights):
     def __post_init__(self) -> None:
         check_risk_kind(self.risk)
         if not is_finite(self.cap) or self.cap <= 0:
-            raise SettingError(f"CapWeights: cap must be positive and finite, got {self.cap!r}.")
+            raise SettingError(f"CapWeights: cap must be positive and finite, got {format_value(self.cap)}.")
 
     def alpha(self, evidence: Evidence) -> PerRecord:
         risk = evidence.risk.of(self.risk)
@@ -179,7 +184,7 @@ class ScalarWeights(Weights):
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not is_finite(alpha) or not 0 <= alpha <= 1:
-            raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {alpha!r}.")
+            raise SettingError(f"ScalarWeights: alpha must lie between 0 and 1, got {format_value(alpha)}.")
         object.__setattr__(self, "value", float(alpha))
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -189,6 +194,12 @@ class ScalarWeights(Weights):
 @dataclass(frozen=True)
 class PlannedWeights(Weights):
     """One weight for all, planned from the predictors and the target: the outcome plays no part in it.
+
+    >>> import hedgerow as hr
+    >>> asked = {"weights": PlannedWeights(), "bound": "renyi", "epsilon": 8.0, "seed": 1}
+    >>> synth = hr.Synthesizer("x ~ z", **asked).fit(hr.datasets.lognormal(n=300, seed=1))
+    >>> len(set(synth.alpha_)), synth.total_epsilon_ <= 8.0
+    (1, True)
 
     The largest weight at which a table that the model describes is priced above the target with at most the
     chance `refused`. Such a table leads to no release, since the weight is not scaled down for it: a scale
@@ -202,7 +213,8 @@ class PlannedWeights(Weights):
     def __post_init__(self) -> None:
         if not is_finite(self.refused) or not 0 < self.refused < 1:
             raise SettingError(
-                f"PlannedWeights: refused must lie between 0 and 1, got {self.refused!r}; 0.05 is usual."
+                f"PlannedWeights: refused must lie between 0 and 1, got {format_value(self.refused)}; 0.05 "
+                "is usual."
             )
 
     def alpha(self, evidence: Evidence) -> PerRecord:
@@ -229,7 +241,8 @@ class IdentificationWeights(Weights):
         _check_affine(self.scale, self.shift)
         if not is_finite(self.radius) or not 0 < self.radius < 1:
             raise SettingError(
-                f"IdentificationWeights: radius must lie strictly between 0 and 1, got {self.radius!r}."
+                "IdentificationWeights: radius must lie strictly between 0 and 1, got "
+                f"{format_value(self.radius)}."
             )
 
     @property
@@ -281,11 +294,17 @@ class Reweighted(Weights):
         if not isinstance(self.base, Weights):
             raise SettingError(f"Reweighted: base must be weights, got {type(self.base).__name__}.")
         if not is_finite(self.k) or not 0 < self.k <= 1:
-            raise SettingError(f"Reweighted: k must lie in (0, 1], got {self.k!r}; 0.95 is usual.")
+            raise SettingError(
+                f"Reweighted: k must lie in (0, 1], got {format_value(self.k)}; 0.95 is usual."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.base.columns
+
+    @property
+    def unraised(self) -> Weights:
+        return self.base.unraised
 
     def of_rows(self, rows: RecordMask) -> Weights:
         return replace(self, base=self.base.of_rows(rows))
@@ -354,9 +373,7 @@ def as_weights(given: object) -> Weights:
 
 def moves_with_everyone(weights: Weights) -> bool:
     """Whether, recomputed without a record, these weights were seen to exceed the sharper bounds."""
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    return isinstance(weights, LinearWeights | InverseWeights)
+    return isinstance(weights.unraised, LinearWeights | InverseWeights)
 
 
 def caveat_if_recomputed(weights: Weights, *, scaled: bool) -> str:
@@ -393,6 +410,6 @@ def check_alpha(weights: Weights, alpha: PerRecord, records: int) -> PerRecord:
 
 def _check_affine(scale: float, shift: float) -> None:
     if not is_finite(scale) or scale < 0:
-        raise SettingError(f"scale must be a finite number from 0 up, got {scale!r}.")
+        raise SettingError(f"scale must be a finite number from 0 up, got {format_value(scale)}.")
     if not is_finite(shift):
-        raise SettingError(f"shift must be a finite number, got {shift!r}.")
+        raise SettingError(f"shift must be a finite number, got {format_value(shift)}.")

@@ -109,7 +109,7 @@ class Unit(_Strict):
     together: Flag = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(_Strict):
     """What a release claims and what it consists of. Public."""
 
@@ -150,6 +150,10 @@ class Certificate(_Strict):
     receive: dict[Literal["receive.py", "receive.R"], Digest] | None = None  # None: there are none
     codes: dict[AnyText, tuple[Whole | Finite | Text, ...]] | None = None  # no amounts
     version: Literal[1, 2] = 2
+
+    def __repr__(self) -> str:
+        target = "no target" if self.epsilon is None else f"ε = {self.epsilon.total:g}"
+        return f"Certificate({self.release}, {self.standard}, {target})"
 
     @property
     def digests(self) -> dict[str, str]:

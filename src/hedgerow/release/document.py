@@ -5,7 +5,6 @@ description, so that what is accepted, written and documented cannot drift apart
 account of an error into ours: the place in the document, the value, the bound, the remedy.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from hedgerow.errors import FieldError
+from hedgerow.errors import FieldError, did_you_mean, format_value
 
 T = TypeVar("T")
 NOT_BLANK = r"\S"
@@ -208,23 +207,6 @@ def _explain(error: Any, missing: list[str]) -> str:
     if kind == "string_pattern_mismatch" and ctx["pattern"] == NOT_BLANK:
         return "is blank. Give some text, or leave it out."
     return _WORDS.get(kind, "{msg}, got {got}.").format(got=format_value(value), msg=error["msg"], **ctx)
-
-
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """A hint at the name that was probably meant, or nothing."""
-    names = {name.replace("_", "-"): name for name in known}
-    near = difflib.get_close_matches(str(word).replace("_", "-"), names, 1)
-    return f" Did you mean {names[near[0]]}?" if near else ""
-
-
-def format_value(value: Any, most: int = 60) -> str:
-    """A value from a document in a message, cut to a readable length."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**20:
-        return "a number of more than 20 digits"
-    if value is not None and not isinstance(value, str | int | float | list | tuple | Mapping):
-        return f"a value of type {type(value).__name__}"  # an array may hold anything
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def describe(adapter: TypeAdapter[Any], title: str) -> dict[str, Any]:

@@ -83,7 +83,7 @@ _DEFAULT_PRIOR = "It is the same for every table, and reads the predictors alone
 _DECLARED = "The plan says so; the statement does not hold if it was read from the confidential column."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Made:
     """A release that was made: public facts, where things are, and what its owner may expect of it."""
 
@@ -95,6 +95,9 @@ class Made:
     # For the owner alone: what the copies are worth, a title and facts. Simulated when asked for, if strict.
     expectation: Callable[[], Expectation] = field(repr=False, compare=False)
     checks: Sequence[Mapping[str, Any]] = ()  # how many rows of each copy break each of the plan's checks
+
+    def __repr__(self) -> str:
+        return f"Made({self.folder.name!r}, {self.certificate!r})"
 
 
 def make_release(

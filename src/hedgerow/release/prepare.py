@@ -116,7 +116,7 @@ def options_of(plan: Plan) -> dict[str, Any]:
     # A standard that may refuse no outcome reads as a number what is one, and the rest as missing; declared
     # labels are read as they are.
     withholds, columns = _withholds(plan), plan.settings.columns
-    protected = (*(column.outcome for column in columns), *plan.settings.rules.names)
+    protected = plan.settings.protected
     # What a protected column is read as follows from the plan: words where its classes are, dates where
     # these are declared, else numbers; and so is a derived one, whose cells nobody uses.
     words = plan.settings.worded if withholds else ()
@@ -142,8 +142,7 @@ def settle(plan: Plan, source: Source, *, all_rows: bool = True, dropped: int = 
     """
     withholds = _withholds(plan)
     columns, rules = plan.settings.columns, plan.settings.rules
-    outcomes = tuple(column.outcome for column in columns)
-    protected = (*outcomes, *rules.names)
+    outcomes, protected = plan.settings.outcomes, plan.settings.protected
     whole = Table.of(source.frame)
     predictors = find_predictors(plan, whole)
     ruled = [*(column.reads for column in columns), *(rules.reads_of(name) for name in rules.names)]
@@ -267,10 +266,9 @@ def hint_of_plan(plan: Plan) -> list[str]:
     logs = [column for column in asked.columns if on_log_scale(model_named(column.family, column.prior))]
     if plan.data is None or not Path(plan.data).is_file() or not logs:
         return []
-    outcomes = [column.outcome for column in asked.columns]
     try:
         table = Table.of(formats.read(plan.data, **vars(plan.read)).frame)
-        hints = [hint_at_logs(column.formula, table, outcomes) for column in logs]
+        hints = [hint_at_logs(column.formula, table, asked.outcomes) for column in logs]
         return list(dict.fromkeys(hint for told in hints for hint in told))
     except HedgerowError:  # which whoever runs the plan will be told
         return []
@@ -308,11 +306,14 @@ def _drop_incomplete(
         )
     if plan.missing == "refuse":
         own = [column.outcome for column in plan.settings.columns if counts.get(column.outcome)]
-        also = f"; or say what gaps of '{own[0]}' are (missing: synthesized under its column)" if own else ""
+        also = (
+            f" Or have gaps of {list_some(own, quoted=True)} synthesized too, under columns: in a plan, or "
+            '--columns "{NAME: {formula: …, missing: synthesized}}" in place of --formula.'
+        )
         raise DataError(
             f"Values are missing in columns of the formula: {where} of {rows} rows. Fill them in, or say "
             "missing: drop (--drop-missing) if it is public knowledge which rows these are; the certificate "
-            f"will say that this is assumed{also}."
+            f"will say that this is assumed.{also if own else ''}"
         )
     keep = pa.chunked_array([pa.array(~np.logical_or.reduce([gap.to_numpy() for gap in gaps.values()]))])
     frame = source.frame.filter(keep)

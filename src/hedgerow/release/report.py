@@ -5,8 +5,8 @@
     >>> hr.write_report(synth, "report.html")  # doctest: +SKIP
 
 A release keeps `confidential/report.json` and `confidential/report.html`, the page of it. What is run later
-is put beside them (`audit.json`, `attack.json`: what these commands print with --json), and `rewrite` makes
-the page again with it.
+is put beside them (`audit.json`, `attack.json`, `compare.json`: what these commands print with --json), and
+`rewrite` makes the page again with it.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hedgerow.synthesizer import Synthesizer
 
 FIGURES, PAGE = "report.json", "report.html"
-LATER = ("audit", "attack", "utility")  # what may lie beside them, by the name of its JSON file
+LATER = ("audit", "attack", "compare", "utility")  # what may lie beside them, by the name of its JSON file
 
 
 def write_report(synth: "Synthesizer", path: str | os.PathLike[str]) -> Path:
@@ -59,7 +59,7 @@ def write_pages(
     notes: Sequence[str],
 ) -> None:
     """Writes the figures of a release that is being made, and the page of them and of its other files."""
-    from hedgerow.report.figures import collect, rows_of
+    from hedgerow.report.figures import collect
 
     about = certificate.owner_says
     document = collect(synth) | {
@@ -74,7 +74,6 @@ def write_pages(
             "caveats": certificate.describe_caveats(),
             "software": certificate.software,
             "looks": [{"time": entry.time, "look": entry.look, "who": entry.who} for entry in looks],
-            "checks": rows_of(synth.sample().checks),
             "reading": list(prepared.source.notes),
             "notes": list(notes),
             "dropped_rows": prepared.dropped_rows,

@@ -20,9 +20,11 @@ from hedgerow.evidence.attack import Attack
 from hedgerow.evidence.audit import Audit
 from hedgerow.evidence.more_records import contraction
 from hedgerow.evidence.utility.overview import shorten_overview
-from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, halve_replaced
+from hedgerow.fitted import Noised
+from hedgerow.mechanism.noisy.chain.run import NO_FORECAST, chain_withheld_epsilon
 from hedgerow.mechanism.noisy.run import advise_margin, recipe_of, settle_noise, withheld_epsilon
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Standard, Unweighted
 from hedgerow.privacy.strict import Bounded, Boxed, Strict
 from hedgerow.privacy.terms import Terms
@@ -107,7 +109,9 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     table = Table.of(comparison.table)
     rows = [dict(zip(table.columns, values, strict=True)) for values in table.frame.iter_rows()]
     rows = [
-        row | {"withheld": row[f"withheld_{_local_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
+        row
+        | {"withheld": row[f"withheld_{_local_bound(plan)}"], "ecdf_max": _largest_gap(synth)}
+        | {"total": synth.total_epsilon_, "withheld_total": _price_withheld(synth)}
         for row, synth in zip(rows, comparison.synthesizers.values(), strict=True)
     ]
     lost = {
@@ -117,6 +121,16 @@ def compare_standards(plan: Plan, *, progress: Progress) -> Compared:
     names = dict.fromkeys(name for figures in lost.values() for name in figures)
     beside = [{"": name} | {label: figures.get(name) for label, figures in lost.items()} for name in names]
     return Compared(rows, comparison.shown_utility, comparison.shape_columns, beside)
+
+
+def _price_withheld(synth: Synthesizer) -> float:
+    """What all copies cost with the outcome withheld; NaN of units, whose rows are withheld together."""
+    done, settings = synth._done(), synth.settings
+    if isinstance(done, Noised):
+        return done.withheld_epsilon()
+    if isinstance(settings.standard.range, Everywhere):
+        return synth.total_epsilon_
+    return synth._need().withheld_total() if settings.unit is None else np.nan
 
 
 def try_targets(plan: Plan, targets: Sequence[float], *, progress: Progress) -> list[Row]:
@@ -235,7 +249,7 @@ def _cost_of_noise(prepared: Prepared, account: str, balances: list[Balance]) ->
     """What noisy statistics cost, and what errors they will have: from public things alone."""
     plan, asked = prepared.plan, prepared.plan.settings
     table, bound = Table.of(prepared.table), asked.bound
-    withheld = halve_replaced(asked) if asked.by_name else 0.0
+    withheld = chain_withheld_epsilon(asked) if asked.by_name else 0.0
     if not asked.by_name:
         recipe = recipe_of(asked, table, public_design(asked.column.formula, table))
         withheld, bound = withheld_epsilon(recipe), settle_noise(asked, recipe).bound

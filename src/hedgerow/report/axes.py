@@ -14,6 +14,7 @@ from typing import Literal
 Point = tuple[float, float]
 # Of an axis up and across: between ticks that are not equally far from each other.
 APART = 0.09, 0.13
+_FAR = 1e300  # beyond it round values and differences leave the range of doubles
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Axis:
 
     def place(self, value: float) -> float:
         """Where a value stands, before the axis is stretched to the picture."""
+        value = min(max(value, -_FAR), _FAR)
         if self.kind == "log":
             return math.log10(max(value, 1e-300))
         if self.kind == "knots":
@@ -68,7 +70,10 @@ def find_ticks(axis: Axis, ends: Point, apart: float = APART[0]) -> list[tuple[f
         first = math.ceil(low / step - 1e-9)
         places = [step * k for k in range(first, math.floor(high / step + 1e-9) + 1)]
         return [(value, _word(value)) for value in places]
-    ends = (10**low, 10**high) if axis.kind == "log" else (axis.knots[0], axis.knots[-1])
+    if axis.kind == "log":
+        ends = 10.0**low, 10.0 ** min(high, math.log10(_FAR))
+    else:
+        ends = max(axis.knots[0], -_FAR), min(axis.knots[-1], _FAR)
     largest = max(abs(end) for end in ends)
     smallest = min(abs(end) for end in ends) if min(ends) > 0 else largest / 1e6
     powers = range(math.floor(math.log10(max(smallest, 1e-300))), math.ceil(math.log10(largest or 1)) + 1)

@@ -19,9 +19,9 @@ from hedgerow.report.axes import APART, Axis, Point, find_ends, find_ticks
 from hedgerow.report.html import Html, element, join, shorten, text, write_out
 
 WIDTH = 440
-_LEFT, _RIGHT, _BOTTOM = 56, 14, 40
-_SIGN = 6.3  # the width of a sign of 12 pixels, about
-_LABEL = 56  # signs that fit above a row
+_LEFT, _RIGHT, _BOTTOM = 62, 14, 40
+_SIGN = 6.8  # the width of a sign of 12 pixels, about
+_LABEL = 48  # signs that fit above a row
 _TITLE = 200  # of a title, which only some hear
 
 
@@ -32,6 +32,8 @@ class Chart:
     title: str
     svg: Html
     rows: Sequence[Mapping[str, object]]
+    height: float
+    width: float = WIDTH
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def plot(
         _draw(frame, mark)
     made = [row for mark in marks for row in _tabulate(mark, x.label or "x", y.label or "y")]
     svg = _svg(title, describe, top + height, [*legend, *frame.parts])
-    return Chart(title, svg, made if rows is None else rows)
+    return Chart(title, svg, made if rows is None else rows, top + height)
 
 
 def dots(
@@ -210,7 +212,8 @@ def dots(
         | {key: cell for series in tones for key, cell in _split(series, row.values.get(series)).items()}
         for row in rows
     ]
-    return Chart(title, _svg(title, describe, bottom + _BOTTOM, [*legend, *frame.parts]), numbers)
+    tall = bottom + _BOTTOM
+    return Chart(title, _svg(title, describe, tall, [*legend, *frame.parts]), numbers, tall)
 
 
 def violins(
@@ -257,7 +260,7 @@ def violins(
         | ({"highest shown": max(each.points)} if each.points else {})
         for label, each in groups.items()
     ]
-    return Chart(title, _svg(title, describe, height, frame.parts), numbers)
+    return Chart(title, _svg(title, describe, height, frame.parts), numbers, height)
 
 
 def _draw(frame: _Frame, mark: Mark) -> None:

@@ -24,15 +24,17 @@ from hedgerow.mechanism.steps import Outcome
 from hedgerow.numerics.rounding import format_figure
 from hedgerow.privacy.bounds import LIPSCHITZ, LOCAL
 from hedgerow.privacy.claims import tabulate_odds
+from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.strict import Boxed, BoxedChain
 from hedgerow.report.owner import VERSION
 from hedgerow.report.summaries import (
     compare_amounts,
     compare_classes,
-    compare_groups,
-    relate,
+    compare_medians,
+    range_of,
     relate_pair,
-    shorten,
+    relate_weights,
+    round_digits,
     summarize,
 )
 from hedgerow.synthesizer import Synthesizer
@@ -41,8 +43,8 @@ from hedgerow.tables.table import Table
 RISKIEST = 20
 _GROUPS, _LEVELS = 2, 12  # public columns by which copies are compared, and how many values one may have
 _DAYS = "days since 1970-01-01"
-_COLUMNS = 40  # protected columns told in full
-_PAIRED, _PAIRS, _DRAWN = 20_000, 24, 4  # records whose ranks are compared, pairs that are told, and drawn
+_COLUMNS = 40  # protected columns that are shown in full
+_PAIRED, _PAIRS, _DRAWN = 20_000, 24, 4  # records whose ranks are compared, pairs that are listed, and drawn
 _SCORED = 50_000_000  # draws × records up to which prices are looked at more closely
 _FEWEST = 500  # draws from which the tail of the price is looked at
 
@@ -50,24 +52,25 @@ _FEWEST = 500  # draws from which the tail of the price is looked at
 def collect(synth: Synthesizer) -> dict[str, Any]:
     """The figures of a fitted synthesizer."""
     done = synth._done()
-    columns = list(_compare_columns(synth))
-    found: dict[str, Any] = {
+    columns = [*_compare_columns(synth), *_compare_derived(synth)]
+    figures: dict[str, Any] = {
         "report": VERSION,
-        "claim": _state(synth),
+        "claim": _describe_claim(synth),
         "columns": columns,
         "pairs": _compare_pairs(synth),
         "health": {name: value for name, value in asdict(synth.health_).items() if value not in (None, ())},
         "warnings": done.doubts(),
         "moved": done.moved,
+        "broken": _compare_checks(synth),
         "refused": {"audit": done.why_no_audit(), "attack": done.why_no_attack()},
     }
     if isinstance(done, Noised):
-        found["strict"] = {"clipped": synth.clipped_, "withheld": done.withheld_epsilon()}
-        return found
-    return found | _price(synth, synth._need())
+        figures["strict"] = {"clipped": synth.clipped_, "withheld": done.withheld_epsilon()}
+        return figures
+    return figures | _collect_prices(synth, synth._need())
 
 
-def _state(synth: Synthesizer) -> dict[str, Any]:
+def _describe_claim(synth: Synthesizer) -> dict[str, Any]:
     """What may be claimed: public facts."""
     guarantee, done = synth._done().guarantee, synth._done()
     figures, shares = guarantee.figures(), guarantee.shares()
@@ -96,11 +99,12 @@ def _state(synth: Synthesizer) -> dict[str, Any]:
     }
 
 
-def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
-    """What the fit costs, by bound and by record."""
+def _collect_prices(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
+    """What the fit costs, by bound and by record, and what decides it."""
     settings, pricing = done.settings, done.outcome.pricing
     bound, copies = settings.bound, settings.copies
     shown = bound if bound.local else LIPSCHITZ
+    ranged = settings.unit is None and not isinstance(settings.standard.range, Everywhere)
     priced = {each.name: (done.epsilon_by(each), done.epsilon_by(each, withheld=True)) for each in LOCAL}
     by_bound = {
         name: {
@@ -127,11 +131,12 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
     if shown.has(pricing.withheld):
         withheld = join(lambda one: shown.by_record(one.pricing.withheld))
         by_record["withheld"] = summarize(withheld, spread)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "price": {
             "target": settings.target,
             "one": _finite(done.epsilon),
             "total": _finite(done.total_epsilon),
+            "withheld": _finite(done.withheld_total()) if ranged else None,
             "certified": _finite(done.outcome.certified),
             "by_bound": by_bound,
             "scale": done.scale,
@@ -145,24 +150,24 @@ def _price(synth: Synthesizer, done: Fitted) -> dict[str, Any]:
             "known": summarize(join(lambda one: one.weighted.known), spread)
             if settings.standard.uses_known
             else None,
-            "alpha_by_risk": relate(risk, alpha, dearest, spread),
+            "alpha_by_risk": relate_weights(risk, alpha, dearest, spread),
             "riskiest": _list_riskiest(done.extreme),
             "flagged": done.flagged,
         },
-        "draws": _move_with_draws(synth, done),
-        "gauge": _gauge(done) if bound.local else None,
+        "draws": _follow_draws(synth, done),
+        "gauge": _collect_gauge(done) if bound.local else None,
     }
     cells = settings.draws * done.extreme.design.records * len(done.design.links)
     if settings.several and settings.unit is None and cells <= _SCORED:
-        found["price"]["by_column"] = [
+        figures["price"]["by_column"] = [
             {"column": row["column"], "alone": _finite(row["alone"]), "share": float(row["share"])}
             for row in rows_of(synth.price_by_column())
         ]
     if isinstance(settings.model, Boxed | BoxedChain):
-        found["box"] = {"edge_mass": done.edge_mass}
+        figures["box"] = {"edge_mass": done.edge_mass}
         if isinstance(settings.model, Boxed):
-            found["box"]["acceptance"] = synth.acceptance_
-    return found
+            figures["box"]["acceptance"] = synth.acceptance_
+    return figures
 
 
 def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
@@ -172,7 +177,7 @@ def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
     interval = weighted.interval
     lower, upper = columns_of(interval.lower), columns_of(interval.upper)
     names = [link.outcome for link in done.design.links]
-    found = []
+    riskiest = []
     for row in rows.tolist():
         ends = [
             f"{names[place] + ': ' if len(lower) > 1 else ''}{format_figure(float(a[row]), 6)} to "
@@ -180,33 +185,34 @@ def _list_riskiest(done: Fitted) -> list[dict[str, Any]]:
             for place, (a, b) in enumerate(zip(lower, upper, strict=True))
             if np.isfinite(a[row]) or np.isfinite(b[row])
         ]
-        told: dict[str, Any] = {"record": int(done.numbers[row]), "price": _finite(price[row])}
-        told["share"] = shorten([price[row] / largest])[0] if np.isfinite(largest) and largest > 0 else None
-        told |= {"risk": _finite(risk[row]), "alpha": _finite(weighted.alpha[row])}
-        told |= {"power": _finite(done.outcome.fit.power[row])}
-        told |= {"known": _finite(weighted.known[row])} if known else {}
-        found.append(told | {"range": "; ".join(ends), "flagged": bool(flagged[row])})
-    return found
+        share = _finite(price[row] / largest) if np.isfinite(largest) and largest > 0 else None
+        record: dict[str, Any] = {"record": int(done.numbers[row]), "price": _finite(price[row])}
+        record |= {"share": share, "risk": _finite(risk[row]), "alpha": _finite(weighted.alpha[row])}
+        record |= {"power": _finite(done.outcome.fit.power[row])}
+        record |= {"known": _finite(weighted.known[row])} if known else {}
+        riskiest.append(record | {"range": "; ".join(ends), "flagged": bool(flagged[row])})
+    return riskiest
 
 
-def _move_with_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
+def _follow_draws(synth: Synthesizer, done: Fitted) -> dict[str, Any] | None:
     """Each bound as draws were added; where it is cheap, what the tail of the Lipschitz price foretells."""
     if not done.settings.bound.over_draws:
         return None
     table = Table.of(synth.by_draws_)
-    seen = {name: shorten(table.frame[name].to_numpy()) for name in table.columns}
+    seen = {name: round_digits(table.frame[name].to_numpy()) for name in table.columns}
     fit, records = done.outcome.fit, done.extreme.design.records
     if done.settings.unit is not None or fit.draws < _FEWEST or fit.draws * records > _SCORED:
         return {"seen": seen}
     tail = synth.outlook()
-    columns = {name: shorten(values) for name, values in tail.columns().items()}
+    columns = {name: round_digits(values) for name, values in tail.columns().items()}
     return {"seen": seen, "expected": columns, "settled": tail.settled, "advice": tail.advice()}
 
 
-def _gauge(done: Fitted) -> dict[str, Any]:
+def _collect_gauge(done: Fitted) -> dict[str, Any]:
     gauge = done.gauge
-    told = {"records": gauge.records, "of": gauge.of, "column": gauge.column}
-    return told | {"facts": gauge.facts(), "discards": gauge.discards}
+    size = {"records": gauge.records, "of": gauge.of, "column": gauge.column}
+    size |= {"ecdf": _finite(gauge.ecdf), "plain_ecdf": _finite(gauge.plain_ecdf)}
+    return size | {"facts": gauge.facts(), "discards": gauge.discards}
 
 
 def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
@@ -219,42 +225,72 @@ def _compare_columns(synth: Synthesizer) -> Iterator[dict[str, Any]]:
         if not len(original) or not all(len(copy) for copy in own):
             continue
         dates = link.outcome in done.table.columns and done.table.is_temporal(link.outcome)
-        told: dict[str, Any] = {"column": link.outcome, "records": len(original), "axis": _DAYS * dates}
+        column: dict[str, Any] = {"column": link.outcome, "records": len(original), "axis": _DAYS * dates}
         levels = link.levels
-        if levels is not None:
-            told |= compare_classes(original, own, levels)
-        else:
-            told |= compare_amounts(original, own)
-        whole = link.values if link.present is None else np.where(link.present, link.values, np.nan)
+        column |= compare_amounts(original, own) if levels is None else compare_classes(original, own, levels)
         if levels is None or len(levels) == 2:
-            share_of, made = (
-                None if levels is None else str(levels[1]),
-                [columns_of(c)[place] for c in copies],
-            )
-            told["groups"] = [
+            share_of = None if levels is None else str(levels[1])
+            made = [columns_of(copy)[place] for copy in copies]
+            column["groups"] = [
                 {"by": by, "share_of": share_of, "rows": rows}
                 for by, codes, words in groups
-                if (rows := compare_groups(whole, made, codes, words, share_of is not None))
+                if (rows := compare_medians(link.gappy_values, made, codes, words, share_of is not None))
             ]
-        yield told
+        yield column
+
+
+def _compare_derived(synth: Synthesizer) -> Iterator[dict[str, Any]]:
+    """Columns that copies have computed anew, beside those that stand in the confidential table."""
+    names = synth.settings.rules.names
+    if not names:
+        return
+    stack = synth.stack()
+    for name in names:
+        if name not in stack.columns:  # the confidential table has no such column
+            continue
+        cells, there = stack.columns[name], stack.columns[name].there
+        values = cells.places if cells.numbers is None else cells.numbers
+        parts = [values[rows][there[rows]] for rows in map(stack.part, range(len(stack.sizes)))]
+        if not all(map(len, parts)):
+            continue
+        original, copies = parts[0].astype(np.float64), [part.astype(np.float64) for part in parts[1:]]
+        compared = (
+            compare_classes(original, copies, cells.labels[:-1])
+            if cells.numbers is None
+            else compare_amounts(original, copies)
+        )
+        yield {"column": name, "records": len(original), "axis": "", **compared}
+
+
+def _compare_checks(synth: Synthesizer) -> list[dict[str, Any]]:
+    """Which share of rows breaks each check: of the original, where it has the columns, of copies."""
+    done, checks = synth._done(), synth.sample().checks
+    if checks is None:
+        return []
+    codes, rows = synth.settings.codes, rows_of(checks)
+    found = []
+    for check in synth.settings.rules.conditions:
+        own = None
+        if set(check.names) <= set(done.table.columns):
+            own = float((~check.holds(done.table, codes, doubt=True)).mean())
+        shares = [row["broken"] / done.records for row in rows if row["check"] == check.text]
+        found.append({"check": check.text, "original": own, "copies": range_of(shares)})
+    return found
 
 
 def _find_groups(synth: Synthesizer) -> Iterator[tuple[str, NDArray[np.int64], list[str]]]:
     """Public columns with a few levels: name, the place of each record's level, the levels."""
-    done, found = synth._done(), 0
-    protected = {column.outcome for column in done.settings.columns} | {
-        *done.settings.rules.names,
-        *done.left_out,
-    }
+    done, count = synth._done(), 0
+    hidden = (*done.settings.protected, *done.left_out)
     for name in done.table.columns:
-        if name in protected or found == _GROUPS:
+        if name in hidden or count == _GROUPS:
             continue
         series = done.table.frame[name]
         if series.null_count() or not 2 <= done.table.levels(name) <= _LEVELS:
             continue
         codes, _ = done.table.codes(name)
         cells, firsts = series.to_list(), np.unique(codes, return_index=True)[1]
-        found += 1
+        count += 1
         yield name, codes, [str(cells[place]) for place in firsts]
 
 
@@ -267,34 +303,26 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
     links = [
         (k, link) for k, link in enumerate(done.design.links) if link.levels is None or len(link.levels) == 2
     ]
-    every = {column.outcome for column in synth.settings.columns} | {
-        *synth.settings.rules.names,
-        *done.left_out,
-    }
+    hidden = (*synth.settings.protected, *done.left_out)
     rows = np.linspace(0, done.design.records - 1, min(done.design.records, _PAIRED)).astype(int)
     public = {
         name: done.table.numbers_or_flags(name)[rows]
         for name in done.table.number_columns()
-        if name not in every
+        if name not in hidden
     }
-    protected = {
-        link.outcome: (link.values if link.present is None else np.where(link.present, link.values, np.nan))[
-            rows
-        ]
-        for _, link in links
-    }
+    protected = {link.outcome: link.gappy_values[rows] for _, link in links}
     copies = [
         {link.outcome: columns_of(copy)[k][rows] for k, link in links} for copy in synth.copied_outcomes()
     ]
     columns = compare_associations(protected, copies, public) if protected else {}
     if not columns:  # one column, and no public numbers
         return []
-    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    by_pair: dict[tuple[Any, Any], dict[str, Any]] = {}
     cells = zip(
         *(columns[name] for name in ("first", "second", "copy", "original", "synthetic")), strict=True
     )
     for first, second, copy, truth, value in cells:
-        one = found.setdefault((first, second), {"original": truth, "copies": []})
+        one = by_pair.setdefault((first, second), {"original": truth, "copies": []})
         if copy not in SUMMED_UP:
             one["copies"].append(value)
     pairs: list[dict[str, Any]] = [
@@ -302,9 +330,9 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
             "first": first,
             "second": second,
             "original": _finite(one["original"]),
-            "copies": shorten([min(one["copies"]), float(np.mean(one["copies"])), max(one["copies"])]),
+            "copies": range_of(one["copies"]),
         }
-        for (first, second), one in found.items()
+        for (first, second), one in by_pair.items()
         if np.isfinite([one["original"], *one["copies"]]).all()
     ]
     pairs.sort(key=lambda pair: -abs(pair["original"] - pair["copies"][1]))
@@ -323,7 +351,7 @@ def _compare_pairs(synth: Synthesizer) -> list[dict[str, Any]]:
 
 def _finite(value: float) -> float | None:
     """A number with a few digits; None without end."""
-    return shorten([value])[0]
+    return round_digits([value])[0]
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:

@@ -31,6 +31,8 @@ _SHORT_CELL = 28  # signs of a cell that are not broken
 _LONG_CELL = 200  # signs of a cell from which it is cut like a name
 _PRINTED = (12, 5)  # rows and columns of numbers up to which a sheet has room for them
 _TITLE = 300  # signs of it that are shown when pointed at
+_WORD = 16  # signs of a name that stays in one line: as many as a phone has room for
+_TALL = 1.2  # times as high as wide, from which others stand beside a picture one below the other
 # Invisible, beyond what `show_controls` writes out: soft hyphens, marks of direction, joints of no width.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u180e\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"
@@ -88,7 +90,7 @@ def name(value: object) -> Html:
     """A name that somebody else chose, set apart: it turns no text beside it, and is cut where over-long."""
     whole = str(value)
     title = shorten(whole, _TITLE) if len(whole) > LONGEST else None
-    return element("bdi", shorten(whole), class_="name", title=title)
+    return element("bdi", shorten(whole), class_="name s" if len(whole) <= _WORD else "name", title=title)
 
 
 def names(values: Iterable[object]) -> Html:
@@ -268,6 +270,7 @@ def figure(chart: "Chart", title: object, *how: object) -> Html:
         chart.svg,
         reading(*how) if how else None,
         details("Numbers", numbers, class_=None if short else "long"),
+        class_="tall" if chart.height > _TALL * chart.width else None,
     )
 
 

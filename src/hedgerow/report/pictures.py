@@ -3,6 +3,7 @@
 Each returns what `html.figure` makes: the picture, a line on how to read it, its numbers. Confidential.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
@@ -26,12 +27,19 @@ _WORDS = {
 }
 
 
-def show_bounds(price: Figures, bound: str) -> Html:
-    """The price of one copy by bound, beside that with the outcome withheld."""
+def is_withheld(price: Figures) -> bool:
+    """Whether the standard itself compares with the outcome withheld: each bound then has one price."""
+    return all(values["own"] == values["withheld"] for values in price["by_bound"].values())
+
+
+def show_bounds(price: Figures, bound: str, standard: str) -> Html:
+    """The price of one copy by bound, under the standard and with the outcome withheld."""
+    own, withheld = f"under {standard}", "outcome withheld"
+    same = is_withheld(price)
     rows = [
         Row(
             f"{each}{' (chosen)' * (each == bound)}",
-            {"own neighbour": values["own"], "outcome withheld": values["withheld"]},
+            {withheld: values["withheld"]} if same else {own: values["own"], withheld: values["withheld"]},
         )
         for each, values in price["by_bound"].items()
     ]
@@ -40,22 +48,55 @@ def show_bounds(price: Figures, bound: str) -> Html:
     rules = (
         [Rule(target, f"target of one copy {target:.4g}")] if target is not None and bound != "renyi" else []
     )
+    what = "with the outcome withheld" if same else "under the standard, and with the outcome withheld"
     chart = dots(
         "Price of one copy by bound", rows, x=Axis("ε of one copy", zero=True), bars=True, rules=rules,
-        tones={"own neighbour": 1, "outcome withheld": 3},
-        describe="Bars: the price under the standard's own neighbour, and with the outcome withheld.",
+        tones={withheld: 1} if same else {own: 1, withheld: 3}, describe=f"Bars: the price {what}.",
     )  # fmt: skip
     return figure(
         chart,
         "Price by bound",
-        "Shorter is more private. The second bar is what is paid when a record's value is withheld "
-        "altogether and no range is counted as known; bounds say different things, and only the chosen "
-        "one is claimed.",
+        "Shorter is more private. ",
+        f"{standard} compares with the table in which a record's value is withheld altogether. "
+        if same
+        else "The second bar is what is paid when a record's value is withheld altogether and no range is "
+        "taken as public. ",
+        "Bounds say different things, and only the chosen one is claimed.",
         " Where a bar is missing, that bound has no closed form." if missing else None,
         f" Under renyi copies are priced together: {price['copies']} cost {format_figure(price['total'])}."
         if bound == "renyi" and price["copies"] > 1
         else None,
     )
+
+
+def show_standards(rows: Sequence[Figures]) -> Html:
+    """The price of all copies under each standard that was tried, and how far they are off."""
+    own, withheld = "under the standard", "outcome withheld"
+    made = [
+        Row(
+            row["standard"],
+            {own: _known(row["total"]), withheld: _known(row["withheld_total"])},
+            f"distance {format_figure(row['ecdf_max'], 2)}",
+        )
+        for row in rows
+    ]
+    chart = dots(
+        "Price by standard", made, x=Axis("ε of all copies", zero=True), bars=True,
+        tones={own: 1, withheld: 3},
+        describe="Bars: the price under each standard's own comparison, and with the outcome withheld.",
+    )  # fmt: skip
+    return figure(
+        chart,
+        "Price by standard",
+        "Fits of their own, to the plan's target where it has one. Standards compare with different tables: "
+        "a short first bar beside a long second one says little about the value itself. Beside the name, "
+        "how far copies are from the original: 0 is best. To choose by this picture is to use the data, and "
+        "no ε pays for it.",
+    )
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
 
 
 def show_columns_price(rows: Sequence[Figures]) -> Html:
@@ -141,14 +182,14 @@ def show_draws(moved: Figures, bound: str) -> Html:
     apart = min(prices, default=1.0) > 0 and max(prices, default=1.0) > _DECADES * min(prices, default=1.0)
     y = Axis("ε of one copy", "log") if apart else Axis("ε of one copy", zero=True)
     chart = plot("Price by draws", marks, x=Axis("draws", "log"), y=y)
+    advice = moved.get(
+        "advice", "What more draws would do was not looked at: too few draws, or too large a table."
+    )
     return figure(
         chart,
         "How ε moves with draws",
         "A bound over draws is a maximum, and grows with them. Flat at the right end is what one wants. ",
-        "Of the Lipschitz price: " if "advice" in moved and bound != "lipschitz" else None,
-        moved.get(
-            "advice", "What more draws would do was not looked at: too few draws, or too large a table."
-        ),
+        advice if bound == "lipschitz" else advice.replace("The price", "The Lipschitz price", 1),
     )
 
 
@@ -243,7 +284,7 @@ def show_statistics(column: Figures) -> Html | None:
             f"original {format_figure(row['original'], 3)}",
         )
         for row in column["statistics"]
-        if row["original"] > 0 and row["copies"][0] > 0
+        if None not in (row["original"], *row["copies"]) and row["original"] > 0 and row["copies"][0] > 0
     ]
     if len(rows) < 2:
         return None

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import Array
-from hedgerow.evidence.utility import unstack_columns
+from hedgerow.evidence.utility import PLACES, unstack_columns
 from hedgerow.numerics.rounding import format_figure
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -40,7 +40,7 @@ def draw_shapes(shapes: Mapping[str, Sequence[Any]], *, width: int, blocks: bool
             if (lines := draw_shapes(own, width=width, blocks=blocks))
         ]
         return [line for lines in drawn for line in lines]
-    labels = [name for name in shapes if name not in ("lower", "upper")]
+    labels = [name for name in shapes if name not in PLACES]
     margin = max(map(len, labels)) + 2
     bins, room = len(shapes["lower"]), width - margin
     if room < 20:
@@ -60,7 +60,14 @@ def draw_shapes(shapes: Mapping[str, Sequence[Any]], *, width: int, blocks: bool
             bars = "".join(sign * (repeat - gap) + " " * gap for sign in row)
             lines.append(f"{name:{margin}}{bars}".rstrip())
     lower = np.asarray(shapes["lower"], dtype=np.float64)[::joined]
-    return [*lines, " " * margin + _mark(lower, repeat, room)]
+    named = [*filter(None, shapes.get("level", ()))]  # classes have names, bins begin somewhere
+    if named:
+        marks = _mark([level[: repeat - 2] for level in named[::joined]], repeat, room, every=1)
+    else:
+        marks = _mark(
+            [format_figure(end, 3) for end in lower.tolist()], repeat, room, every=max(1, len(lower) // 4)
+        )
+    return [*lines, " " * margin + marks]
 
 
 def _join(values: Array, joined: int) -> Array:
@@ -77,11 +84,11 @@ def _draw(values: Array, height: int, signs: str) -> list[str]:
     return lines
 
 
-def _mark(lower: Array, repeat: int, room: int) -> str:
-    """Values at the left ends of some columns, as many as fit."""
-    line, step = "", max(1, len(lower) // 4)
-    for place in range(0, len(lower), step):
-        word = f"|{format_figure(float(lower[place]), 3)}"
+def _mark(words: Sequence[str], repeat: int, room: int, *, every: int) -> str:
+    """What stands at the left ends of some columns, as many as fit."""
+    line = ""
+    for place in range(0, len(words), every):
+        word = f"|{words[place]}"
         start = place * repeat
         if len(line) < start + (start == 0) and start + len(word) <= room:
             line = f"{line:{start}}{word}"

@@ -69,12 +69,12 @@ nav li{margin:.1rem 0}
 figure{margin:0;min-width:0}
 figcaption{font-weight:600;margin-bottom:.3rem}
 svg{display:block;width:100%;max-width:34rem;height:auto;
- font:12px/1 -apple-system,BlinkMacSystemFont,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif}
+ font:13px/1 -apple-system,BlinkMacSystemFont,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif}
 svg text{fill:var(--ink);unicode-bidi:isolate;
  paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 svg .axis{stroke:var(--quiet);stroke-width:1;fill:none}
 svg .grid{stroke:var(--line);stroke-width:1;fill:none}
-svg .tick{fill:var(--quiet);font-size:11px}
+svg .tick{fill:var(--quiet);font-size:12px}
 svg .mid{text-anchor:middle}svg .end{text-anchor:end}svg .strong{font-weight:600}
 TONES
 svg .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}
@@ -84,7 +84,7 @@ svg .band{fill:currentColor;fill-opacity:.32;stroke:none}
 svg .area{fill:currentColor;fill-opacity:.28;stroke:currentColor;stroke-width:1}
 svg .bar,svg .dot{fill:currentColor;stroke:none}
 svg .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.8}
-svg .said{fill:currentColor;font-size:11px}svg .inside{fill:var(--paper);font-size:11px;stroke:none}
+svg .said{fill:currentColor;font-size:12px}svg .inside{fill:var(--paper);font-size:12px;stroke:none}
 details{margin:.4rem 0}
 summary{cursor:pointer;color:var(--brand);font-size:.9rem;width:fit-content}
 .scroll{overflow-x:auto;max-width:100%;margin:.5rem 0}
@@ -104,11 +104,12 @@ p.mark{max-width:none}
  text-transform:uppercase;color:var(--warn);border:.09em solid;border-radius:.12em;padding:.14em .2em;
  width:fit-content;margin:1.2rem 0}
 th,td{overflow-wrap:break-word}td code{overflow-wrap:anywhere}
-td:has(>code:only-child){max-width:none}
+td:has(>code){min-width:11rem}td:has(>code:only-child){max-width:none}
 .sign td,.sign th{height:2.2rem;vertical-align:bottom}
-.sign table{width:100%;table-layout:fixed}
+.sign table{width:100%;min-width:24rem;table-layout:fixed}
 .fill{min-height:3.4rem;border-bottom:1px solid var(--line);max-width:none}
 footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;color:var(--quiet);font-size:.85rem}
+@media screen and (min-width:60rem){.figures .tall{grid-row:span 3}}
 @media (max-width:30rem){
  h1{font-size:1.55rem}h2{font-size:1.25rem}.wrap{padding:0 1rem 3rem}
  dl.facts{grid-template-columns:1fr;gap:0}dl.facts dd{margin:0 0 .5rem}

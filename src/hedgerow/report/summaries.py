@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from hedgerow.arrays import Array, PerRecord
 from hedgerow.evidence.utility import bin_shapes, ecdf_distance, statistics
 
-GRID = 48  # places at which a density is told
-HIGHEST, LOWEST = 12, 3  # values that are told one by one
+GRID = 48  # places of a density
+HIGHEST, LOWEST = 12, 3  # values that are listed one by one
 FEW = 120  # points that are all drawn
 _BINS = 40  # of risk, where there are more
 _COMPARED = 100_000  # values
-_WIDE = 30.0  # largest over smallest from which a density is told by logarithms
+_WIDE = 30.0  # largest over smallest, from which a density is one of logarithms
 # Of quantiles: closer together where the tails are.
 SHARES = (0.001, 0.005, 0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99, 0.995, 0.999)
 ALONG = (0.1, 0.5, 0.9)  # of one column in tenths of another
@@ -59,16 +59,16 @@ def summarize(values: PerRecord, spread: int | None = None) -> dict[str, Any]:
         "count": len(own),
         "infinite": infinite,
         "log": bool(log),
-        "at": shorten(at),
-        "density": shorten(density, 3),
-        **dict(zip(("lower", "median", "upper"), shorten(quartiles), strict=True)),
-        "mean": shorten([ordered.mean()])[0],
-        "highest": shorten(every[::-1][:HIGHEST]),
-        "lowest": shorten(every[:LOWEST]),
+        "at": round_digits(at),
+        "density": round_digits(density, 3),
+        **dict(zip(("lower", "median", "upper"), round_digits(quartiles), strict=True)),
+        "mean": round_digits([ordered.mean()])[0],
+        "highest": round_digits(every[::-1][:HIGHEST]),
+        "lowest": round_digits(every[:LOWEST]),
     }
 
 
-def relate(
+def relate_weights(
     risk: PerRecord, alpha: PerRecord, dearest: NDArray[np.intp], spread: int | None = None
 ) -> dict[str, Any]:
     """Weights against risks: every record of a few; of many bins of risk, and the riskiest one by one.
@@ -79,21 +79,22 @@ def relate(
     usable = np.flatnonzero(np.isfinite(risk) & np.isfinite(alpha))
     order = usable[np.argsort(risk[usable], kind="stable")]
     shown = order if len(usable) <= FEW else order[::-1][: len(dearest)]
-    found: dict[str, Any] = {"risk": shorten(risk[shown]), "alpha": shorten(alpha[shown]), "bins": []}
-    found["dearest"] = {"risk": shorten(risk[dearest]), "alpha": shorten(alpha[dearest])}
+    points: dict[str, Any] = {"risk": round_digits(risk[shown])}
+    points |= {"alpha": round_digits(alpha[shown]), "bins": []}
+    points["dearest"] = {"risk": round_digits(risk[dearest]), "alpha": round_digits(alpha[dearest])}
     if len(usable) <= FEW:
-        return found
+        return points
     for part in np.array_split(order[order < (spread or len(risk))], _BINS):
         own = alpha[part]
         row = np.median(risk[part]), own.min(), np.median(own), own.max()
-        found["bins"].append(shorten(row))
-    return found
+        points["bins"].append(round_digits(row))
+    return points
 
 
 def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[str, Any]:
     """A column beside its copies: shares in bins, both distribution functions at their ends, quantiles.
 
-    Of copies the lowest, the mean and the highest are told; `few` says that each value has a bin of its own.
+    Of copies there are the lowest, the mean and the highest; `few` says that each value has a bin of its own.
     """
     bins = bin_shapes(original, {"copies": copies})
     edges = np.append(bins["lower"], bins["upper"][-1])
@@ -102,25 +103,25 @@ def compare_amounts(original: PerRecord, copies: Sequence[PerRecord]) -> dict[st
     quantiles = [np.quantile(copy, SHARES) for copy in made]
     by_copy = [statistics(copy, QUANTILES) for copy in made]
     return {
-        "edges": shorten(edges),
+        "edges": round_digits(edges),
         "few": bool(edges[-1] == np.nextafter(edges[-2], np.inf)),
-        "original": shorten(bins["original"]),
-        "copies": shorten(bins["copies"]),
-        "ecdf_max": _range([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
+        "original": round_digits(bins["original"]),
+        "copies": round_digits(bins["copies"]),
+        "ecdf_max": range_of([ecdf_distance(_some(ordered), _some(copy)).maximum for copy in made]),
         "ecdf": {
-            "original": shorten(np.searchsorted(ordered, edges, side="right") / len(ordered)),
+            "original": round_digits(np.searchsorted(ordered, edges, side="right") / len(ordered)),
             "copies": _spread(shares),
         },
         "quantiles": {
             "shares": list(SHARES),
-            "original": shorten(np.quantile(ordered, SHARES)),
+            "original": round_digits(np.quantile(ordered, SHARES)),
             "copies": _spread(quantiles),
         },
         "statistics": [
             {
                 "statistic": name,
-                "original": shorten([value])[0],
-                "copies": _range([row[name] for row in by_copy]),
+                "original": round_digits([value])[0],
+                "copies": range_of([row[name] for row in by_copy]),
             }
             for name, value in statistics(original, QUANTILES).items()
         ],
@@ -147,8 +148,8 @@ def compare_classes(
         "levels": [
             {
                 "level": str(levels[k]),
-                "original": shorten([counts[0][k]])[0],
-                "copies": _range([one[k] for one in counts[1:]]),
+                "original": round_digits([counts[0][k]])[0],
+                "copies": range_of([one[k] for one in counts[1:]]),
             }
             for k in order
         ],
@@ -176,8 +177,8 @@ def relate_pair(
         if min(int(part.sum()) for part in inside) < _FEWEST_ALONG:
             continue
         found = [np.quantile(one[part], ALONG) for (one, _), part in zip(pairs, inside, strict=True)]
-        told = shorten([np.median(pairs[0][1][inside[0]]), *found[0], *found[1]])
-        rows.append(dict(zip(("at", *_keys("original"), *_keys("copies")), told, strict=True)))
+        figures = round_digits([np.median(pairs[0][1][inside[0]]), *found[0], *found[1]])
+        rows.append(dict(zip(("at", *_keys("original"), *_keys("copies")), figures, strict=True)))
     return rows if len(rows) >= _SHORTEST else None
 
 
@@ -185,7 +186,7 @@ def _keys(what: str) -> tuple[str, str, str]:
     return f"{what}_low", f"{what}_middle", f"{what}_high"
 
 
-def compare_groups(
+def compare_medians(
     original: PerRecord,
     copies: Sequence[PerRecord],
     group: NDArray[np.int64],
@@ -195,16 +196,16 @@ def compare_groups(
     """The median of each public group in a column and its copies; of two classes the share of the second."""
     rows = []
     for place, level in enumerate(levels):
-        there = group == place
-        found = [values[there & ~np.isnan(values)] for values in (original, *copies)]
-        if all(len(one) for one in found):
-            middle = [float(one.mean() if share else np.median(one)) for one in found]
-            told = {"level": level, "records": len(found[0]), "original": shorten(middle[:1])[0]}
-            rows.append(told | {"copies": _range(middle[1:])})
+        inside = group == place
+        tables = [values[inside & ~np.isnan(values)] for values in (original, *copies)]
+        if all(len(values) for values in tables):
+            middles = [float(values.mean() if share else np.median(values)) for values in tables]
+            row = {"level": level, "records": len(tables[0]), "original": round_digits(middles[:1])[0]}
+            rows.append(row | {"copies": range_of(middles[1:])})
     return rows
 
 
-def shorten(values: Sequence[Any] | Array, digits: int = 6) -> list[float | None]:
+def round_digits(values: Sequence[Any] | Array, digits: int = 6) -> list[float | None]:
     """Numbers with a few digits, which JSON holds; None for what is not finite."""
     return [
         float(f"{value:.{digits}g}") if np.isfinite(value) else None
@@ -212,15 +213,15 @@ def shorten(values: Sequence[Any] | Array, digits: int = 6) -> list[float | None
     ]
 
 
-def _range(values: Sequence[float]) -> list[float | None]:
-    """Lowest, mean, highest."""
-    return shorten([min(values), float(np.mean(values)), max(values)])
+def range_of(values: Sequence[float]) -> list[float | None]:
+    """The lowest, the mean and the highest, over copies."""
+    return round_digits([min(values), float(np.mean(values)), max(values)])
 
 
 def _spread(rows: Sequence[Array]) -> dict[str, list[float | None]]:
     every = np.asarray(rows)
     return {
-        "lowest": shorten(every.min(axis=0)),
-        "mean": shorten(every.mean(axis=0)),
-        "highest": shorten(every.max(axis=0)),
+        "lowest": round_digits(every.min(axis=0)),
+        "mean": round_digits(every.mean(axis=0)),
+        "highest": round_digits(every.max(axis=0)),
     }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.arrays import PerLink, PerRecord
-from hedgerow.errors import HedgerowWarning, SettingError, is_count
+from hedgerow.errors import HedgerowWarning, SettingError, format_value, is_count
 from hedgerow.evidence.attack import REFITTING, Attack, attack, expected_attack
 from hedgerow.evidence.audit import Audit, audit
 from hedgerow.evidence.gauge import Gauge
@@ -18,8 +18,7 @@ from hedgerow.evidence.more_draws import Outlook, outlook
 from hedgerow.evidence.without import KEYS, claimed_epsilon, is_claimed, keys_and_powers, powers_without
 from hedgerow.fitted import Fitted, Noised
 from hedgerow.inference.bootstrap import TABLES, Estimator, conclude_from
-from hedgerow.inference.intervals import check as check_intervals
-from hedgerow.inference.intervals import intervals
+from hedgerow.inference.intervals import check_intervals, intervals
 from hedgerow.mechanism.debias import public_view
 from hedgerow.mechanism.price import UnitPricing, price_columns
 from hedgerow.models.base import Health
@@ -248,7 +247,9 @@ class Results(Utility):
         """
         done = self._need().extreme
         if not is_count(riskiest) or riskiest < 1:
-            raise SettingError(f"riskiest must be a count from 1 up, got {riskiest!r}; 10 is usual.")
+            raise SettingError(
+                f"riskiest must be a count from 1 up, got {format_value(riskiest)}; 10 is usual."
+            )
         bound = done.settings.bound if done.settings.bound.local else LIPSCHITZ
         pricing = done.outcome.pricing
         unit = pricing.unit if isinstance(pricing, UnitPricing) else None

@@ -22,7 +22,6 @@ from hedgerow.evidence.utility.pairs import TWO_WAY, two_way_of_copies
 from hedgerow.evidence.utility.propensity import MEASURES, PERMUTATIONS, By, rows_of_copies
 from hedgerow.evidence.utility.stack import Rows, Stack, pooled_columns, read_weights, stack_tables
 from hedgerow.fitted import Finished
-from hedgerow.mechanism.cells import codes_of
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.table import Table
 
@@ -75,16 +74,12 @@ class Utility:
             for place, (link, model) in enumerate(zip(done.design.links, done.settings.models, strict=True))
             if link.levels is None or len(link.levels) == 2 or model.name != "categorical"
         ]
-        protected = {
-            link.outcome: link.values if link.present is None else np.where(link.present, link.values, np.nan)
-            for _, link in ordered
-        }
-        every = {column.outcome for column in self.settings.columns}
-        every |= {*self.settings.rules.names, *done.left_out}
+        protected = {link.outcome: link.gappy_values for _, link in ordered}
+        hidden = (*self.settings.protected, *done.left_out)
         public = {
             name: done.table.numbers_or_flags(name)
             for name in done.table.number_columns()
-            if name not in every
+            if name not in hidden
         }
         copies = [
             {link.outcome: columns_of(copy)[place] for place, link in ordered}
@@ -146,8 +141,8 @@ class Utility:
             used &= np.arange(done.table.rows) % -(-done.table.rows // most) == 0
         levels = [link.outcome for link in done.design.links if link.levels is not None]
         return stack_tables(
-            done.table.native, done.release.tables, codes=codes_of(asked.columns), rows=used,
-            protected=[*(column.outcome for column in asked.columns), *asked.rules.names],
+            done.table.native, done.release.tables, codes=asked.codes, rows=used,
+            protected=asked.protected,
             classes=[*levels, *(name for link in done.design.links for name in link.classes)],
         )  # fmt: skip
 
@@ -162,8 +157,9 @@ class Utility:
     def shapes_by_column(self) -> dict[str, dict[str, Any]]:
         """`shape_columns` of each protected column, by its name."""
         copies = self.copies_by_column()
+        levels = self.levels_by_column
         return {
-            name: bin_shapes(values, {self.copies_label: copies[name]})
+            name: bin_shapes(values, {self.copies_label: copies[name]}, levels[name])
             for name, values in self.originals.items()
             if all(len(part) for part in copies[name])
         }
@@ -185,6 +181,11 @@ class Utility:
         return {
             link.outcome: [copy[place][~np.isnan(copy[place])] for copy in copies] for place, link in links
         }
+
+    @property
+    def levels_by_column(self) -> dict[str, tuple[Any, ...] | None]:
+        """The labels of each protected column whose values are places of labels."""
+        return {link.outcome: link.levels for link in self._done().design.links}
 
     def copied_outcomes(self) -> list[PerLink]:
         """What is protected of every copy, as numbers or the places of labels."""

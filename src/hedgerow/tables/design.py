@@ -21,10 +21,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Mask, Matrix, PerLink, PerRecord, RecordMask
+from hedgerow.arrays import Array, Confidential, Mask, Matrix, PerLink, PerRecord, RecordMask
 from hedgerow.errors import DataError, FormulaError, SettingError
 from hedgerow.numerics import leaves
 from hedgerow.numerics.leaves import Columns, sum_powers, summarize_columns
+from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import weighted_factor
 from hedgerow.tables.crossing import Crossing
 from hedgerow.tables.formula import CLASSES, Formula, parse, quote, shorten
@@ -47,6 +48,15 @@ class Column:
     codes: NDArray[np.int64]  # from 0 up, levels sorted
     levels: int
     numbers: PerRecord | None  # None for text
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moments(Confidential):
+    """Extremes, sums, means and spreads of a matrix over all rows of its table, named as in `Design`."""
+
+    summary: Columns
+    means: Array
+    spread: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # one design is another only if it is the same object
@@ -80,6 +90,11 @@ class Design:
         """Number of records."""
         return len(self.values)
 
+    @property
+    def gappy_values(self) -> PerLink:
+        """The outcome, NaN where it is not there; confidential."""
+        return self.values if self.present is None else np.where(self.present, self.values, np.nan)
+
     def present_in(self, records: RecordMask) -> RecordMask:
         """Which of these records have an outcome."""
         return records if self.present is None else records & self.present
@@ -98,7 +113,7 @@ class Design:
     def replace_values(self, values: PerRecord) -> "Design":
         """The design with another outcome."""
         other = replace(self, values=values)
-        vars(other).update(summary=self.summary, means=self.means, spread=self.spread)
+        other.keep_moments(self.moments)
         return other
 
     def take(self, rows: NDArray[np.intp]) -> "Design":
@@ -121,6 +136,15 @@ class Design:
             if self.crossing is None
             else replace(self.crossing, codes=self.crossing.codes[rows]),
         )
+
+    @property
+    def moments(self) -> Moments:
+        """What is known of all rows."""
+        return Moments(self.summary, self.means, self.spread)
+
+    def keep_moments(self, moments: Moments) -> None:
+        """Know of all rows of a table what its whole design knows, where this one has some of them."""
+        vars(self).update(vars(moments))
 
     @cached_property
     def summary(self) -> Columns:
@@ -445,8 +469,8 @@ def check_columns(summary: Columns, columns: tuple[str, ...], records: int, *, r
         return
     if records < len(columns):
         raise DataError(
-            f"{records} rows are fewer than the {len(columns)} coefficients of the formula. "
-            "Give more rows or a shorter formula."
+            f"The formula has {format_count(len(columns), 'coefficient')}, more than the table has rows: "
+            f"{records}. Give more rows or a shorter formula."
         )
     intercept = {"Intercept", "1"} & set(columns)
     for name, largest, span in zip(columns, size, summary.high - summary.low, strict=True):

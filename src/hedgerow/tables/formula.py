@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from hedgerow.errors import FormulaError, show_controls
+from hedgerow.errors import DataError, FormulaError, show_controls
 from hedgerow.tables.table import Table
 
 TRANSFORMS = tuple(
@@ -152,20 +152,28 @@ def parse(formula: str, table: Table) -> Formula:
     table.require([outcome])
     plain, aliases = _replace_backticks(right, formula, table)
     available = tuple(aliases.get(name, name) for name in table.columns if name != outcome)
-    terms = _parse_terms(plain, formula, available)
-    names = {alias: name for name, alias in aliases.items()}
-    factors = {factor.expr: factor for term in terms for factor in term.factors}
-    uses: dict[str, set[str]] = {}
-    for factor in factors.values():
-        for name in _names_in(factor):
-            uses.setdefault(names.get(name, name), set()).add(_use(factor))
-    predictors = tuple(uses)
+    try:
+        terms = _parse_terms(plain, formula, available)
+        names = {alias: name for name, alias in aliases.items()}
+        factors = {factor.expr: factor for term in terms for factor in term.factors}
+        uses: dict[str, set[str]] = {}
+        for factor in factors.values():
+            for name in _names_in(factor):
+                uses.setdefault(names.get(name, name), set()).add(_use(factor))
+        predictors = tuple(uses)
+        table.require(predictors)
+    except (FormulaError, DataError) as problem:
+        bare = [name for name in table.columns if _needs_backticks(name) and name in plain]
+        if not bare:
+            raise
+        raise type(problem)(
+            f"{problem} Names that are no plain word stand in backticks: `{shorten(bare[0])}`."
+        ) from None
     if outcome in predictors:
         raise FormulaError(
             f"Formula '{shorten(formula)}' uses the outcome '{outcome}' as a predictor. Predictors are "
             "released unchanged, so this would publish it. Remove it from the right-hand side."
         )
-    table.require(predictors)
     frozen = {name: frozenset(how) for name, how in uses.items()}
     return Formula(formula, outcome, predictors, terms, aliases, frozen)
 
@@ -181,26 +189,30 @@ def split(formula: str) -> tuple[str, str]:
         return left[1:-1], right
     several = re.findall(r"`[^`]*`|[^\W\d]\w*", re.sub(r"\w+\(", "(", left))
     if re.search(r"[+,*:|&]", re.sub("`[^`]*`", "", left)) and len(several) > 1:
+        names = [shorten(name.strip("`")) for name in several]
         raise FormulaError(
-            f"The left-hand side '{shorten(left)}' names {len(several)} columns, and a release protects one. "
-            "Protect them in turn, a release for each, and leave the others out of it: "
-            f"{shorten(several[0])} ~ terms with --drop {shorten(several[1])} (left_out= in Python), then "
-            "the other way round. Each is paid for."
+            f"The left-hand side '{shorten(left)}' names {len(several)} columns, and a formula has one "
+            "outcome. Several protected columns have a formula each and one price: hedgerow init FILE "
+            f"--protect {','.join(names)} proposes a plan, and in Python "
+            f'Synthesizer({{"{names[0]}": hr.Column("{shorten(several[0])} ~ …"), …}}). If it is one '
+            f"name, write it in backticks: `{shorten(left)}`."
         )
     if not left.isidentifier():
         raise FormulaError(
             f"The left-hand side '{shorten(left)}' must be one column, without transforms: the family "
-            "decides the scale (use family='lognormal' instead of log(x)). Put unusual names in backticks."
+            "decides the scale (use family='lognormal' instead of log(x)). A name that is no plain word "
+            f"stands in backticks: `{shorten(left)}`."
         )
     return left, right
 
 
 def _replace_backticks(text: str, formula: str, table: Table) -> tuple[str, dict[str, str]]:
     """The right-hand side with names in backticks replaced by plain ones no column has."""
-    if text.count("`") % 2 or ("`" in text and ("'" in text or '"' in text)):
+    outside = re.sub("`[^`]*`", "", text)
+    if "`" in outside or (outside != text and ("'" in outside or '"' in outside)):
         raise FormulaError(
-            f"Formula '{shorten(formula)}': backticks come in pairs and not together with quotes. Rename "
-            "the column."
+            f"Formula '{shorten(formula)}': backticks come in pairs, and outside of them not together with "
+            "quotes. Rename the column."
         )
     aliases: dict[str, str] = {}
     taken = set(table.columns)
@@ -309,6 +321,11 @@ def _expansion(call: ast.Call) -> int:
         elif name in ("", "df", "degree") and isinstance(setting, int | float):
             count += math.ceil(min(abs(setting), _TOO_MANY))
     return count
+
+
+def _needs_backticks(name: str) -> bool:
+    """Whether a formula can name a column in backticks only."""
+    return not name.isidentifier() and "`" not in name and any(map(str.isalpha, name))
 
 
 def quote(name: str) -> str:

@@ -10,16 +10,21 @@ nowhere else.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.errors import ClusterError, HedgerowError
+from hedgerow.errors import ClusterError, DataError, HedgerowError, RangeError
 from hedgerow.numerics import leaves
+from hedgerow.progress import report
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
+from hedgerow.threads import Workers, one_blas_thread
+
+Made = TypeVar("Made")
 
 
 class Leaves(ABC, Confidential):
@@ -71,7 +76,7 @@ class Held(Leaves):
     def design(self, leaf: int) -> Design:
         part = self.encoded.take(self._places(leaf))
         for own, link in zip(part.links, self.encoded.links, strict=True):
-            vars(own).update(summary=link.summary, means=link.means, spread=link.spread)
+            own.keep_moments(link.moments)
         return part
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
@@ -86,6 +91,35 @@ class Held(Leaves):
     def _places(self, leaf: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
         rows = self.rows(leaf)
         return np.arange(rows.start, rows.stop, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class OnOneThread:
+    """A task whose linear algebra stays on one thread: how sums are cut between threads moves last digits."""
+
+    task: Callable[[Leaves, int], Any]
+
+    @one_blas_thread()
+    def __call__(self, leaves: Leaves, leaf: int) -> Any:
+        try:
+            return self.task(leaves, leaf)
+        except (DataError, RangeError) as error:
+            raise name_rows(leaves, leaf, error) from None
+
+
+def go_over(
+    workers: Workers,
+    task: Callable[[Leaves, int], Made],
+    leaves: Leaves,
+    which: Iterable[int] | None = None,
+    *,
+    stage: str,
+) -> Iterator[Made]:
+    """What a task makes of each leaf, in their order; whoever watches is told how far it is."""
+    numbers = list(range(leaves.count) if which is None else which)
+    for done, made in enumerate(workers.map(OnOneThread(task), leaves, numbers), 1):
+        report(stage, done, len(numbers))
+        yield made
 
 
 def name_rows(leaves: Leaves, leaf: int, error: HedgerowError) -> HedgerowError:

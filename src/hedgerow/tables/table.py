@@ -21,7 +21,7 @@ from narwhals.dependencies import is_pandas_like_dataframe, is_pyarrow_table
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Mask, PerRecord
-from hedgerow.errors import DataError, is_real, list_some
+from hedgerow.errors import DataError, did_you_mean, is_real, list_some
 from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.detach import detach
 from hedgerow.tables.values import ANYWHERE, Declared, Grid, Support
@@ -88,8 +88,8 @@ class Table:
         unknown = [name for name in dict.fromkeys(names) if name not in known]
         if unknown:
             raise DataError(
-                f"No column named {list_some(unknown, 12, quoted=True)}. The table has "
-                f"{list_some(self.columns, 12, quoted=True)}."
+                f"No column named {list_some(unknown, 12, quoted=True)}.{did_you_mean(unknown[0], known)} "
+                f"The table has {list_some(self.columns, 12, quoted=True)}."
             )
 
     def require_complete(self, names: Sequence[str]) -> None:
@@ -131,9 +131,10 @@ class Table:
             )
         if not dtype.is_numeric() or dtype in (nw.Int128, nw.UInt128):
             spelled = " If a CSV file spells numbers another way: --decimal , or --missing-word WORD."
+            classes = "" if use else " Classes have families of their own: bernoulli, ordinal, categorical."
             raise DataError(
                 f"Column '{name}' must hold numbers{use}, but its type is {dtype}. Convert it to a numeric "
-                f"type.{spelled * (dtype == nw.String)}"
+                f"type.{classes}{spelled * (dtype == nw.String)}"
             )
 
     def numbers(self, name: str) -> PerRecord:
@@ -399,14 +400,17 @@ class Table:
         return Table.of(native)
 
     def settle_words(self, name: str) -> "Table":
-        """The table with a pandas column of objects as text, in the type that pandas gives to text alone."""
+        """The table with a pandas column of objects as text, in the type that pandas gives to text alone.
+
+        What cannot be written as text is missing.
+        """
         own: Any = self.native.dtypes[name] if self.frame.implementation.is_pandas_like() else None
         kind = type(self.native[name]) if own == np.dtype(np.object_) else None
         if kind is None:
             return self
         gone = np.asarray(self.frame[name].is_null().to_numpy(), dtype=np.bool_)
-        cells = self.words(name).astype(object)
-        cells[gone] = None
+        pairs = zip(self.native[name].tolist(), gone.tolist(), strict=True)
+        cells = [None if none else _as_word(cell) for cell, none in pairs]
         native = self.native.copy()
         native[name] = kind(cells, index=native.index, dtype=kind([""]).dtype)
         return Table.of(native)
@@ -458,6 +462,16 @@ def _as_double(cell: object) -> float:
         return float(cell)  # type: ignore[arg-type]
     except OverflowError:  # a whole number beyond doubles
         return np.copysign(np.inf, 1 if cell > 0 else -1)  # type: ignore[operator]
+
+
+def _as_word(cell: object) -> str | None:
+    """Text that can be encoded; nothing for a cell that has none."""
+    try:
+        word = cell.decode() if isinstance(cell, bytes) else str(cell)
+        word.encode()
+    except Exception:
+        return None
+    return word
 
 
 def _with_category(native: Any, name: str, values: PerRecord, levels: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from hedgerow.arrays import Array, PerRecord
-from hedgerow.errors import SettingError, is_count, is_finite
+from hedgerow.errors import SettingError, format_value, is_count, is_finite
 
 _DIGITS = 15  # decimal digits that a float64 holds
 _YEARS = {"ns": ("1678-01-01", "2261-12-31"), "other": ("0001-01-01", "9999-12-31")}  # that types have
@@ -162,14 +162,16 @@ class Declared:
 
     def __post_init__(self) -> None:
         if self.type not in get_args(Kind):
-            raise SettingError(f"Declared: type must be 'number', 'integer' or 'date', got {self.type!r}.")
+            raise SettingError(
+                f"Declared: type must be 'number', 'integer' or 'date', got {format_value(self.type)}."
+            )
         digits = self.decimal_places
         if digits is not None and (
             self.type != "number" or not is_count(digits) or not 0 <= digits <= _DIGITS
         ):
             raise SettingError(
                 f"Declared: decimal_places must be a whole number from 0 to {_DIGITS}, for type 'number', "
-                f"got {digits!r} for '{self.type}'."
+                f"got {format_value(digits)} for '{self.type}'."
             )
         step = self.multiple_of
         if step is not None and (
@@ -181,7 +183,7 @@ class Declared:
         ):
             raise SettingError(
                 "Declared: multiple_of must be a positive number, a whole one for type 'integer', and not "
-                f"together with decimal_places, got {step!r} for '{self.type}'. Two decimals are "
+                f"together with decimal_places, got {format_value(step)} for '{self.type}'. Two decimals are "
                 "decimal_places=2."
             )
         ends = self.range_min, self.range_max
@@ -189,14 +191,14 @@ class Declared:
             if not all(end is None or (isinstance(end, str) and is_day(end)) for end in ends):
                 raise SettingError(
                     "Declared: range_min and range_max of type 'date' are dates such as '2015-01-31', got "
-                    f"{self.range_min!r} and {self.range_max!r}."
+                    f"{format_value(self.range_min)} and {self.range_max!r}."
                 )
         elif not all(end is None or is_finite(end) for end in ends):
             raise SettingError("Declared: range_min and range_max must be finite. Leave out what is unknown.")
         ends = self.ends
         if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
             raise SettingError(
-                f"Declared: range_min must be below range_max, got {self.range_min!r} and "
+                f"Declared: range_min must be below range_max, got {format_value(self.range_min)} and "
                 f"{self.range_max!r}. Give the lower one first."
             )
         self.nearest(np.zeros(0))  # refuses limits between which there is no value

@@ -1,18 +1,19 @@
 """The columns that are released as they are: refused where they give a protected one away."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hedgerow.errors import DataError, SettingError, list_some
 from hedgerow.evidence.giveaways import COMBINED, INDEX, ORDER_OF_ROWS, find_combined, find_giveaways
 from hedgerow.evidence.giveaways.agreement import Finding
-from hedgerow.mechanism.cells import codes_of, find_own_rows, read_parts
+from hedgerow.mechanism.cells import find_own_rows, read_parts
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables.chain import Units
 from hedgerow.tables.design import Design
 from hedgerow.tables.table import Table
 
 _NAMED = 5  # findings that a message names
+_SPELLED = 3  # columns that a note gives flags for; of more a person picks
 
 
 def check_released(
@@ -35,41 +36,21 @@ def check_released(
     outcome: the owner is told instead. What is told is confidential either way.
     """
     table.require([*left_out, *keep])
-    outcomes = [column.outcome for column in settings.columns]
-    derived, parts = settings.rules.names, read_parts(table, settings.links)
-    for names, fixed, done in ((left_out, (), "left out"), (keep, derived, "kept as it is")):
-        for name in set(names).intersection([*outcomes, *fixed]):
-            raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
-    both = [name for name in keep if name in left_out]
-    if both:
-        raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
-    released = [name for name in table.columns if name not in (*outcomes, *derived, *left_out)]
+    _check_names(settings, left_out, keep)
+    hidden = (*settings.protected, *left_out)
+    released = [name for name in table.columns if name not in hidden]
     notes: list[str] = []
-    given_away: list[tuple[Design, list[Finding]]] = []
-    leads = None if settings.unit is None else Units.of(table, settings.unit).leads
-    codes = codes_of(settings.columns)
-    for link, each in zip(design.links, settings.links, strict=True):
-        rows = find_own_rows(each.column, table, codes)  # elsewhere the outcome is public
-        # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
-        rows = rows & leads if each.column.shared and leads is not None else rows
-        here = table if rows.all() else table.rows_where(rows)
-        looked_at = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]
-        findings = [one for values in looked_at for one in find_giveaways(here, values[rows], released)]
-        given_away.append((link, findings))
-    if len(design.links) > 1:
-        values = {link.outcome: link.values for link in design.links}
-        given_away.append((design, find_combined(table, values, released)))
-    for link, every in given_away:
-        findings = [one for one in every if not one.columns or not set(one.columns) <= set(keep)]
-        telling = [finding for finding in findings if finding.refused]
-        if telling and not strict:
-            raise DataError(_describe(telling, link))
-        notes += [_describe(telling, link)] if telling else []
+    for protected, findings in _look_through(table, design, settings, released):
+        findings = [one for one in findings if not one.columns or not set(one.columns) <= set(keep)]
+        refused = [finding for finding in findings if finding.refused]
+        if refused and not strict:
+            raise DataError(_describe(refused, protected))
+        notes += [_describe(refused, protected)] if refused else []
         doubtful = [finding for finding in findings if not finding.refused]
         if doubtful:
             notes.append(
-                f"What is released unchanged says much about the outcome '{link.outcome}': "
-                f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, link)}."
+                f"What is released unchanged says much about the outcome '{protected.outcome}': "
+                f"{_list_findings(doubtful)}. Unless that is public, {_remedy(doubtful, protected)}."
             )
     numbers = set(released).intersection(table.number_columns())
     if len(numbers) > COMBINED:
@@ -77,17 +58,55 @@ def check_released(
             f"Of {len(numbers)} columns of numbers the first {COMBINED} were combined with each other to see "
             "whether two together give the outcome away; the others were not."
         )
-    named = {*outcomes, *derived, *design.predictors, *left_out, *keep, *read, settings.unit}
-    unused = [name for name in table.columns if name not in named]
-    if unused:
-        names, say, them = f"Columns {list_some(unused, 12)} are", "they say", "them"
-        if len(unused) == 1:
-            names, say, them = f"Column {unused[0]} is", "it says", "it"
-        notes.append(
-            f"{names} not in the formula: released unchanged and unprotected. If {say} anything about the "
-            f"outcome, leave {them} out: {_flags('--drop', unused)}."
-        )
-    return notes
+    used = {*settings.protected, *design.predictors, *left_out, *keep, *read, settings.unit}
+    return [*notes, *_note_unused([name for name in table.columns if name not in used])]
+
+
+def _check_names(settings: Settings, left_out: Sequence[str], keep: Sequence[str]) -> None:
+    """Refuse to leave out or keep what is protected, and to do both with one column."""
+    for names, protected, done in (
+        (left_out, settings.outcomes, "left out"),
+        (keep, settings.protected, "kept as it is"),
+    ):
+        for name in set(names).intersection(protected):
+            raise SettingError(f"Column '{name}' is protected; it cannot be {done}.")
+    both = [name for name in keep if name in left_out]
+    if both:
+        raise SettingError(f"Columns {list_some(both)} are to be kept and left out. Choose one.")
+
+
+def _look_through(
+    table: Table, design: Design, settings: Settings, released: Sequence[str]
+) -> Iterator[tuple[Design, list[Finding]]]:
+    """What gives each link away; and, of several, what is made of them alone."""
+    parts = read_parts(table, settings.links)
+    leads = None if settings.unit is None else Units.of(table, settings.unit).leads
+    for link, each in zip(design.links, settings.links, strict=True):
+        rows = find_own_rows(each.column, table, settings.codes)  # elsewhere the outcome is public
+        # Of a shared column one row of each unit: the name of a unit has one value of it by definition.
+        rows = rows & leads if each.column.shared and leads is not None else rows
+        some = table if rows.all() else table.rows_where(rows)
+        columns = [link.values, *([parts[link.outcome]] if link.outcome in parts else [])]  # shares, amounts
+        findings = [one for values in columns for one in find_giveaways(some, values[rows], released)]
+        yield link, findings
+    if len(design.links) > 1:
+        values = {link.outcome: link.values for link in design.links}
+        yield design, find_combined(table, values, released)
+
+
+def _note_unused(names: Sequence[str]) -> list[str]:
+    """What the owner should know of columns that are released and in no formula."""
+    if not names:
+        return []
+    listed = list_some(names, 12, quoted=not all(name.isidentifier() for name in names))
+    which, say, them = f"Columns {listed} are", "they say", "them"
+    if len(names) == 1:
+        which, say, them = f"Column {listed} is", "it says", "it"
+    flags = _flags("--drop", names) if len(names) <= _SPELLED else "--drop NAME for each"
+    return [
+        f"{which} not in the formula: released unchanged and unprotected. If {say} anything about the "
+        f"outcome, leave {them} out: {flags} (left_out= in Python)."
+    ]
 
 
 def _describe(telling: Sequence[Finding], design: Design) -> str:

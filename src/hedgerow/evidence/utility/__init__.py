@@ -32,4 +32,5 @@ from hedgerow.evidence.utility.pairs import compare_two_way as compare_two_way
 from hedgerow.evidence.utility.propensity import Propensity as Propensity
 from hedgerow.evidence.utility.propensity import compare_rows as compare_rows
 from hedgerow.evidence.utility.propensity import measure_propensity as measure_propensity
+from hedgerow.evidence.utility.shapes import PLACES as PLACES
 from hedgerow.evidence.utility.shapes import bin_shapes as bin_shapes

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
-from hedgerow.errors import DataError, FormulaError, SettingError, list_some
+from hedgerow.errors import DataError, FormulaError, SettingError, format_value, list_some
 from hedgerow.evidence.utility.stack import (
     Rows,
     Stack,
@@ -52,13 +52,17 @@ class Analysis:
     family: Regression = "gaussian"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.formula, str) or self.formula.count("~") != 1:
+        given: object = self.formula
+        if not isinstance(given, str) or given.count("~") != 1:
             raise SettingError(
-                f'An analysis is a formula such as "log(wage) ~ age", got {shorten(str(self.formula))!r}.'
+                'An analysis is a formula such as "log(wage) ~ age", got '
+                f"{format_value(shorten(given) if isinstance(given, str) else given)}."
             )
         if self.family not in get_args(Regression):
             words = ", ".join(get_args(Regression))
-            raise SettingError(f"The family of an analysis must be one of {words}, got {self.family!r}.")
+            raise SettingError(
+                f"The family of an analysis must be one of {words}, got {format_value(self.family)}."
+            )
 
     def __str__(self) -> str:
         return self.formula if self.family == "gaussian" else f"{self.formula} ({self.family})"
@@ -108,7 +112,9 @@ def compare_analyses(
 def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weight: str | None) -> Rows:
     """What `compare_analyses` finds, a row per analysis, term and copy."""
     if isinstance(analyses, str | Analysis):
-        raise SettingError(f"analyses must be a list of formulas, got {str(analyses)!r} alone.")
+        raise SettingError(f"analyses must be a list of formulas, got {format_value(str(analyses))} alone.")
+    if not isinstance(analyses, Sequence):
+        raise SettingError(f"analyses must be a list of formulas, got {format_value(analyses)}.")
     found: Rows = []
     for given in analyses:
         analysis = given if isinstance(given, Analysis) else Analysis(given)
@@ -139,13 +145,7 @@ def analyses_of_copies(stack: Stack, analyses: Sequence["str | Analysis"], weigh
 def check_analyses(analyses: Sequence[Analysis], columns: Sequence[str]) -> None:
     """Refuse what is no formula over these columns, before any data are seen."""
     for analysis in analyses:
-        try:
-            _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
-        except DataError:  # its list of columns has the stand-in for the left side in it
-            raise FormulaError(
-                f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
-                f"{list_some(columns, 12, quoted=True)}."
-            ) from None
+        _parse(analysis, pd.DataFrame({name: [0.0] for name in columns}))
 
 
 def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
@@ -155,7 +155,13 @@ def _parse(analysis: Analysis, frame: pd.DataFrame) -> list[Formula]:
         blank += "_"
     table = Table.of(frame.assign(**{blank: 0.0}))
     left, _, right = (part.strip() for part in analysis.formula.partition("~"))
-    return [parse(f"`{blank}` ~ {text}", table) for text in (f"0 + {left}", right)]
+    try:
+        return [parse(f"`{blank}` ~ {text}", table) for text in (f"0 + {left}", right)]
+    except DataError:  # its list of columns has the stand-in for the left side in it
+        raise FormulaError(
+            f"Analysis '{shorten(analysis.formula)}' names a column that copies do not have. They have "
+            f"{list_some([*map(str, frame.columns)], 12, quoted=True)}."
+        ) from None
 
 
 def _encode(analysis: Analysis, stack: Stack) -> tuple[PerRecord, Matrix, list[str], Mask]:

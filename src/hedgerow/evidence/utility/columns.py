@@ -146,12 +146,17 @@ def compare_kinds(
 
 
 def stack_columns(parts: Mapping[str, Mapping[str, Sequence[Any]]]) -> dict[str, list[Any]]:
-    """Tidy columns of several protected columns below each other, their names before them."""
-    stacked: dict[str, list[Any]] = {"column": []}
+    """Tidy columns of several protected columns below each other, their names before them.
+
+    What one part has and another lacks is empty text there.
+    """
+    keys = dict.fromkeys(key for part in parts.values() for key in part)
+    stacked: dict[str, list[Any]] = {"column": [], **{key: [] for key in keys}}
     for name, part in parts.items():
-        stacked["column"].extend([name] * len(next(iter(part.values()))))
-        for key, cells in part.items():
-            stacked.setdefault(key, []).extend(cells)
+        rows = len(next(iter(part.values())))
+        stacked["column"].extend([name] * rows)
+        for key in keys:
+            stacked[key].extend(part.get(key, [""] * rows))
     return stacked
 
 

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from hedgerow.arrays import Mask, Matrix, PerRecord
-from hedgerow.errors import SettingError, is_count
+from hedgerow.errors import SettingError, format_value, is_count
 from hedgerow.evidence.utility.columns import ecdf_distance
 from hedgerow.evidence.utility.stack import Rows, Stack, pooled_columns, stack_tables
 from hedgerow.evidence.utility.terms import split_terms
@@ -129,7 +129,9 @@ def measure_by_trees(
             "by='main' or by='pairs'."
         ) from None
     if not is_count(permutations) or permutations < 2:
-        raise SettingError(f"permutations must be a whole number from 2 up, got {permutations!r}.")
+        raise SettingError(
+            f"permutations must be a whole number from 2 up, got {format_value(permutations)}."
+        )
     random, share = np.random.default_rng(seed), float(copied.mean())
     least = _COMPLEXITY * 2 * share * (1 - share)
 
@@ -174,7 +176,7 @@ def compare_rows(
 def rows_of_copies(stack: Stack, *, by: By, permutations: int = PERMUTATIONS, seed: int = 1) -> Rows:
     """What `compare_rows` finds, a row per copy."""
     if by not in get_args(By):
-        raise SettingError(f"by must be one of {', '.join(get_args(By))}, got {by!r}.")
+        raise SettingError(f"by must be one of {', '.join(get_args(By))}, got {format_value(by)}.")
     own, shared = split_terms(stack, pairs=by == "pairs")
     real, found = stack.part(0), Rows()
     for number in stack.copies:

@@ -13,8 +13,17 @@ _LOOKED_AT = 100_000  # records are enough for a shape
 _WIDE = 30.0  # largest over smallest, or over typical, from which a linear axis shows nothing
 
 
-def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -> dict[str, Any]:
+PLACES = ("lower", "upper", "level")  # columns that say where a bin is; the others are groups
+
+
+def bin_shapes(
+    original: PerRecord,
+    copies: Mapping[str, Sequence[PerRecord]],
+    levels: Sequence[object] | None = None,
+) -> dict[str, Any]:
     """Columns lower, upper, original and one per label: the share of values in each bin, copies together.
+
+    Where values are places of `levels`, a column `level` names the class of each bin.
 
     A few different values have a bin each. The bins of positive values that span decades are equally wide on
     a logarithmic scale, those of others with long tails on one that is linear about zero. What lies beyond
@@ -27,7 +36,11 @@ def bin_shapes(original: PerRecord, copies: Mapping[str, Sequence[PerRecord]]) -
     for label, values in some.items():
         places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
         shares[label] = np.bincount(places, minlength=len(edges) - 1) / len(values)
-    return {"lower": edges[:-1], "upper": edges[1:], **shares}
+    named = levels is not None and len(levels) <= _BINS // 2
+    names = (
+        {"level": [str(levels[round(place)]) for place in edges[:-1].tolist()]} if named and levels else {}
+    )
+    return {"lower": edges[:-1], "upper": edges[1:], **names, **shares}
 
 
 def _some(values: PerRecord) -> PerRecord:

@@ -1,6 +1,10 @@
 """What a release by noisy statistics gives out: the sums with their noise. Public once ε is paid."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
 
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.mechanism.noisy.recipe import Recipe
@@ -57,3 +61,22 @@ class Released:
     rounds: tuple[Round, ...]
     counts: Counts | None
     spike: Spike | None = None
+
+
+Statistics = TypeVar("Statistics", Spike, Round, Counts)
+
+
+def describe_part(part: Spike | Round | Counts) -> dict[str, Any]:
+    """One of these in plain numbers, which JSON holds."""
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
+    }
+
+
+def read_part(kind: type[Statistics], plain: Mapping[str, Any]) -> Statistics:
+    """One of these from its plain numbers."""
+    entries: dict[str, Any] = {
+        name: np.array(value, dtype=np.float64) if isinstance(value, list) else value
+        for name, value in plain.items()
+    }
+    return kind(**entries)

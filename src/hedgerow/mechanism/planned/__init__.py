@@ -22,6 +22,7 @@ from hedgerow.mechanism.planned.leverages import Leverages, LeveragesHere
 from hedgerow.mechanism.planned.links import plan_links
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
+from hedgerow.numerics.leaves import interpolate
 from hedgerow.numerics.renyi import Neighbours
 from hedgerow.numerics.rounding import format_count
 from hedgerow.numerics.triangular import leverages
@@ -135,5 +136,4 @@ def _quantiles(every: Leverages, records: int) -> Array:
     at = np.linspace(0, 1, _PLACES) * (records - 1)
     below = np.floor(at)
     low, high = every.ordered([*map(int, below), *map(int, np.ceil(at))]).reshape(2, -1)
-    way = at - below
-    return np.where(way >= 0.5, high - (high - low) * (1 - way), low + (high - low) * way)
+    return interpolate(low, high, at - below)

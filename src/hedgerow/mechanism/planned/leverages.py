@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, PerRecord
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.mechanism.streamed.ranks import CountUpTo, select_ranks
 from hedgerow.numerics.leaves import add_in_order, sum_leaves
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 

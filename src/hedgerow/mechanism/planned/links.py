@@ -1,13 +1,13 @@
-"""How many tables of a chain a weight has refused, found before any protected value is looked at.
+"""What share of a chain's tables is refused under a weight, before any protected value is looked at.
 
 As for one column (`planned`), a record's share of each link's residual sum of squares has a known law where
-the model holds, and these shares are independent. What is new is that D_o adds over links before the least ε
-is taken, and that a link may read protected columns: a record that lies far out in one column then has a
-larger leverage in the next. Both are simulated, from public columns and priors alone: the protected columns
-of one table of the model, whose predictors stand for those that are not to be looked at, and for some records
-many more values of their own, far ones among them by importance sampling. Where a link reads earlier columns
-on the scale of their own regressions, leverages do not depend on coefficients and σ; otherwise the prior's σ
-is taken for them, and more or fewer tables may be refused than planned.
+the model holds, and these shares are independent. Two things are new: D_o is added over links before the
+least ε is taken, and a link may read protected columns, so that a record that lies far out in one column has
+a larger leverage in the next. Both are simulated, from public columns and priors alone. One table of the
+model has protected columns whose predictors stand for the confidential ones, and some of its records get many
+more values, far ones among them by importance sampling. Where a link reads earlier columns on the scale of
+their own regressions, leverages do not depend on coefficients and σ; otherwise the prior's σ is taken for
+them, and more or fewer tables may be refused than planned.
 
 Tables are simulated leaf by leaf; one in memory goes the same way (`tables.leaves.Held`).
 
@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from hedgerow.arrays import Array
 from hedgerow.errors import DataError, SettingError
 from hedgerow.mechanism.planned.leverages import KeptLeverages, Leverages, keep_leverages
-from hedgerow.mechanism.streamed.merged import LinkSum, go_over, merge_leaves, regressions
+from hedgerow.mechanism.streamed.merged import LinkSum, merge_leaves, regressions
 from hedgerow.models.chain import Chain
 from hedgerow.models.exact import Regression
 from hedgerow.numerics.renyi import Neighbours
@@ -34,7 +34,7 @@ from hedgerow.numerics.triangular import leaf_factor, leverages, weighted_factor
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers
 
@@ -46,8 +46,8 @@ _CLEARLY = 20.0  # times the chance allowed, from which it need not be known wel
 
 
 @dataclass(frozen=True, repr=False)
-class _Link:
-    """What is planned with of one link: nothing protected."""
+class _PlannedLink:
+    """One link as the plan sees it: nothing protected."""
 
     model: Regression
     gram: Array  # triangular factor of the predictors of a simulated table
@@ -63,22 +63,22 @@ class _Link:
             np.sqrt(weight) * self.gram, np.zeros(len(self.gram)), start=np.pad(self.prior, (0, 1))
         )[:-1, :-1]
         inverse = solve_triangular(factor, np.eye(len(factor)))
-        here = self.own @ inverse
-        size = np.einsum("ik,ik->i", here, here)
+        scaled = self.own @ inverse
+        size = np.einsum("ik,ik->i", scaled, scaled)
         without = np.maximum(1 - weight * size, np.finfo(np.float64).tiny)
         if self.rows.size:
-            moved = (self.rows @ inverse).reshape(len(here), -1, len(factor))
-            across = np.einsum("imk,ik->im", moved, here)
+            moved = (self.rows @ inverse).reshape(len(scaled), -1, len(factor))
+            across = np.einsum("imk,ik->im", moved, scaled)
             spread = np.einsum("imk,imk->im", moved, moved) + weight * across**2 / without[:, None]
         else:
-            spread = np.broadcast_to((size / without)[:, None], (len(here), len(self.share)))
+            spread = np.broadcast_to((size / without)[:, None], (len(scaled), len(self.share)))
         share = np.broadcast_to(self.share, spread.shape).ravel()
         spread = spread.ravel()
         squared = share * self.left * (1 + weight * spread)
         shape = self.model.prior.shape + weight * (records - 1) / 2
         rate = weight * self.left / 2 * (1 - share)
-        every = np.ones_like(spread)
-        return Neighbours(weight * every, spread, squared, shape * every, rate)
+        ones = np.ones_like(spread)
+        return Neighbours(weight * ones, spread, squared, shape * ones, rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,27 +87,28 @@ class Plan:
 
     settings: Settings
     records: int
-    links: tuple[_Link, ...]
+    links: tuple[_PlannedLink, ...]
     chosen: Array  # leverages of the records that stand for all, in order
-    every: Leverages
+    leverages: Leverages
     likely: Array  # importance weights of the simulated values
 
     def chance_of_refusal(self, weight: float, refused: float) -> float:
         """About this share of the model's tables, or less, has a record that is priced above the target."""
         settings = self.settings
         pairs = Neighbours.join([link.neighbours(weight, self.records) for link in self.links])
-        told: dict[str, Any] = {"delta": settings.delta, "copies": settings.copies}
-        above = pairs.perhaps_above(settings.epsilon or 0.0, **told)
-        found = self._add_up(above)
-        if found > _CLEARLY * refused or not above.any():
-            return found
+        epsilon = settings.epsilon or 0.0
+        terms: dict[str, Any] = {"delta": settings.delta, "copies": settings.copies}
+        above = pairs.perhaps_above(epsilon, **terms)
+        chance = self._add_up(above)
+        if chance > _CLEARLY * refused or not above.any():
+            return chance
         rows = np.flatnonzero(above)
-        above[rows] = ~(pairs.of(rows).by_record(**told) <= (settings.epsilon or 0.0))
+        above[rows] = ~(pairs.of(rows).by_record(**terms) <= epsilon)
         return self._add_up(above)
 
     def _add_up(self, above: Any) -> float:
         by_place = (above.reshape(len(self.chosen), -1) * self.likely).mean(axis=1)
-        return self.every.add_up(self.chosen, np.minimum(by_place, 1.0))
+        return self.leverages.add_up(self.chosen, np.minimum(by_place, 1.0))
 
 
 def plan_links(settings: Settings, leaves: Leaves, workers: Workers) -> Plan:
@@ -121,8 +122,8 @@ def plan_links(settings: Settings, leaves: Leaves, workers: Workers) -> Plan:
     (facts,) = go_over(workers, _Describe(chain), leaves, [0], stage="plan")
     factors = merge_leaves(regressions(chain), go_over(workers, _Factor(simulated), leaves, stage="plan"))
     grams = [factor.said[:-1, :-1] for factor in factors]
-    publicly = [_factor_public(gram, fact) for gram, fact in zip(grams, facts, strict=True)]
-    task = _KeepLeverages(simulated, [fact.public for fact in facts], publicly)
+    public_factors = [_factor_public(gram, fact) for gram, fact in zip(grams, facts, strict=True)]
+    task = _KeepLeverages(simulated, [fact.public for fact in facts], public_factors)
     ends = list(go_over(workers, task, leaves, stage="plan"))
     every = KeptLeverages(leaves, workers, ends)
     sizes = np.linspace(min(low for low, _ in ends), max(high for _, high in ends), _PLACES)
@@ -141,7 +142,7 @@ def plan_links(settings: Settings, leaves: Leaves, workers: Workers) -> Plan:
         square = normal[:, place] ** 2
         rows = moved[place] if fact.secret else np.empty((0, len(gram)))
         share = square / (square + rest)
-        links.append(_Link(model, gram, fact.prior, own[place], rows, share, left))
+        links.append(_PlannedLink(model, gram, fact.prior, own[place], rows, share, left))
     return Plan(settings, records, tuple(links), chosen, every, likely)
 
 
@@ -177,18 +178,18 @@ class _Simulated:
 
 @dataclass(frozen=True, repr=False)
 class _Describe:
-    """What is known of each link's predictors; any leaf can tell."""
+    """What is known of each link's predictors, from any one leaf."""
 
     chain: Chain
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[_Facts]:
-        found = []
+        facts = []
         for model, link in zip(regressions(self.chain), leaves.design(leaf).links, strict=True):
             _, deviation = model.prior.moments(link)
             prior = model.prior.contrasts(link) / deviation[:, None]
             public = [place for place in range(len(link.columns)) if place not in link.hidden]
-            found.append(_Facts(prior, public, bool(link.secret)))
-        return found
+            facts.append(_Facts(prior, public, bool(link.secret)))
+        return facts
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,7 +258,7 @@ def _simulate(
     made: Table | None = None
     if public:
         made = table.select(public) if rows is None else table.select(public).take(rows)
-    found = []
+    matrices = []
     for place, (model, link) in enumerate(zip(regressions(chain), blank.links, strict=True)):
         matrix = link.matrix
         if link.secret and made is not None:
@@ -269,14 +270,14 @@ def _simulate(
                     "that is not finite for every value their families have. Use families of positive values "
                     "for logarithms and roots, or weights of your own (weights=, --weights)."
                 ) from None
-        found.append(matrix)
+        matrices.append(matrix)
         mean, _ = model.prior.moments(design.links[place])
         centre = np.linalg.solve(model.prior.contrasts(design.links[place]), mean)
         with np.errstate(over="ignore"):
             values = model.outcome(matrix @ centre + model.prior.residual * errors[:, place])
         column = Table.of(table.like({link.outcome: values}))
         made = column if made is None else made.beside(column)
-    return found
+    return matrices
 
 
 def _draw_far(many: int, count: int, key: Key) -> tuple[Array, Array]:

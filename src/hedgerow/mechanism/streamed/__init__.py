@@ -1,8 +1,8 @@
 """The mechanism over leaves of records (`tables.leaves`): for tables that are never held as a whole.
 
-Read `support` (what it takes), `merged` (a fit of all leaves), `weigh`, `account` (what a fit costs), `run`
-(price and calibrate), `fit` (the door, and what is known afterwards), `copies`, `view` (some rows with the
-fit of all). `ranks` and `planned` serve `weigh`.
+Read `support` (what it takes), `merged` (a fit of all leaves), `leaf` (one leaf as the steps see it),
+`account` (what a fit costs), `run` (refit, price and calibrate), `weigh` (risks and weights, with `ranks` and
+`planned`), `fit` (the door, and what is known afterwards), `copies`, `view` (some rows with the fit of all).
 
 Each step is `mechanism.steps` on the records of one leaf, with a few numbers about all: what is said of all
 records is a merge, a sum or an extreme of what leaves say, so that risks, weights, prices and copies are

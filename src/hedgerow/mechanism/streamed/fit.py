@@ -15,7 +15,6 @@ from hedgerow.mechanism.copies import choose_draws
 from hedgerow.mechanism.streamed.account import Account
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import Merged
-from hedgerow.mechanism.streamed.planned import plan_streamed
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.mechanism.streamed.support import check_streamed
 from hedgerow.mechanism.streamed.weigh import begin_streamed, weigh_streamed
@@ -92,14 +91,7 @@ def stream_weighted(settings: Settings, leaves: Leaves, *, key: Key, workers: Wo
     with job(expected_fits(settings)):
         overview, plain = begin_streamed(settings, leaves, workers, key=key)
         runner = Runner(overview, leaves, workers)
-
-        def refit(number: int) -> float:
-            return runner.bound(key.child("reweight").child(number))
-
-        def plan(refused: float) -> float:
-            return plan_streamed(settings, leaves, workers, refused)
-
         with phase(CALIBRATING):
-            weigh_streamed(settings, leaves, workers, refit=refit, plan=plan)
-            found = runner.finish(key)
-    return StreamedFit(overview, key, leaves.records, plain, found.priced, found.account)
+            weigh_streamed(runner, key=key)
+            accounted = runner.finish(key)
+    return StreamedFit(overview, key, leaves.records, plain, accounted.priced, accounted.account)

@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 
 from hedgerow.arrays import Confidential, PerRecord, RecordMask
-from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.steps import Start, Weighted, find_interval, power_of
-from hedgerow.mechanism.streamed.merged import Asking, Merged
+from hedgerow.mechanism.streamed.merged import Merged, RefitRequests
 from hedgerow.models.scored import Form, Interval, Linear, Risk, Sensitive
 from hedgerow.privacy.ranges import Bounds, Range
 from hedgerow.privacy.sensitive import sensitive_part
 from hedgerow.privacy.settings import Settings
-from hedgerow.tables.design import Design
 from hedgerow.tables.leaves import Leaves
 from hedgerow.tables.table import Table
 
@@ -38,7 +36,7 @@ class Overview(Confidential):
         table = leaves.table(leaf) if _reads_table(self.range) else empty_table(design.records)
         present = np.ones(design.records, np.bool_) if design.present is None else design.present
         risk, power = Risk(np.empty(0), np.empty(0)), present.astype(np.float64)
-        fit = None if plain is None else plain.on(self.settings.model, design, power, leaf, Asking())
+        fit = None if plain is None else plain.on(self.settings.model, design, power, leaf, RefitRequests())
         return Start(table, design, fit, risk, present)
 
     def interval(self, start: Start) -> Interval:
@@ -58,10 +56,6 @@ class Overview(Confidential):
         standard = self.settings.standard
         part = sensitive_part(standard, weighted.alpha, weighted.known, weighted.interval)
         return replace(part, whole=form) if isinstance(part, Linear) else part
-
-    def fit(self, merged: Merged, design: Design, power: PerRecord, leaf: int, asked: Asking) -> Fit:
-        """A weighted fit of all with the records of the leaf."""
-        return merged.on(self.settings.model, design, power, leaf, asked)
 
     def power(self, weighted: Weighted) -> PerRecord:
         """α* of the leaf's records."""
@@ -89,7 +83,7 @@ def empty_table(records: int) -> Table:
     return Table.of(pd.DataFrame({"": np.zeros(records, np.int8)}))
 
 
-def _reads_table(known: Range) -> bool:
+def _reads_table(public_range: Range) -> bool:
     """Whether ends of a range are read from columns, or count rows."""
-    parts = [part for _, part in known.parts().values()]
-    return bool(known.columns) or isinstance(known, Bounds) or any(map(_reads_table, parts))
+    parts = [part for _, part in public_range.parts().values()]
+    return bool(public_range.columns) or isinstance(public_range, Bounds) or any(map(_reads_table, parts))

@@ -5,57 +5,26 @@ of records; and of a record that decides nearly all of its own fit, its place, a
 itself.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential, PerRecord
-from hedgerow.errors import DataError, RangeError
 from hedgerow.mechanism.fit import Fit, checked_sample
 from hedgerow.models.base import Health, Influence, Mergeable, Model, Parameters
-from hedgerow.models.chain import Chain, ChainInfluence, join_samples, there
+from hedgerow.models.chain import Chain, ChainInfluence, join_samples, zero_missing
 from hedgerow.models.conjugate import Left, Places
 from hedgerow.models.exact import Drawn, Regression
-from hedgerow.progress import count_fit, report
+from hedgerow.progress import count_fit
 from hedgerow.randomness import Key
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves, name_rows
-from hedgerow.threads import Workers, one_blas_thread
 
-Made = TypeVar("Made")
 Row = tuple[int, int, float]  # the leaf of a record, its place there, and the share that is taken away
-
-
-@dataclass(frozen=True)
-class OnOneThread:
-    """A task whose linear algebra stays on one thread: how sums are cut between threads moves last digits."""
-
-    task: Callable[[Leaves, int], Any]
-
-    @one_blas_thread()
-    def __call__(self, leaves: Leaves, leaf: int) -> Any:
-        try:
-            return self.task(leaves, leaf)
-        except (DataError, RangeError) as error:
-            raise name_rows(leaves, leaf, error) from None
-
-
-def go_over(
-    workers: Workers,
-    task: Callable[[Leaves, int], Made],
-    leaves: Leaves,
-    which: Iterable[int] | None = None,
-    *,
-    stage: str,
-) -> Iterator[Made]:
-    """What a task makes of each leaf, in their order; whoever watches is told how far it is."""
-    numbers = list(range(leaves.count) if which is None else which)
-    for done, made in enumerate(workers.map(OnOneThread(task), leaves, numbers), 1):
-        report(stage, done, len(numbers))
-        yield made
+Batch = tuple[int, int]  # rows that are left out of a fit together: of which link, and on which occasion
+Requests = dict[Batch, list[Row]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,15 +50,15 @@ class Merged(Confidential):
     records: int
     parameters: Parameters
     health: Health
-    left: tuple[Mapping[Row, Left], ...] = ()  # what neighbours find that were fitted anew, by link
+    left: tuple[Mapping[Row, Left], ...] = ()  # by link, the neighbours that were fitted anew
 
-    def on(self, model: Model, design: Design, power: PerRecord, leaf: int, asked: "Asking") -> Fit:
+    def on(self, model: Model, design: Design, power: PerRecord, leaf: int, requests: "RefitRequests") -> Fit:
         """The fit on the records of one leaf."""
         links, models = design.links, mergeable_links(model)
 
         def influence() -> Influence:
             parts = tuple(
-                own.influence(link, there(link, power), posterior, asked.of_link(self, place, leaf))
+                own.influence(link, zero_missing(link, power), posterior, requests.of_link(self, place, leaf))
                 for place, (own, link, posterior) in enumerate(
                     zip(models, links, self.posteriors, strict=True)
                 )
@@ -104,27 +73,29 @@ class Merged(Confidential):
 
 
 @dataclass(repr=False)
-class Asking(Confidential):
-    """Which records of a leaf asked for fits without them that are not there yet, by link and occasion.
+class RefitRequests(Confidential):
+    """Which records of a leaf need a fit without them that is not there yet.
 
-    All of one link and occasion are left out together, and the others put back: none may be there twice.
+    Taking a record away from a fit that it decides nearly alone leaves too few digits. That fit is made anew,
+    of all other records, which takes a pass over the leaves. All records of one batch are left out together,
+    and the others put back, so that none may be in it twice.
     """
 
-    rows: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
-    occasion: int = 0
+    rows: Requests = field(default_factory=dict)
+    occasion: int = 0  # 0: the standard's neighbours; 1: those with the outcome withheld
 
     def of_link(self, merged: Merged, place: int, leaf: int) -> Callable[[PerRecord, Places], list[Left]]:
-        """What `RegressionInfluence.refit` does on a leaf: looks up what was found, or asks for it."""
+        """What `RegressionInfluence.refit` does on a leaf: looks a fit up, or requests it."""
         known = merged.left[place] if merged.left else {}
 
         def refit(share: PerRecord, rows: Places) -> list[Left]:
-            found = []
+            fits = []
             for row in map(int, rows):
                 name = leaf, row, float(share[row])
                 if name not in known:
                     self.rows.setdefault((place, self.occasion), []).append(name)
-                found.append(known.get(name, (np.inf, np.inf, np.inf)))
-            return found
+                fits.append(known.get(name, (np.inf, np.inf, np.inf)))
+            return fits
 
         return refit
 
@@ -147,7 +118,7 @@ def regressions(model: Model) -> tuple[Regression, ...]:
 def sum_links(model: Model, design: Design, power: PerRecord, *, first: bool) -> list[LinkSum]:
     """What one leaf says of each link."""
     links = zip(mergeable_links(model), design.links, strict=True)
-    return [sum_link(own, link, there(link, power), first=first) for own, link in links]
+    return [sum_link(own, link, zero_missing(link, power), first=first) for own, link in links]
 
 
 def sum_link(model: Mergeable, design: Design, power: PerRecord, *, first: bool) -> LinkSum:
@@ -196,8 +167,3 @@ def draw_merged(
         if isinstance(own, Regression):
             sample = replace(sample, parameters=Drawn(sample.parameters, records))
     return Merged(posteriors, worth, records, sample.parameters, sample.health)
-
-
-def with_left(merged: Merged, left: Sequence[Mapping[Row, Left]]) -> Merged:
-    """The fit with what neighbours find that were fitted anew."""
-    return replace(merged, left=tuple(left))

@@ -9,13 +9,13 @@ import numpy as np
 from hedgerow.mechanism.planned import chance_by_leverage, largest_weight
 from hedgerow.mechanism.planned.leverages import KeptLeverages, keep_leverages
 from hedgerow.mechanism.planned.links import plan_links
-from hedgerow.mechanism.streamed.merged import LinkSum, go_over, merge_leaves, regressions, sum_link
+from hedgerow.mechanism.streamed.merged import LinkSum, merge_leaves, regressions, sum_link
 from hedgerow.models.base import Model
 from hedgerow.models.chain import Chain
 from hedgerow.models.conjugate import Posterior
 from hedgerow.numerics.triangular import leverages
 from hedgerow.privacy.settings import Settings
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.arrays import Array, Confidential
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.privacy.ranges import Box, Range, Tail
 from hedgerow.privacy.settings import Settings
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 _PIVOTS = 15  # for each rank and round
@@ -78,17 +77,19 @@ def _as_number(key: int) -> float:
 
 def settle_tails(settings: Settings, leaves: Leaves, workers: Workers) -> Range:
     """The range, with the threshold of every tail in it read off all outcomes."""
-    known = settings.standard.range
-    if isinstance(known, Box):
+    public_range = settings.standard.range
+    if isinstance(public_range, Box):
         places = {link.column.outcome: place for place, link in enumerate(settings.links)}
-        parts = {name: _settle(part, leaves, workers, places[name]) for name, part in known.ranges.items()}
-        return replace(known, ranges=parts)
-    return _settle(known, leaves, workers, 0)
+        parts = {
+            name: _settle(part, leaves, workers, places[name]) for name, part in public_range.ranges.items()
+        }
+        return replace(public_range, ranges=parts)
+    return _settle(public_range, leaves, workers, 0)
 
 
-def _settle(known: Range, leaves: Leaves, workers: Workers, place: int) -> Range:
-    inner = {name: _settle(part, leaves, workers, place) for name, (_, part) in known.parts().items()}
-    settled = replace(known, **inner) if inner else known  # type: ignore[type-var]  # parts are a dataclass's
+def _settle(public_range: Range, leaves: Leaves, workers: Workers, place: int) -> Range:
+    inner = {name: _settle(part, leaves, workers, place) for name, (_, part) in public_range.parts().items()}
+    settled = replace(public_range, **inner) if inner else public_range  # type: ignore[type-var]  # parts are a dataclass's
     if isinstance(settled, Tail):
         ends = list(go_over(workers, SortOutcomes(place), leaves, stage="ranks"))
         (threshold,) = select_ranks(leaves, workers, [settled.rank(leaves.records)], ends)

@@ -21,31 +21,31 @@ from hedgerow.mechanism.steps import require_price
 from hedgerow.mechanism.streamed.account import Account, Top, charge, loudness
 from hedgerow.mechanism.streamed.leaf import Overview
 from hedgerow.mechanism.streamed.merged import (
-    Asking,
+    Batch,
     LinkSum,
     Merged,
+    RefitRequests,
+    Requests,
     Row,
     fit_merged,
-    go_over,
     merge_leaves,
     mergeable_links,
     models_of,
     sum_link,
     sum_links,
 )
-from hedgerow.models.chain import there
+from hedgerow.models.chain import zero_missing
 from hedgerow.models.conjugate import Left
 from hedgerow.models.scored import Form, Linear
 from hedgerow.numerics.scoring import Extremes
 from hedgerow.privacy.bounds import Statement
 from hedgerow.privacy.claims.neighbours import WITHHELD
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers
 
 Made = TypeVar("Made")
-Requests = dict[tuple[int, int], list[Row]]  # by link and occasion
-_ROUNDS = 3  # of the standard's neighbours, of those with the outcome withheld, and nobody is left to ask for
+_ROUNDS = 3  # for requests of the standard's neighbours, of those with the outcome withheld, and for none
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,46 +95,48 @@ class SumWithout(Confidential):
 
     overview: Overview
     scale: float
-    rows: dict[tuple[int, int], dict[int, list[int]]]  # by link and occasion, and by leaf
+    rows: dict[Batch, dict[int, list[int]]]  # of each batch, by leaf
 
-    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], LinkSum]:
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[Batch, LinkSum]:
         overview, start = self.overview, self.overview.start(leaves, leaf)
         power = overview.power(overview.weighted(leaves, leaf, start, self.scale))
-        found = {}
-        for name, rows in self.rows.items():
-            link, model = start.design.links[name[0]], mergeable_links(overview.settings.model)[name[0]]
-            others = there(link, power).copy()
+        sums = {}
+        for batch, rows in self.rows.items():
+            place, _ = batch
+            link, model = start.design.links[place], mergeable_links(overview.settings.model)[place]
+            others = zero_missing(link, power).copy()
             others[rows.get(leaf, [])] = 0.0
-            found[name] = sum_link(model, link, others, first=leaf == 0)
-        return found
+            sums[batch] = sum_link(model, link, others, first=leaf == 0)
+        return sums
 
 
 @dataclass(frozen=True, repr=False)
 class LeaveOut(Confidential):
-    """What records of several leaves find in fits without them. Their rows go no further than this task."""
+    """Fit anew without each of the requested records. Their rows go no further than this task."""
 
     overview: Overview
     scale: float
     requests: Requests
-    others: dict[tuple[int, int], LinkSum]
+    others: dict[Batch, LinkSum]
 
-    def __call__(self, leaves: Leaves, leaf: int) -> dict[tuple[int, int], list[Left]]:
+    def __call__(self, leaves: Leaves, leaf: int) -> dict[Batch, list[Left]]:
         overview, models = self.overview, cast(Any, models_of(self.overview.settings.model))
-        rows: dict[tuple[int, int], list[tuple[Array, float, float, float]]] = {n: [] for n in self.requests}
+        rows: dict[Batch, list[tuple[Array, float, float, float]]] = {batch: [] for batch in self.requests}
         for number in sorted({row[0] for some in self.requests.values() for row in some}):
             start = overview.start(leaves, number)
             power = overview.power(overview.weighted(leaves, number, start, self.scale))
-            for name, some in self.requests.items():
-                link, model = start.design.links[name[0]], models[name[0]]
-                for _, row, share in (one for one in some if one[0] == number):
+            for batch, requested in self.requests.items():
+                place, _ = batch
+                link, model = start.design.links[place], models[place]
+                for _, row, share in (one for one in requested if one[0] == number):
                     response = model.response(link.values[row : row + 1])[0]
-                    rows[name].append((link.matrix[row].copy(), float(response), float(power[row]), share))
-        found = {}
-        for name, told in rows.items():
-            columns = [np.array(column) for column in zip(*told, strict=True)]
-            rest = self.others[name]
-            found[name] = models[name[0]].leave_out(*columns, base=rest.said, rest=rest.power)
-        return found
+                    rows[batch].append((link.matrix[row].copy(), float(response), float(power[row]), share))
+        fits = {}
+        for batch, cells in rows.items():
+            columns = [np.array(column) for column in zip(*cells, strict=True)]
+            others = self.others[batch]
+            fits[batch] = models[batch[0]].leave_out(*columns, base=others.said, rest=others.power)
+        return fits
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,7 +146,7 @@ class OnLeaf(Confidential):
     overview: Overview
     priced: PricedFit
 
-    def pricing(self, leaves: Leaves, leaf: int, asked: Asking) -> Pricing:
+    def pricing(self, leaves: Leaves, leaf: int, requests: RefitRequests) -> Pricing:
         """What the fit costs the leaf's records."""
         overview, priced = self.overview, self.priced
         start = overview.start(leaves, leaf)
@@ -155,7 +157,7 @@ class OnLeaf(Confidential):
                 "The weights of some records are not those that were fitted: what was kept of them changed "
                 "meanwhile, such as by a worker that was taken for lost. Run it again."
             )
-        fit = overview.fit(priced.merged, start.design, power, leaf, asked)
+        fit = priced.merged.on(overview.settings.model, start.design, power, leaf, requests)
         part = overview.part(weighted, priced.form)
         return Pricing(fit, part, weighted.interval, overview.settings.delta)
 
@@ -176,8 +178,8 @@ class PriceLeaf(OnLeaf):
     """What a leaf costs, and the records whose neighbours must be fitted anew before that is known."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[float, Requests]:
-        asked = Asking()
-        return self.certified(self.pricing(leaves, leaf, asked)), asked.rows
+        requests = RefitRequests()
+        return self.certified(self.pricing(leaves, leaf, requests)), requests.rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,21 +187,21 @@ class TakeStock(OnLeaf):
     """What `PriceLeaf` does, keeping the power and price of each record, with an account of the leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[tuple[float, Account], Requests]:
-        settings, asked, first = self.overview.settings, Asking(), leaves.rows(leaf).start
-        pricing = self.pricing(leaves, leaf, asked)
-        certified, waiting = self.certified(pricing), bool(asked.rows)
+        settings, requests, first = self.overview.settings, RefitRequests(), leaves.rows(leaf).start
+        pricing = self.pricing(leaves, leaf, requests)
+        certified, waiting = self.certified(pricing), bool(requests.rows)
         prices = settings.bound.by_record(pricing)
         leaves.keep("power", leaf, pricing.fit.power)
         leaves.keep("price", leaf, prices)
         own = withheld = charge(settings, pricing)
         if settings.standard.neighbour != WITHHELD and not waiting:
-            asked.occasion = 1
+            requests.occasion = 1
             withheld = charge(settings, pricing.withheld)
         account = Account(
             own, withheld, riskiest=Top.of(leaves.kept("risk", leaf), first), dearest=Top.of(prices, first),
             loudest=Top.of(loudness(pricing), first),
         )  # fmt: skip
-        return (certified, account), asked.rows
+        return (certified, account), requests.rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +209,7 @@ class KeepBound(OnLeaf):
     """Keep max |d| of a leaf's records, and its weights beside it; the largest is returned."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> float:
-        pricing = self.pricing(leaves, leaf, Asking())
+        pricing = self.pricing(leaves, leaf, RefitRequests())
         bound = pricing.sensitivity
         leaves.keep("bound", leaf, bound)
         leaves.keep("before", leaf, leaves.kept("alpha", leaf))
@@ -260,51 +262,50 @@ class Runner(Confidential):
         task: Callable[[Overview, PricedFit], Callable[[Leaves, int], tuple[Made, Requests]]],
         priced: PricedFit,
     ) -> tuple[PricedFit, list[Made]]:
-        """What a task makes of each leaf, which may ask for neighbours that are to be fitted anew first."""
-        made: dict[int, Made] = {}
-        which = list(range(self.leaves.count))
+        """What a task makes of each leaf, once the neighbours that it requests were fitted anew."""
+        results: dict[int, Made] = {}
+        waiting = list(range(self.leaves.count))
         for _ in range(_ROUNDS):
-            asked: dict[int, Requests] = {}
-            found = self.go(task(self.overview, priced), "prices", which)
-            for leaf, (one, rows) in zip(which, found, strict=True):
-                made[leaf] = one
+            requests: dict[int, Requests] = {}
+            answers = self.go(task(self.overview, priced), "prices", waiting)
+            for leaf, (result, rows) in zip(waiting, answers, strict=True):
+                results[leaf] = result
                 if rows:
-                    asked[leaf] = rows
-            if not asked:
-                return priced, [made[leaf] for leaf in sorted(made)]
-            priced, which = self.answer(priced, list(asked.values())), list(asked)
+                    requests[leaf] = rows
+            if not requests:
+                return priced, [results[leaf] for leaf in sorted(results)]
+            priced, waiting = self.answer(priced, list(requests.values())), list(requests)
         raise SettingError(
             f"{self.overview.settings.standard.label}: what is sensitive of some records is no number, so "
             "that they have no price. Check the standard's sensitive part."
         )
 
-    def answer(self, priced: PricedFit, asked: Sequence[Requests]) -> PricedFit:
-        """The fit with what the neighbours find that records ask for."""
+    def answer(self, priced: PricedFit, by_leaf: Sequence[Requests]) -> PricedFit:
+        """The fit with the neighbours that were requested, fitted anew."""
         requests: Requests = {}
-        for of_leaf in asked:  # by leaf, as `LeaveOut` goes through them
-            for name, some in of_leaf.items():
-                requests.setdefault(name, []).extend(some)
-        without: dict[tuple[int, int], dict[int, list[int]]] = {name: {} for name in requests}
-        for name, some in requests.items():
-            for leaf, row, _ in some:
-                without[name].setdefault(leaf, []).append(row)
-        parts: dict[tuple[int, int], list[list[LinkSum]]] = {name: [] for name in requests}
-        for found in self.go(SumWithout(self.overview, priced.scale, without), "factors"):
-            for name, said in found.items():
-                parts[name].append([said])
+        for of_leaf in by_leaf:  # in this order, as `LeaveOut` goes through them
+            for batch, rows in of_leaf.items():
+                requests.setdefault(batch, []).extend(rows)
+        without: dict[Batch, dict[int, list[int]]] = {batch: {} for batch in requests}
+        for batch, rows in requests.items():
+            for leaf, row, _ in rows:
+                without[batch].setdefault(leaf, []).append(row)
+        parts: dict[Batch, list[list[LinkSum]]] = {batch: [] for batch in requests}
+        for sums in self.go(SumWithout(self.overview, priced.scale, without), "factors"):
+            for batch, said in sums.items():
+                parts[batch].append([said])
         models, before = mergeable_links(self.overview.settings.model), priced.merged.left
+        others = {batch: merge_leaves([models[batch[0]]], some)[0] for batch, some in parts.items()}
+        first = min(leaf for rows in requests.values() for leaf, _, _ in rows)
+        (fits,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
         left: list[dict[Row, Left]] = [dict(known) for known in before or [{}] * len(models)]
-        others = {name: merge_leaves([models[name[0]]], some)[0] for name, some in parts.items()}
-        first = min(row[0] for some in requests.values() for row in some)
-        (answers,) = self.go(LeaveOut(self.overview, priced.scale, requests, others), "factors", [first])
-        for name, some in requests.items():
-            left[name[0]] |= dict(zip(some, answers[name], strict=True))
+        for batch, rows in requests.items():
+            left[batch[0]] |= dict(zip(rows, fits[batch], strict=True))
         return replace(priced, merged=replace(priced.merged, left=tuple(left)))
 
-    def bound(self, key: Key) -> float:
-        """Keep D_i after a fit with the weights as they are (`Reweighted`)."""
-        found = self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights")
-        return float(np.max(list(found)))
+    def keep_bound(self, key: Key) -> float:
+        """Keep D_i after a fit with the weights as they are (`Reweighted`); returns the largest."""
+        return float(np.max(list(self.go(KeepBound(self.overview, self.refit(1.0, key)), "weights"))))
 
     def finish(self, key: Key) -> Accounted:
         """The priced fit that is released: scaled to the target, if there is one."""

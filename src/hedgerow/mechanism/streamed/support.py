@@ -16,9 +16,7 @@ from hedgerow.privacy.weights import (
     IdentificationWeights,
     Normalised,
     PlannedWeights,
-    Reweighted,
     ScalarWeights,
-    Weights,
 )
 from hedgerow.tables.design import Design
 
@@ -69,11 +67,9 @@ def _reason(settings: Settings) -> str:
 
 
 def _of_weights(settings: Settings) -> str:
-    weights: Weights = settings.weights
+    weights = settings.weights.unraised
     if not settings.standard.weighted:
         return ""
-    while isinstance(weights, Reweighted):
-        weights = weights.base
     name = type(weights).__name__
     if isinstance(weights, CallableWeights):
         return (
@@ -88,7 +84,7 @@ def _of_weights(settings: Settings) -> str:
     return ""
 
 
-def _of_range(known: Range) -> str:
-    if isinstance(known, Bounds) and not known.ends_public:
+def _of_range(public_range: Range) -> str:
+    if isinstance(public_range, Bounds) and not public_range.ends_public:
         return "Bounds by record are read from columns. Put them into two columns and name these."
-    return next((reason for _, part in known.parts().values() if (reason := _of_range(part))), "")
+    return next((reason for _, part in public_range.parts().values() if (reason := _of_range(part))), "")

@@ -15,7 +15,7 @@ from hedgerow.mechanism.fit import Fit
 from hedgerow.mechanism.price import Pricing
 from hedgerow.mechanism.steps import Outcome, Start, Weighted
 from hedgerow.mechanism.streamed.fit import StreamedFit
-from hedgerow.mechanism.streamed.merged import Asking, Merged, Row, go_over
+from hedgerow.mechanism.streamed.merged import Merged, RefitRequests, Row
 from hedgerow.mechanism.streamed.run import PricedFit, Runner
 from hedgerow.models.conjugate import Left, Places
 from hedgerow.models.scored import Interval, Risk
@@ -23,7 +23,7 @@ from hedgerow.privacy.ranges import Everywhere
 from hedgerow.privacy.sensitive import withheld_part
 from hedgerow.tables.chain import ChainDesign
 from hedgerow.tables.design import Design
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers, one_blas_thread
 
@@ -49,8 +49,8 @@ class TakeRows(Confidential):
 
 
 @dataclass(repr=False)
-class AskingAll(Asking):
-    """Answers at once what records of a view ask for, by passes over all leaves."""
+class RefitAtOnce(RefitRequests):
+    """Answers at once what records of a view request, by passes over all leaves."""
 
     runner: Runner | None = None
     priced: PricedFit | None = None
@@ -60,9 +60,10 @@ class AskingAll(Asking):
         def refit(share: PerRecord, rows: Places) -> list[Left]:
             names: list[Row] = [(*self.places[row], float(share[row])) for row in map(int, rows)]
             known = dict(merged.left[place]) if merged.left else {}
-            asked = [name for name in names if name not in known]
-            if asked and self.runner is not None and self.priced is not None:
-                known |= self.runner.answer(self.priced, [{(place, self.occasion): asked}]).merged.left[place]
+            missing = [name for name in names if name not in known]
+            if missing and self.runner is not None and self.priced is not None:
+                requests = {(place, self.occasion): missing}
+                known |= self.runner.answer(self.priced, [requests]).merged.left[place]
             return [known[name] for name in names]
 
         return refit
@@ -84,12 +85,12 @@ def view(fit: StreamedFit, leaves: Leaves, workers: Workers, rows: Sequence[int]
     overview, settings, priced = fit.overview, fit.settings, fit.priced
     places = tuple((int(row // size), int(row % size)) for row in where)
     present = weighted.present
-    plain = fit.plain.on(settings.model, design, present.astype(np.float64), 0, Asking())
+    plain = fit.plain.on(settings.model, design, present.astype(np.float64), 0, RefitRequests())
     nowhere = Everywhere().interval(design.values, table)
     risk = Risk.from_extremes(plain.extremes(withheld_part(np.ones(design.records)), nowhere))
     start = Start(table, design, plain, risk, present)
-    asking = AskingAll(runner=Runner(overview, leaves, workers), priced=priced, places=places)
-    second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, asking)
+    requests = RefitAtOnce(runner=Runner(overview, leaves, workers), priced=priced, places=places)
+    second: Fit = priced.merged.on(settings.model, design, overview.power(weighted), 0, requests)
     pricing = Pricing(second, overview.part(weighted, priced.form), weighted.interval, settings.delta)
     outcome = Outcome(weighted, second, pricing, fit.statement, settings.bound, fit.certified)
     vars(outcome)["epsilon"] = fit.epsilon  # of all records
@@ -100,7 +101,7 @@ def take_rows(design: Design, rows: Places) -> Design:
     """Some rows of a design, whose columns keep what is known of the whole table's."""
     part = design.take(rows)
     for own, link in zip(part.links, design.links, strict=True):
-        _keep_facts(own, link)
+        own.keep_moments(link.moments)
     return part
 
 
@@ -124,7 +125,7 @@ def join_designs(parts: Sequence[Design]) -> Design:
         if crossings
         else None,
     )
-    _keep_facts(joined, first)
+    joined.keep_moments(first.moments)
     return joined
 
 
@@ -144,9 +145,3 @@ def join_weighted(parts: Sequence[Weighted]) -> Weighted:
 
 def _join_tables(parts: Sequence[Table]) -> Table:
     return Table(nw.maybe_reset_index(nw.concat([part.frame for part in parts])))
-
-
-def _keep_facts(design: Design, other: Design) -> None:
-    for name in ("summary", "means", "spread"):
-        if name in vars(other):
-            vars(design)[name] = vars(other)[name]

@@ -14,16 +14,17 @@ from hedgerow.mechanism.links import refuse_empty
 from hedgerow.mechanism.steps import FITTING, find_known
 from hedgerow.mechanism.streamed.leaf import Overview, empty_table, kept_present
 from hedgerow.mechanism.streamed.merged import (
-    Asking,
     LinkSum,
     Merged,
+    RefitRequests,
     fit_merged,
-    go_over,
     merge_leaves,
     mergeable_links,
     sum_links,
 )
+from hedgerow.mechanism.streamed.planned import plan_streamed
 from hedgerow.mechanism.streamed.ranks import settle_tails
+from hedgerow.mechanism.streamed.run import Runner
 from hedgerow.mechanism.streamed.support import check_pieces
 from hedgerow.models.prior import is_intercept
 from hedgerow.models.scored import Risk, RiskKind
@@ -44,11 +45,8 @@ from hedgerow.privacy.weights import (
 )
 from hedgerow.progress import phase
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves, name_rows
+from hedgerow.tables.leaves import Leaves, go_over, name_rows
 from hedgerow.threads import Workers
-
-Refit = Callable[[int], float]  # number of the refit → keeps D_i as `bound`, and returns the largest
-Plan = Callable[[float], float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +82,7 @@ class FindRisk(Confidential):
         start = self.overview.start(leaves, leaf)
         power = start.present.astype(np.float64)
         nowhere = Everywhere().interval(start.design.values, start.table)
-        fit = self.overview.fit(self.plain, start.design, power, leaf, Asking())
+        fit = self.plain.on(self.overview.settings.model, start.design, power, leaf, RefitRequests())
         leaves.keep("risk", leaf, DrawnRisk(fit, nowhere).of(risk_kind(self.overview.settings)))
         interval = self.overview.interval(start)
         if interval.lower.ndim == 1:
@@ -111,10 +109,7 @@ class FindKnown(Confidential):
 
 def risk_kind(settings: Settings) -> RiskKind:
     """The kind of risk that the weights read, which is the one that is kept."""
-    weights = settings.weights
-    while isinstance(weights, Reweighted):
-        weights = weights.base
-    kind: RiskKind = getattr(weights, "risk", "lipschitz")
+    kind: RiskKind = getattr(settings.weights.unraised, "risk", "lipschitz")
     return kind
 
 
@@ -173,16 +168,6 @@ class SumRisk(Confidential):
         return float(ends[0]), float(ends[1]), len(risk), float(away.sum())
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The weight that was planned, whatever it was planned for."""
-
-    weight: float
-
-    def __call__(self, refused: float) -> float:
-        return self.weight
-
-
 @dataclass(frozen=True, repr=False)
 class GiveWeights(Confidential):
     """Keep the weights of a leaf that a rule makes of its risks."""
@@ -190,14 +175,16 @@ class GiveWeights(Confidential):
     settings: Settings
     weights: Weights
     whole: Overall | None
-    plan: Plan
+    planned: float  # one weight for all, of rules that plan one
 
     def __call__(self, leaves: Leaves, leaf: int) -> None:
         present = kept_present(self.settings, leaves, leaf)
         kept = leaves.kept("risk", leaf)[present]
         unread = np.full(len(kept), np.nan)  # no rule that goes by leaves reads outcomes
         risk = Risk(np.zeros(len(kept)), kept)  # both kinds of it are the one that the rule reads
-        evidence = Evidence(risk, unread, empty_table(1), _no_refit, self.plan, self.whole)
+        evidence = Evidence(
+            risk, unread, empty_table(1), refit=_no_refit, plan=lambda _: self.planned, whole=self.whole
+        )
         _keep_alpha(leaves, leaf, self.weights, self.weights.alpha(evidence), present)
 
 
@@ -229,11 +216,10 @@ class RaiseWeights(Confidential):
         _keep_alpha(leaves, leaf, self.weights, self.weights.raised(alpha, bound, self.largest), present)
 
 
-def weigh_streamed(
-    settings: Settings, leaves: Leaves, workers: Workers, *, refit: Refit, plan: Callable[[float], float]
-) -> None:
-    """Keep the weight of each record, where the standard has weights."""
-    numbers = count()
+def weigh_streamed(runner: Runner, *, key: Key) -> None:
+    """Keep the weight of each record, where the standard has weights; some rules ask for refits."""
+    settings, leaves, workers = runner.overview.settings, runner.leaves, runner.workers
+    refits = count()
 
     def keep(task: Callable[[Leaves, int], None]) -> None:
         for _ in go_over(workers, task, leaves, stage="weights"):
@@ -242,16 +228,17 @@ def weigh_streamed(
     def weigh(weights: Weights) -> None:
         if isinstance(weights, Reweighted):
             weigh(weights.base)
-            largest = refit(next(numbers))
+            largest = runner.keep_bound(key.child("reweight").child(next(refits)))
             keep(RaiseWeights(settings, Reweighted(ScalarWeights(), weights.k), largest))
         elif isinstance(weights, FixedWeights):
             _keep_given(settings, weights, leaves, workers)
         else:
-            whole = None
+            whole, planned = None, np.nan
             if isinstance(weights, Normalised):
                 whole = _overall(settings, weights, leaves, workers)
-            planned = plan(weights.refused) if isinstance(weights, PlannedWeights) else np.nan
-            keep(GiveWeights(settings, weights, whole, Planned(planned)))
+            if isinstance(weights, PlannedWeights):
+                planned = plan_streamed(settings, leaves, workers, weights.refused)
+            keep(GiveWeights(settings, weights, whole, planned))
 
     if settings.standard.weighted:
         weigh(settings.weights)

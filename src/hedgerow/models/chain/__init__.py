@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.arrays import LogLik, LogMass, PerRecord
-from hedgerow.errors import SettingError
+from hedgerow.errors import HealthError, SettingError
 from hedgerow.models.base import Blockwise, Health, Influence, Mergeable, Model, Parameters, Sample, Units
 from hedgerow.models.chain.joint import Joint
 from hedgerow.models.exact import Regression
@@ -53,7 +53,7 @@ class ChainInfluence(Influence):
 
     def _shares(self, share: PerRecord) -> Iterator[tuple[Influence, PerRecord]]:
         for link, design in zip(self.links, self.design.links, strict=True):
-            yield link, there(design, share)
+            yield link, zero_missing(design, share)
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,13 @@ class Chain(Model):
             model.check(link)
 
     def sample(self, design: Design, power: PerRecord, *, draws: int, key: Key) -> Sample:
-        samples = [
-            model.sample(link, there(link, own), draws=draws, key=key.child(place))
-            for place, ((model, link, _), own) in enumerate(
-                zip(self.links(design), self.by_link(design, power), strict=True)
-            )
-        ]
+        samples = []
+        for place, own in enumerate(self.by_link(design, power)):
+            model, link = self.models[place], design.links[place]
+            try:
+                samples.append(model.sample(link, zero_missing(link, own), draws=draws, key=key.child(place)))
+            except HealthError as error:
+                raise HealthError(f"Column '{link.outcome}': {error}") from error
         made = [one.influence for one in samples if one.influence is not None]
         if len(made) < len(samples):
             return join_samples(samples)
@@ -139,7 +140,7 @@ class Chain(Model):
         """In one pass over all links, where all are regressions and d is a multiple of their sum."""
         multiple = isinstance(sensitive, Linear) and not (sensitive.form.uses_mass or sensitive.form.reversed)
         exact = [
-            (model, link, Draws(own["beta"], own["sigma"]), there(link, np.ones(link.records)))
+            (model, link, Draws(own["beta"], own["sigma"]), zero_missing(link, np.ones(link.records)))
             for model, link, own in self.links(design, parameters)
             if isinstance(model, Regression)
         ]
@@ -179,8 +180,8 @@ class Chain(Model):
         raise SettingError("A chain is predicted link by link: each needs the values made before it.")
 
 
-def there(link: Design, power: PerRecord) -> PerRecord:
-    """What a link has of each row's power: nothing where its own value is missing."""
+def zero_missing(link: Design, power: PerRecord) -> PerRecord:
+    """The power of each row on a link: 0 where its own value is missing."""
     return power if link.present is None else power * link.present
 
 
@@ -249,4 +250,6 @@ class UnitInfluence(Influence):
                     f"unit: the {model.name} model has no closed form without several records. Use another "
                     "bound."
                 )
-            yield model.without_units(link, there(link, self.power), there(link, share), self.unit)
+            yield model.without_units(
+                link, zero_missing(link, self.power), zero_missing(link, share), self.unit
+            )

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from hedgerow.arrays import Array, Mask
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.families.definition import LOGITS, FamilyDefinition, Numbers
 from hedgerow.models.lazy import dist, jax, jnp, masses, numpyro
 from hedgerow.models.programs.response import Response
@@ -45,12 +45,14 @@ class Classes(Numbers):
         if not (texts or numbers) or wrong_count or len(set(levels)) < len(levels):
             raise SettingError(
                 f"Family '{self.family}': levels must be {self._class_counts} different words, or numbers, "
-                f"in order, got {given!r}."
+                f"in order, got {format_value(given)}."
             )
         if self.lower is not None or self.upper is not None:
             raise SettingError(f"Family '{self.family}': give levels=, or lower= and upper=, not both.")
         if numbers and list(levels) != sorted(levels):
-            raise SettingError(f"Family '{self.family}': numeric levels must increase, got {given!r}.")
+            raise SettingError(
+                f"Family '{self.family}': numeric levels must increase, got {format_value(given)}."
+            )
 
     @property
     def _class_counts(self) -> str:

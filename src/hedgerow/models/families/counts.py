@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import Array, Mask
-from hedgerow.errors import DataError, SettingError
+from hedgerow.errors import DataError, SettingError, format_value
 from hedgerow.models.families.definition import FamilyDefinition, Numbers
 from hedgerow.models.lazy import jax, jnp, lax, masses, special
 from hedgerow.models.prior import Prior
@@ -38,7 +38,9 @@ class WholeNumbers(Numbers):
         super().check_ends(low, high)
         terms = high - low if np.isfinite(high) else low
         if low < 0:
-            raise SettingError(f"Family '{self.family}': lower must be 0 or more, got {self.lower!r}.")
+            raise SettingError(
+                f"Family '{self.family}': lower must be 0 or more, got {format_value(self.lower)}."
+            )
         if terms > _MOST_TERMS and self.upper is None:
             raise SettingError(
                 f"Family '{self.family}': lower may be at most {_MOST_TERMS} where no upper is given, got "

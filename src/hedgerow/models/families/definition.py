@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import Array, Mask
-from hedgerow.errors import DataError, SettingError, is_finite
+from hedgerow.errors import DataError, SettingError, format_value, is_finite
 from hedgerow.models.base import Domain
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
@@ -49,11 +49,13 @@ class Numbers(Domain):
             value = self.setting(name)
             if value is not None and not is_finite(value):
                 raise SettingError(
-                    f"Family '{self.family}': {name} must be a finite number, got {value!r}. Leave it out "
-                    "where nothing is known."
+                    f"Family '{self.family}': {name} must be a finite number, got {format_value(value)}. "
+                    "Leave it out where nothing is known."
                 )
             if value is not None and name != "spike" and self.whole and value != int(value):
-                raise SettingError(f"Family '{self.family}': {name} must be a whole number, got {value!r}.")
+                raise SettingError(
+                    f"Family '{self.family}': {name} must be a whole number, got {format_value(value)}."
+                )
         self.check_ends(*self.ends)
         self._check_rounding()
         support = self.find_support()
@@ -93,8 +95,8 @@ class Numbers(Domain):
             return
         if not is_finite(step) or step <= 0:
             raise SettingError(
-                f"Family '{self.family}': rounded must be a positive number, got {step!r}. Give the step to "
-                "which values are rounded, such as 100."
+                f"Family '{self.family}': rounded must be a positive number, got {format_value(step)}. "
+                "Give the step to which values are rounded, such as 100."
             )
         for name, value in (("lower", self.lower), ("upper", self.upper), ("spike", self.spike)):
             if value is not None and not bool(is_multiple(np.array(float(value)), float(step))):
@@ -191,10 +193,13 @@ class PositiveNumbers(Numbers):
 
     def check_ends(self, low: float, high: float) -> None:
         if self.lower is not None and self.lower < 0:
-            raise SettingError(f"Family '{self.family}': lower must not be negative, got {self.lower!r}.")
+            raise SettingError(
+                f"Family '{self.family}': lower must not be negative, got {format_value(self.lower)}."
+            )
         if high <= 0:
             raise SettingError(
-                f"Family '{self.family}' is for positive numbers: upper must be above 0, got {self.upper!r}."
+                f"Family '{self.family}' is for positive numbers: upper must be above 0, got "
+                f"{format_value(self.upper)}."
             )
         super().check_ends(low, high)
 
@@ -256,7 +261,7 @@ def family_names() -> tuple[str, ...]:
 def find_definition(name: Any) -> FamilyDefinition:
     """The definition of a family, which a `zero_` variant shares."""
     if not isinstance(name, str) or name not in family_names():
-        raise SettingError(f"family must be one of {', '.join(family_names())}, got {name!r}.")
+        raise SettingError(f"family must be one of {', '.join(family_names())}, got {format_value(name)}.")
     return _DEFINITIONS[name if name in _DEFINITIONS else name.removeprefix(SPIKED)]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import SettingError, is_count
+from hedgerow.errors import SettingError, format_value, is_count
 from hedgerow.models.families.definition import LOGS, FamilyDefinition, PositiveNumbers
 from hedgerow.models.families.normal import LognormalResponse
 from hedgerow.models.families.signed import StudentResponse, check_df, student_df
@@ -154,7 +154,7 @@ def _check_components(name: str, components: Any) -> None:
     if not is_count(components) or not 2 <= components <= 10:
         raise SettingError(
             f"Family '{name}': components must be a whole number from 2 to 10, got "
-            f"{components!r}. One component is family='lognormal'."
+            f"{format_value(components)}. One component is family='lognormal'."
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hedgerow.errors import SettingError, is_finite
+from hedgerow.errors import SettingError, format_value, is_finite
 from hedgerow.models.exact import Asinh
 from hedgerow.models.families.definition import LOGS, FamilyDefinition, Numbers
 from hedgerow.models.families.normal import NormalResponse
@@ -43,7 +43,7 @@ class SignedAmounts(Numbers):
         if not (is_finite(scale) and 1 / LARGEST <= scale <= LARGEST):
             raise SettingError(
                 f"Family '{self.family}': scale must be a positive number, at most {LARGEST:g}, got "
-                f"{scale!r}. Give the size of usual amounts, such as 1000."
+                f"{format_value(scale)}. Give the size of usual amounts, such as 1000."
             )
         super().__post_init__()
 
@@ -160,7 +160,7 @@ def student_df(program: Any) -> Any:
 def check_df(name: str, df: Any) -> None:
     """Refuse tails as heavy as Cauchy's, or no number."""
     if not (is_finite(df) and df > 1):
-        raise SettingError(f"Family '{name}': df must be a number above 1, got {df!r}.")
+        raise SettingError(f"Family '{name}': df must be a number above 1, got {format_value(df)}.")
 
 
 def _student(program: Any, eta: Any) -> InUnits:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hedgerow.arrays import Array, LogLik, LogMass, PerRecord
-from hedgerow.errors import HealthError, SettingError, UnscoredError, is_real
+from hedgerow.errors import HealthError, SettingError, UnscoredError, format_value, is_real
 from hedgerow.models.base import Parameters, Sample
 from hedgerow.models.correctable import Differentiable, StandIn
 from hedgerow.models.reductions import block_rows, blocked_extremes, count_draws
@@ -64,23 +64,26 @@ class Sampled(Differentiable):
         if self.sampler not in self._samplers:
             raise SettingError(
                 f"{type(self).__name__}: sampler must be {' or '.join(map(repr, self._samplers))}, got "
-                f"{self.sampler!r}."
+                f"{format_value(self.sampler)}."
             )
         least = {"chains": 2, "warmup": 50, "thin": 1, "minimum_ess": _LEAST_DRAWS}
         for name, smallest in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
                 raise SettingError(
-                    f"{type(self).__name__}: {name} must be a whole number from {smallest} up, got {value!r}."
+                    f"{type(self).__name__}: {name} must be a whole number from {smallest} up, got "
+                    f"{format_value(value)}."
                 )
         accept = self.target_accept
         if not is_real(accept) or not 0.5 <= accept < 1:
             raise SettingError(
-                f"{type(self).__name__}: target_accept must be at least 0.5 and below 1, got {accept!r}."
+                f"{type(self).__name__}: target_accept must be at least 0.5 and below 1, got "
+                f"{format_value(accept)}."
             )
         if not isinstance(self.allow_unhealthy, bool):
             raise SettingError(
-                f"{type(self).__name__}: allow_unhealthy must be True or False, got {self.allow_unhealthy!r}."
+                f"{type(self).__name__}: allow_unhealthy must be True or False, got "
+                f"{format_value(self.allow_unhealthy)}."
             )
 
     def sample(

@@ -52,6 +52,7 @@ NO_TARGET = (
 _NOT_CERTIFIED = "No ε may be claimed. Not certified: "
 CORRECTED = "Each released draw was corrected by indirect inference for the bias of the weights"
 COUNTED = "Copies were tilted towards the noisy counts of a margin"
+FILLED = "Copies have predicted values also where a cell was missing, which counts as withheld"
 
 PRIOR, FALSE_ALARMS = 0.1, 0.05  # of the examples
 _LITTLE = 0.995  # a limit from here on limits nothing

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
+from hedgerow.models.families.family import Family
 from hedgerow.models.wrapped import Restricted
 from hedgerow.privacy.bounds import GAUSSIAN, STATISTICS, STRICT, Bound
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, WITHHELD
@@ -127,9 +128,13 @@ class Strict(Bounded):
         for name, kind in (("relation", Relation), ("noise", Noise)):
             if getattr(self, name) not in get_args(kind):
                 words = ", ".join(map(repr, get_args(kind)))
-                raise SettingError(f"Strict: {name} must be one of {words}, got {getattr(self, name)!r}.")
+                raise SettingError(
+                    f"Strict: {name} must be one of {words}, got {format_value(getattr(self, name))}."
+                )
         if self.margin is not None and not isinstance(self.margin, Margin):
-            raise SettingError(f"Strict: margin must be a Margin, got {self.margin!r}. Use Margin(0.25).")
+            raise SettingError(
+                f"Strict: margin must be a Margin, got {format_value(self.margin)}. Use Margin(0.25)."
+            )
         if not isinstance(self.range, Range):
             raise SettingError(f"Strict: range must be a Range, got {type(self.range).__name__}.")
         if (self.relation == "range") == isinstance(self.range, Everywhere):
@@ -152,7 +157,7 @@ class Strict(Bounded):
 
     def _check_inside(self) -> None:
         if not isinstance(self.inside, bool):
-            raise SettingError(f"inside must be True or False, got {self.inside!r}.")
+            raise SettingError(f"inside must be True or False, got {format_value(self.inside)}.")
         if not self.inside:
             return
         require_public(self.range)
@@ -274,15 +279,20 @@ class Strict(Bounded):
             )
         return Boxed(model, self.box, default_prior)
 
-    def check_model(self, model: Model) -> None:
+    def check_model(self, model: Model, outcome: str | None = None) -> None:
         """Refuse a family without noisy statistics, and limits or sets that do not fit it."""
         amounts = amounts_of(model)
         if amounts is None:
+            of = "" if outcome is None else f" of '{outcome}'"
+            told = model.settings() if isinstance(model, Family) else {}
+            told = {name: told[name] for name in ("lower", "upper", "rounded") if name in told}
+            given = f" with {', '.join(f'{name}={value:g}' for name, value in told.items())}" if told else ""
             raise SettingError(
-                "Strict(limits=…) needs the family normal, lognormal or asinh, without lower and upper ends, "
-                f"or beta, or one of them with a spike (zero_lognormal), not {model.name}; by name also "
-                "classes (bernoulli, ordinal, categorical). For others there is Censored(), which "
-                "holds up to the sampler's error."
+                f"Strict(limits=…){of} needs the family normal, lognormal or asinh, without lower and upper "
+                "ends or rounding (Declared has range_min, range_max, multiple_of), or beta, or one of them "
+                f"with a spike (zero_lognormal), not {model.name}{given}; by name also classes (bernoulli, "
+                "ordinal, categorical). Counts may be zero_lognormal with Declared('integer'). For others "
+                "there is Censored(), which holds up to the sampler's error."
             )
         if self.relation == "range" and amounts is not model:
             raise SettingError(
@@ -307,7 +317,7 @@ class Strict(Bounded):
                 if outcome in limits:
                     raise SettingError(f"Strict: '{outcome}' has classes, and no limits. Leave them out.")
                 continue
-            self.check_model(model)
+            self.check_model(model, outcome)
             if outcome not in limits:
                 raise SettingError(
                     f"Strict: '{outcome}' needs limits: the smallest and the largest amount that matter, "

@@ -16,7 +16,7 @@ from hedgerow.arrays import Array, PerDraw, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.models.base import Domain, Health, Parameters, Sample
 from hedgerow.models.box import BoxSampler
-from hedgerow.models.chain import Chain, there
+from hedgerow.models.chain import Chain, zero_missing
 from hedgerow.models.correctable import StandIn
 from hedgerow.models.exact import Regression
 from hedgerow.models.prior import Prior
@@ -181,7 +181,9 @@ class BoxedChain(PublicRisk, Chain):
     def oscillations(self, design: Design) -> Array:
         """o_ij, a row a record; 0 for a value that is missing, which moves nothing."""
         columns = [
-            there(link, model.oscillation(link)) if isinstance(model, Boxed) else np.zeros(link.records)
+            zero_missing(link, model.oscillation(link))
+            if isinstance(model, Boxed)
+            else np.zeros(link.records)
             for model, link, _ in self.links(design)
         ]
         return np.column_stack(columns)
@@ -203,7 +205,7 @@ class BoxedChain(PublicRisk, Chain):
         low, high = np.empty(design.records), np.empty(design.records)
         for records in blocks(design.records, count_draws(parameters)):
             total = sum(
-                there(link, power)[records] * model.log_lik(link, own, records)
+                zero_missing(link, power)[records] * model.log_lik(link, own, records)
                 for (model, link, own), power in zip(self.links(design, parameters), powers, strict=True)
             )
             low[records], high[records] = np.min(total, axis=0), np.max(total, axis=0)
@@ -222,7 +224,7 @@ class BoxedChain(PublicRisk, Chain):
         return float(
             np.prod(
                 [
-                    model.acceptance(link, there(link, own), key=key.child(place))
+                    model.acceptance(link, zero_missing(link, own), key=key.child(place))
                     for place, ((model, link, _), own) in enumerate(
                         zip(self.links(design), self.by_link(design, power), strict=True)
                     )

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.arrays import PerRecord
-from hedgerow.errors import SettingError, is_real
+from hedgerow.errors import SettingError, format_value, is_real
 from hedgerow.models.base import Domain, Model
 from hedgerow.models.exact import Logit, Lognormal, Regression
 from hedgerow.models.families.classes import Classes
@@ -26,6 +26,7 @@ from hedgerow.models.families.shares import BetweenEnds
 from hedgerow.privacy.ranges import Bounds, Brackets, Radius, Range
 from hedgerow.tables.design import LARGEST
 from hedgerow.tables.table import Table
+from hedgerow.tables.values import count_days, is_day
 
 Relation = Literal["withheld", "replaced", "range"]
 Noise = Literal["laplace", "gaussian", "auto"]
@@ -36,6 +37,10 @@ Limits = tuple[float, float] | Mapping[str, tuple[float, float]]  # of one colum
 class Margin:
     """Spend a share of ε on noisy counts: copies keep the outcome's distribution where the model is wrong.
 
+    >>> import hedgerow as hr
+    >>> hr.Strict(limits=(1e3, 1e9), margin=hr.Margin(share=0.25)).margin
+    Margin(share=0.25)
+
     Where records × share × ε is below 200 the counts would add more noise than they take away, and the
     whole of ε goes to the statistics.
     """
@@ -44,11 +49,13 @@ class Margin:
 
     def __post_init__(self) -> None:
         if not is_real(self.share) or not 0 < self.share < 1:
-            raise SettingError(f"Margin: share must lie between 0 and 1, got {self.share!r}; 0.25 is usual.")
+            raise SettingError(
+                f"Margin: share must lie between 0 and 1, got {format_value(self.share)}; 0.25 is usual."
+            )
 
 
 def check_limits(given: object) -> Limits:
-    """Two finite numbers in order, or such by column."""
+    """Two finite numbers in order, or two dates, or such by column."""
     if isinstance(given, Mapping):
         return MappingProxyType(
             {str(name): _check_pair(pair, f" of '{name}'") for name, pair in given.items()}
@@ -68,10 +75,15 @@ def check_shares(given: object) -> Mapping[str, float] | None:
 
 
 def _check_pair(given: object, whose: str = "") -> tuple[float, float]:
-    """Two finite numbers in order."""
-    if not isinstance(given, tuple | list) or len(given) != 2 or not all(is_real(end) for end in given):
-        raise SettingError(f"Strict: limits{whose} must be two numbers, for instance (1000, 1e9).")
-    low, high = float(given[0]), float(given[1])
+    """Two finite numbers in order; of dates their days since 1970-01-01."""
+    ends = list(given) if isinstance(given, tuple | list) else []
+    ends = [count_days(end) if isinstance(end, str) and is_day(end) else end for end in ends]
+    if len(ends) != 2 or not all(is_real(end) for end in ends):
+        raise SettingError(
+            f"Strict: limits{whose} must be two numbers, for instance (1000, 1e9), or two dates such as "
+            "'2015-01-31'."
+        )
+    low, high = map(float, ends)
     if not -LARGEST <= low < high <= LARGEST:
         raise SettingError(
             f"Strict: limits{whose} must be two numbers in order, between ±{LARGEST:g}, got ({low:g}, "
@@ -80,27 +92,27 @@ def _check_pair(given: object, whose: str = "") -> tuple[float, float]:
     return low, high
 
 
-def check_policy(known: Range) -> None:
+def check_policy(public_range: Range) -> None:
     """Refuse a range that is no public set of values which an outcome may be replaced within."""
-    name = type(known).__name__
-    if known.outside != "error":
+    name = type(public_range).__name__
+    if public_range.outside != "error":
         raise SettingError(
             f"Strict: {name} takes values outside their range as public, and Strict protects every value. "
             "Leave out outside='public'."
         )
-    if isinstance(known, Radius):
-        if not known.a or not np.isfinite(known.b):
+    if isinstance(public_range, Radius):
+        if not public_range.a or not np.isfinite(public_range.b):
             raise SettingError(
-                f"Strict: Radius({known.a:g}, {known.b:g}) lets values be any number of times apart. Give a "
-                "above 0 and a finite b, or relation='replaced'."
+                f"Strict: Radius({public_range.a:g}, {public_range.b:g}) lets values be any number of times "
+                "apart. Give a above 0 and a finite b, or relation='replaced'."
             )
-    elif isinstance(known, Bounds):
-        if not all(isinstance(end, str) or is_real(end) for end in (known.lower, known.upper)):
+    elif isinstance(public_range, Bounds):
+        if not all(isinstance(end, str) or is_real(end) for end in (public_range.lower, public_range.upper)):
             raise SettingError(
                 "Strict: bounds by record are known to their owner alone, and a policy is public. Name "
                 "public columns or numbers, or use Brackets."
             )
-    elif not isinstance(known, Brackets):
+    elif not isinstance(public_range, Brackets):
         raise SettingError(
             f"Strict: relation='range' needs public sets of values, and {name} makes none. Use Brackets, "
             "Bounds on public columns, or Radius with the lognormal or the asinh family."
@@ -164,7 +176,7 @@ def response_limits(model: Regression, limits: tuple[float, float]) -> tuple[flo
 
 
 def widest_set(
-    known: Range, model: Regression, limits: tuple[float, float], table: Table | None = None
+    public_range: Range, model: Regression, limits: tuple[float, float], table: Table | None = None
 ) -> float:
     """d: how far apart two values of one set may be, within the limits and on the response's scale.
 
@@ -172,29 +184,29 @@ def widest_set(
     `Brackets` without a column is a set as well.
     """
     low, high = response_limits(model, limits)
-    if isinstance(known, Radius):
-        width = model.apart(known.b / known.a)
+    if isinstance(public_range, Radius):
+        width = model.apart(public_range.b / public_range.a)
         if not np.isfinite(width):
             raise SettingError(
                 f"Strict: Radius needs the lognormal or the asinh family, on whose scale its sets have a "
                 f"known width; the {model.name} family needs classes: Brackets, or Bounds on public columns."
             )
         return min(width, high - low)
-    if isinstance(known, Brackets) and (known.column is None or table is None):
-        edges = np.clip(np.array(known.edges), *limits)
+    if isinstance(public_range, Brackets) and (public_range.column is None or table is None):
+        edges = np.clip(np.array(public_range.edges), *limits)
         ends = model.response(np.unique([limits[0], *edges, limits[1]]))
         return float(np.diff(ends).max())
-    if not known.ends_public:
-        check_policy(known)
+    if not public_range.ends_public:
+        check_policy(public_range)
     if table is None:
         return high - low
-    lower, upper = public_sets(known, table)
+    lower, upper = public_sets(public_range, table)
     return float((_respond(model, upper, limits) - _respond(model, lower, limits)).max())
 
 
-def public_sets(known: Range, table: Table) -> tuple[PerRecord, PerRecord]:
+def public_sets(public_range: Range, table: Table) -> tuple[PerRecord, PerRecord]:
     """Both ends of every record's set, which public columns or numbers say."""
-    return known.ends(np.full(table.rows, np.nan), table)
+    return public_range.ends(np.full(table.rows, np.nan), table)
 
 
 def _respond(model: Regression, values: PerRecord, limits: tuple[float, float]) -> PerRecord:

@@ -38,7 +38,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import BudgetError, LedgerError, SettingError, reason_of
+from hedgerow.errors import BudgetError, LedgerError, SettingError, format_value, reason_of
 from hedgerow.release.folder import Draft, check_outside_releases
 from hedgerow.release.ledger.accounts import (
     CLOSING,
@@ -138,7 +138,7 @@ class Ledger(Store):
         if epsilon is not None:
             epsilon = _amount(epsilon, "a price")
         if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
-            raise SettingError(f"copies must be a whole number from 1 up, got {copies!r}.")
+            raise SettingError(f"copies must be a whole number from 1 up, got {format_value(copies)}.")
         _check_names(relation, dataset, fingerprint)
         release = release or secrets.token_hex(8)
         with self._transaction() as rows:
@@ -412,7 +412,7 @@ def _was_resealed(rows: list[Entry], states: list[Entry]) -> bool:
 
 def _amount(value: float, what: str) -> float:
     if not 0 < float(value) < math.inf:
-        raise SettingError(f"{what} must be a finite ε above 0, got {value!r}.")
+        raise SettingError(f"{what} must be a finite ε above 0, got {format_value(value)}.")
     return float(value)
 
 

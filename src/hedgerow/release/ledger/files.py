@@ -24,6 +24,8 @@ _WORDS = {
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
     sqlite3.SQLITE_FULL: "no room left for the ledger. Nothing was written; free some room.",
+    sqlite3.SQLITE_IOERR: "the ledger's files cannot be read or written. Nothing was written; see whether "
+    "the disk is full, file sizes are limited (ulimit -f) or the folder is on a network.",
     sqlite3.SQLITE_READONLY: _NO_RIGHTS,
     sqlite3.SQLITE_CANTOPEN: _NO_RIGHTS,
     sqlite3.SQLITE_PERM: _NO_RIGHTS,

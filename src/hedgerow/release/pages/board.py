@@ -59,13 +59,14 @@ _ANSWERS: Mapping[str, str] = {
 # The same of an assumption, by how its reason begins; for any other it is the owner.
 _REASONS = {"The plan says so": _PLANNER, "It is the same for every table": _BOARD}
 _LINES = 87  # of facts, paragraphs, lists and tables: what two sheets hold beside headings and lines to sign
-_TRIED = (99, 93, _LINES, 77, 67, 57)  # from the most to the fewest, until what is printed fits
+# The most of these that fit on two sheets once printed are taken.
+_TRIED = (200, 130, 115, 107, 99, _LINES, 72, 57)
 _SHEETS = 2
 _FEWEST = 8  # of them for assumptions, at least
 _ACROSS, _WHOLE = 95, 112  # signs of a line beside a name or a bullet, and from edge to edge
 _WHAT, _WHY = 56, 28  # of a column of the assumptions
 _TEST, _FOUND = 26, 80  # of a column of the tests
-_NOTES = 3  # that are told
+_NOTES = 3  # that are quoted
 _BETWEEN = 0.35  # of a line, between rows of a table
 _LONGEST = 160  # signs of somebody's words
 
@@ -113,12 +114,10 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     They go into the confidential part, as board.pdf or board.html, unless `out` names another file, which is
     HTML if its name ends so. One that ends in .pdf becomes .html where nothing prints.
     """
-    page, pdf = write_board_of(folder), None
+    certificate, found = _read(folder)
     wanted = out is None or out.suffix != ".html"
-    for lines in _TRIED if wanted else ():  # how many fit depends on how wide signs are
-        pdf = print_page(write_board_of(folder, lines))
-        if pdf is None or count_sheets(pdf) <= _SHEETS:
-            break
+    pdf = _print_most(certificate, found) if wanted else None
+    page = _write(certificate, found, _LINES)
     content = page.encode() if pdf is None else pdf
     if out is None:
         return put_inside(folder / CONFIDENTIAL, "board.html" if pdf is None else "board.pdf", content)
@@ -127,15 +126,44 @@ def save_board(folder: Path, out: Path | None = None) -> Path:
     return place
 
 
-def write_board_of(folder: Path, lines: int = _LINES) -> Html:
+def _print_most(certificate: Certificate, found: Findings) -> bytes | None:
+    """With as many lines as two sheets hold, which hangs on how wide signs are; None where nothing prints."""
+    printed = print_page(_write(certificate, found, _TRIED[0]))
+    if printed is None or count_sheets(printed) <= _SHEETS:
+        return printed
+    first, last = 1, len(_TRIED)  # the first place that may fit, and one that is taken in any case
+    while first < last:
+        middle = (first + last) // 2
+        pdf = print_page(_write(certificate, found, _TRIED[middle]))
+        if pdf is None:
+            return None
+        if fits := count_sheets(pdf) <= _SHEETS:
+            last = middle
+        else:
+            first = middle + 1
+        if fits or middle == len(_TRIED) - 1:
+            printed = pdf
+    return printed
+
+
+def write_board_of(folder: Path) -> Html:
     """The sheets of a release on disk, which must match its certificate."""
+    return _write(*_read(folder), _LINES)
+
+
+def _read(folder: Path) -> tuple[Certificate, Findings]:
+    """What the sheets are made of; the release must match its certificate."""
     verified = verify_release(folder)
     if verified.problems:
         raise ReleaseError(
             f"{name_folder(folder)} does not match its certificate. {' '.join(verified.problems)}"
         )
+    return verified.certificate, Findings.read(folder / CONFIDENTIAL)
+
+
+def _write(certificate: Certificate, found: Findings, lines: int) -> Html:
     try:
-        return write_board(verified.certificate, Findings.read(folder / CONFIDENTIAL), lines)
+        return write_board(certificate, found, lines)
     except (KeyError, TypeError, ValueError):
         raise ReleaseError(
             f"{CONFIDENTIAL}: summary.json, report.json, audit.json or attack.json is not what hedgerow "
@@ -145,11 +173,8 @@ def write_board_of(folder: Path, lines: int = _LINES) -> Html:
 
 def write_board(certificate: Certificate, found: Findings, lines: int = _LINES) -> Html:
     """The sheets, as one page, with about so many lines."""
-    asked, promised, (tested, taken) = (
-        _ask(certificate),
-        _promise(certificate),
-        _list_tests(certificate, found),
-    )
+    asked, promised = _ask(certificate), _promise(certificate)
+    tested, taken = _list_tests(certificate, found)
     risks, left = _list_risks(certificate, lines - _FEWEST - taken - _count_lines(asked + promised))
     rests = _name_answers(certificate, left + _FEWEST)
     sections = (asked, promised, rests, tested, risks, _leave_lines())
@@ -237,47 +262,48 @@ def _find_answer(because: str) -> str:
 
 def _list_tests(certificate: Certificate, found: Findings) -> tuple[Html, float]:
     """Tests that were run on the confidential data and what they found, and how many lines they take."""
-    told = {
+    tests = {
         **dict(_describe_fit(certificate, found.summary)),
         **dict(_describe_utility(found)),
         "audit: outcomes withheld one by one": _describe_audit(found, certificate.bound),
         "attack: copies with one outcome and without": _describe_attack(found, certificate.bound),
     }
-    rows = [{"test": text(test), "found": text(words)} for test, words in told.items()]
+    rows = [{"test": text(test), "found": text(words)} for test, words in tests.items()]
     note = "Confidential: computed from the data, and covered by no ε. Not to be quoted outside the board."
     made = table(rows, label="Tests and what they found")
-    lines = sum(_measure(test, _TEST, words, _FOUND) for test, words in told.items())
+    lines = sum(_measure(test, _TEST, words, _FOUND) for test, words in tests.items())
     return section("What was tested, and found", paragraph(note, class_="warn"), made, id="tested"), lines
 
 
 def _describe_fit(certificate: Certificate, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     figure, withheld = format_figure, summary.get("withheld_epsilon")
     if certificate.epsilon is not None and isinstance(withheld, Mapping):
-        told = f"ε = {figure(summary['total_epsilon'])} of {figure(certificate.epsilon.total)}"
-        if certificate.bound in withheld:
-            told += f"; of one copy with an outcome withheld altogether {figure(withheld[certificate.bound])}"
-        yield f"price of this fit, under {certificate.bound}", told
+        price = f"ε = {figure(summary['total_epsilon'])} of {figure(certificate.epsilon.total)}"
+        own, other = (figure(each) for each in (summary["epsilon"], withheld.get(certificate.bound)))
+        if certificate.bound in withheld and other != own:  # under a range
+            price += f"; of one copy {own}, with an outcome withheld altogether {other}"
+        yield f"price of this fit, under {certificate.bound}", price
     if isinstance(gauge := summary.get("gauge"), Mapping):
         of = f" of '{shorten(gauge['column'])}', the worst off," if gauge.get("column") else ""
         yield (
             "gauge: do copies carry the data",
-            f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; ECDF maximum{of} "
+            f"{figure(gauge['records'], 3)} records' worth of {gauge['of']:,}; distance{of} "
             f"in trial copies {gauge['ecdf']:.2g}, without weights {gauge['plain_ecdf']:.2g}",
         )
     if "clipped" in summary:
         yield "limits", f"{summary['clipped']:.1%} of the values were moved to a limit"
     if "acceptance" in summary:
-        told = (
+        inside = (
             f"{summary['acceptance']:.0%} of the posterior lies in it, {summary['edge_mass']:.0%} at its edge"
         )
-        yield "box of parameters", told
+        yield "box of parameters", inside
     if "flagged_records" in summary:
         count = format_count(summary["flagged_records"], "record")
         yield "records whose loss draws cannot bound", f"{count} flagged"
     if notes := summary.get("warnings"):
         more = f" And {len(notes) - _NOTES} more in summary.json." if len(notes) > _NOTES else ""
-        told = " ".join(note if len(note) <= 2 * _LONGEST else _cut(note) for note in notes[:_NOTES])
-        yield "what was noted meanwhile", told + more
+        words = " ".join(note if len(note) <= 2 * _LONGEST else _cut(note) for note in notes[:_NOTES])
+        yield "what was noted meanwhile", words + more
 
 
 def _describe_utility(found: Findings) -> Iterator[tuple[str, str]]:
@@ -287,13 +313,13 @@ def _describe_utility(found: Findings) -> Iterator[tuple[str, str]]:
         yield "distance of copies from the data", said
     utility = found.utility
     rows = [] if utility is None else [row for row in utility["propensity"] if row["copy"] == "pooled"]
-    told = [
+    scores = [
         f"{format_figure(row['S_pMSE'], 3)} by {MODELS.get(row['by'], row['by'])} (AUC {row['AUC']:.2f})"
         for row in rows
         if row["S_pMSE"] is not None and row["AUC"] is not None
     ]
-    if told:
-        yield "pMSE: can copies be told from the data", f"S_pMSE {', '.join(told)}; about 2 is right"
+    if scores:
+        yield "pMSE: can copies be told from the data", f"S_pMSE {', '.join(scores)}; about 2 is right"
 
 
 def _describe_audit(found: Findings, bound: str) -> str:
@@ -302,16 +328,16 @@ def _describe_audit(found: Findings, bound: str) -> str:
         if reason := found.refused.get("audit"):
             return f"not possible for this release: {reason}"
         return "not run: hedgerow audit DATA --plan confidential/plan.yaml --json > confidential/audit.json"
-    again, told = audit["largest_recomputed"], ""
+    again, recomputed = audit["largest_recomputed"], ""
     if again is not None:
         count = format_count(audit["recomputed"], "record")
-        told = f", with weights recomputed for {count} {format_figure(again)}"
+        recomputed = f", with weights recomputed for {count} {format_figure(again)}"
     more = len(audit["reverse_breaches"])
     also = f", and at draws without them for {more} more, which no bound over draws claims" if more else ""
     above = format_count(len(audit["breaches"]), "record")
     return (
-        f"{audit['records']:,} records: largest loss {format_figure(audit['largest_fixed'])}{told}; above "
-        f"{name_price(audit, bound)}, for {above}{also} ({audit['kind']})"
+        f"{audit['records']:,} records: largest loss {format_figure(audit['largest_fixed'])}{recomputed}; "
+        f"above {name_price(audit, bound)}, for {above}{also} ({audit['kind']})"
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from hedgerow.numerics.rounding import format_count
-from hedgerow.privacy.claims import CORRECTED
+from hedgerow.privacy.claims import CORRECTED, COUNTED
 from hedgerow.privacy.columns import Column, Rules
 from hedgerow.privacy.weights import PlannedWeights, ScalarWeights
 from hedgerow.release.certificate import ABOUT, Certificate
@@ -208,7 +208,10 @@ def _describe_cells(column: Column) -> list[object]:
     elif column.missing == "synthesized":
         said.append("; gaps are synthetic too")
     if column.codes:
-        said.append("; some cells hold codes")
+        said += [
+            "; some cells hold a code, not an amount: ",
+            code(shorten(", ".join(map(str, column.codes)), _LONGEST_FORMULA)),
+        ]
     if column.shared:
         said.append("; the same in all rows of a unit")
     return said
@@ -218,6 +221,8 @@ def _list_kept(certificate: Certificate, plan: Plan) -> list[object]:
     said: list[object] = ["The number of rows, and their order."]
     if certificate.unchanged:
         said.append("Every column that is not synthetic, and every relation among these columns.")
+    if _is_counted(certificate):
+        said.append("The distribution of synthetic amounts, as far as noisy counts in classes tell it.")
     if plan.settings.standard.inside:
         said.append("The public class of each row: its synthetic value was drawn inside it.")
     return said
@@ -228,7 +233,9 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
         "Single records: a synthetic value is one that the model has for such a row, not what stood there.",
         "A relation to columns that the formula does not name, beyond what follows from those that it names.",
         "Curves, thresholds and interactions that the formula does not spell out.",
-        "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
+        "Shapes that the counted classes are too wide for: heaps, outliers, rounding."
+        if _is_counted(certificate)
+        else "Shapes that the family does not have: heaps, second peaks, outliers, rounding.",
         "What rows have in common beyond what is said above, such as a household, or a firm over the years.",
     ]
     if any(done.startswith(CORRECTED) for done in certificate.processing):
@@ -254,6 +261,11 @@ def _list_lost(certificate: Certificate, plan: Plan) -> list[object]:
             "copies than in the original, and relations weaker."
         )
     return said
+
+
+def _is_counted(certificate: Certificate) -> bool:
+    """Whether copies follow noisy counts of a margin, whatever the family's shape."""
+    return any(done.startswith(COUNTED) for done in certificate.processing)
 
 
 def _list_columns(certificate: Certificate, plan: Plan, layout: Layout) -> list[object]:

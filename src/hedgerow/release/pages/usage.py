@@ -41,8 +41,9 @@ def explain_usage(certificate: Certificate, plan: Plan, layout: Layout) -> list[
     python, r = _write_estimate(certificate, plan, layout)
     read_python, read_r = _write_reading(format, layout)
     in_python = [*read_python, f"estimates = [{python.format('copy')} for copy in copies]"]
+    in_python += ["print(np.mean(estimates))"]
     in_r = [read_r, f"estimates <- sapply(copies, function(copy) {r.format('copy')})"]
-    in_r += ["mean(estimates)"] * (copies > 1)
+    in_r += ["mean(estimates)"]
     alone, package = format == "csv", _READERS[format][1].split("::")[0]  # which reads it in R
     if fits:
         given = [
@@ -88,10 +89,10 @@ def _write_estimate(certificate: Certificate, plan: Plan, layout: Layout) -> tup
     if numbers:
         codes = {each.outcome: each.codes for each in plan.settings.columns}.get(column, ())
         python, r = f"{{0}}[{quoted}]", f"{{0}}[[{quoted}]]"
-        if told := ", ".join(str(code) for code in codes if not isinstance(code, str)):  # are no amounts
+        if excluded := ", ".join(str(code) for code in codes if not isinstance(code, str)):  # no amounts
             python, r = (
-                f"np.where(np.isin({python}, [{told}]), np.nan, {python})",
-                f"{r}[!{r} %in% c({told})]",
+                f"np.where(np.isin({python}, [{excluded}]), np.nan, {python})",
+                f"{r}[!{r} %in% c({excluded})]",
             )
         return f"np.nanmean({python})", f"mean({r}, na.rm = TRUE)"
     return f'np.mean({{0}}[{quoted}] == "a class")', f'mean({{0}}[[{quoted}]] == "a class", na.rm = TRUE)'
@@ -102,10 +103,10 @@ def _write_reading(format: str, layout: Layout) -> tuple[list[str], str]:
     files, (python, r) = _quote(f"synthetic-copy-*.{ENDINGS[format]}"), _READERS[format]
     said = {"sep": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
     if format == "csv":
-        told = [(key, _quote(word)) for key, word in said.items() if word != _USUAL[key]]
+        unusual = [(key, _quote(word)) for key, word in said.items() if word != _USUAL[key]]
         in_r = {"sep": "sep", "decimal": "dec", "encoding": "fileEncoding"}
-        python += "".join(f", {key}={word}" for key, word in told)
-        r += "".join(f", {in_r[key]} = {word}" for key, word in told) + ", check.names = FALSE"
+        python += "".join(f", {key}={word}" for key, word in unusual)
+        r += "".join(f", {in_r[key]} = {word}" for key, word in unusual) + ", check.names = FALSE"
     return [
         "import glob",
         "import numpy as np",

@@ -50,7 +50,7 @@ _PLAIN = ("data", "missing", "dataset", "ledger", "seed", "unit", "rows_per_unit
 __all__ = ["About", "DictionaryEntry", "Outputs", "Plan", "Read"]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Plan:
     """What to release, under which settings, from and to which files.
 
@@ -125,6 +125,11 @@ class Plan:
                 "standard: {kind: strict, limits: […]}."
             )
         self.mapping()  # a plan that exists can be written
+
+    def __repr__(self) -> str:
+        asked = self.settings
+        target = "no target" if asked.epsilon is None else f"ε = {asked.epsilon:g}"
+        return f"Plan({asked.described!r}, {asked.standard.label}, {target}; mapping() has all of it)"
 
     @property
     def ranged(self) -> bool:

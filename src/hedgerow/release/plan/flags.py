@@ -61,13 +61,14 @@ def from_flags(given: Mapping[str, Any], *, base: Plan | None = None, target_nee
         raise SettingError("--epsilon and --no-target exclude each other. Choose one.")
     if flags.get("no_target") or ("epsilon" not in plain and not target_needed):
         plain["epsilon"] = NO_TARGET
+    if not {"formula", "columns"} & plain.keys():
+        raise SettingError(
+            '--formula is missing: the protected column and its predictors, "payroll ~ log(employees)". For '
+            "several protected columns hedgerow init FILE --protect … proposes a plan."
+        )
     if "epsilon" not in plain:
         raise SettingError(
             "--epsilon is missing: the target over all copies. To claim nothing, say --no-target."
-        )
-    if not {"formula", "columns"} & plain.keys():
-        raise SettingError(
-            '--formula is missing: the protected column and its predictors, "payroll ~ log(employees)".'
         )
     plan = Plan.of(plain)
     if plan.settings.debias and "preset" in flags and "debias" not in flags:

@@ -17,9 +17,9 @@ from inspect import signature
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
-from hedgerow.errors import FieldError
+from hedgerow.errors import FieldError, did_you_mean, format_value
 from hedgerow.privacy import ranges, weights
 from hedgerow.privacy.censored import Censored
 from hedgerow.privacy.standards import ADP, RangeAveraged, RangeTruncated, Unweighted
@@ -34,7 +34,6 @@ from hedgerow.release.document import (
     Pair,
     Record,
     Text,
-    did_you_mean,
     needed,
     optional,
     refusal,
@@ -151,6 +150,7 @@ _RANGE = needed(
     json_schema_extra={"type": "object", "required": ["because"]},
 )
 _BOX = "a lower and an upper end for every coefficient and for sigma; of several columns by their names"
+_Days = Annotated[list[Text], Field(min_length=2, max_length=2)]
 _LIMITS = "smallest and largest value of the protected column that matter, chosen without looking at it"
 
 
@@ -172,7 +172,10 @@ STANDARDS, AnyStandard = _kinds(
             "inside": (Flag, optional("with relation: range, draw copies inside their public sets")),
             "box": (dict[str, Pair | dict[str, Pair]], optional(_BOX)),
             "reason": (AnyText, optional("why limits or box may be known without the data")),
-            "limits": (Pair | dict[str, Pair], optional(f"{_LIMITS}; of several columns by their names")),
+            "limits": (
+                Pair | _Days | dict[str, Pair | _Days],
+                optional(f"{_LIMITS}, or two dates; of several columns by their names"),
+            ),
             "shares": (dict[str, Finite], optional("how ε is divided among columns; evenly without it")),
             "relation": (
                 Relation,
@@ -217,7 +220,7 @@ def _check_weights(given: Any) -> Any:
     """Somebody who knows surveys takes the word for a column of theirs."""
     if isinstance(given, str) and given not in WEIGHTS:
         hint = did_you_mean(given, WEIGHTS) or f" {weights.NOT_OF_A_SURVEY}"
-        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {given!r}.{hint}")
+        raise refusal(f"must be one of {', '.join(WEIGHTS)}, got {format_value(given)}.{hint}")
     return given
 
 

@@ -25,10 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.advice.elicit import public_design
-from hedgerow.errors import HedgerowError, SettingError, is_count, is_real, list_some
+from hedgerow.errors import (
+    HedgerowError,
+    SettingError,
+    did_you_mean,
+    format_value,
+    is_count,
+    is_real,
+    list_some,
+)
 from hedgerow.models.families.family import Family
 from hedgerow.privacy.columns import Column, Missing
-from hedgerow.release.document import did_you_mean
 from hedgerow.tables.chain import Units
 from hedgerow.tables.formula import quote
 from hedgerow.tables.predictors import spans_decades
@@ -49,7 +56,7 @@ _FEWEST = 20  # rows of a level; a record of a rarer one decides its own fitted 
 _LOOKED_AT = 20_000  # rows by which predictors are tried
 _COUNTED = 1000  # whole numbers from 0 up to here are taken as counts, beyond as amounts
 _IDENTIFIER = re.compile(
-    r"(?:^|[_. -])(?:[chpu]?id|serial)(?:$|[_. -]|no$|nr$)|(?-i:[a-z]I[dD])$", re.IGNORECASE
+    r"(?:^|[_. -])(?:[chpu]?id|serial)(?:$|[_. -]|no$|nr$)|nr\.?$|(?-i:[a-z]I[dD])$", re.IGNORECASE
 )
 _IDENTIFIES = "it looks like an identifier (name it in --predictors if it is an amount)"
 _SCALES = {"lognormal": "log", "zero_lognormal": "log1p", "negative_binomial": "log1p"}  # of those proposed
@@ -80,9 +87,19 @@ def propose(
     _check_names(table, protect, metadata, predictors, shared)
     if shared and unit is None:
         raise SettingError("--shared: rows of a unit share columns, and no unit is named. Add --unit.")
-    families = {
-        name: _choose(name, table.schema.field(name).type, metadata.get(name, {})) for name in protect
-    }
+    undeclared = [
+        name
+        for name in protect
+        if _is_text(table.schema.field(name).type) and not metadata.get(name, {}).get("range_values")
+    ]
+    if undeclared:
+        holds = "holds" if len(undeclared) == 1 else "hold"
+        said = ", ".join(f"{name}: {{range_values: [first, second]}}" for name in undeclared)
+        raise SettingError(
+            f"{list_some(undeclared, len(undeclared), quoted=True)} {holds} labels, whose classes must be "
+            f'public and are not read from the data. Declare them: --metadata "{{{said}}}".'
+        )
+    families = {name: _choose(table.schema.field(name).type, metadata.get(name, {})) for name in protect}
     public = table.drop_columns([*protect])
     others = [name for name in public.column_names if name != unit]  # which only says whose row it is
     terms, left_out = _public_terms(public.select(others), predictors)
@@ -137,17 +154,20 @@ def _read_said(name: str, said: dict[str, Any]) -> dict[str, Any]:
             said[key] = _read_day(f"{name}.{key}", said[key], said.get("datetime_format"))
     places, levels = said.get("decimal_places", 0), said.get("range_values", [])
     if not is_count(places):
-        raise SettingError(f"--metadata: {name}.decimal_places must be a whole number, got {places!r}.")
+        raise SettingError(
+            f"--metadata: {name}.decimal_places must be a whole number, got {format_value(places)}."
+        )
     if not isinstance(levels, list) or not (
         all(map(is_real, levels)) or all(isinstance(level, str) for level in levels)
     ):
         raise SettingError(
             f"--metadata: {name}.range_values must be a list of words or of numbers, such as [low, high], "
-            f"got {levels!r}. Put words that look like numbers in quotes."
+            f"got {format_value(levels)}. Put words that look like numbers in quotes."
         )
     if not isinstance(said.get("range_is_nullable", False), bool):
         raise SettingError(
-            f"--metadata: {name}.range_is_nullable must be true or false, got {said['range_is_nullable']!r}."
+            f"--metadata: {name}.range_is_nullable must be true or false, got "
+            f"{format_value(said['range_is_nullable'])}."
         )
     return said
 
@@ -163,7 +183,8 @@ def _read_day(place: str, given: Any, spelled: Any) -> str:
         return str(given)
     also = "" if spelled is None else f", or as datetime_format {spelled} spells it"
     raise SettingError(
-        f"--metadata: {place} must be a number, or a date such as 2015-01-31{also}, got {given!r}."
+        f"--metadata: {place} must be a number, or a date such as 2015-01-31{also}, got "
+        f"{format_value(given)}."
     )
 
 
@@ -183,6 +204,8 @@ def _check_names(
         for name in names:
             if name not in table.column_names:
                 hint = did_you_mean(name, table.column_names)
+                whole = [each for each in table.column_names if "," in each and each.startswith(f"{name},")]
+                hint = f" Write `{whole[0]}`, in backticks: its name has a comma." if whole else hint
                 raise SettingError(
                     f"--{flag}: the table has no column '{name}'.{hint or ' Names count letter by letter.'}"
                 )
@@ -196,7 +219,14 @@ def _check_names(
         )
 
 
-def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str | Family, Declared | None]:
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds labels that its type does not name."""
+    numbers = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
+    known = *numbers, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_dictionary
+    return not any(holds(kind) for holds in known)
+
+
+def _choose(kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str | Family, Declared | None]:
     """A family for a column, and what copies keep to, from its type and what was declared of it."""
     word, levels = said.get("sdtype"), said.get("range_values")
     if pa.types.is_boolean(kind):
@@ -206,13 +236,8 @@ def _choose(name: str, kind: pa.DataType, said: Mapping[str, Any]) -> tuple[str 
         ordered = word == "ordinal" or (number and word != "categorical")
         family = "bernoulli" if len(levels) == 2 else "ordinal" if ordered else "categorical"
         return Family(family, levels=tuple(sorted(levels) if number else levels)), None
-    if not number and not pa.types.is_temporal(kind):
-        if pa.types.is_dictionary(kind):  # whose classes are those of its type
-            return "ordinal" if word == "ordinal" else "categorical", None
-        raise SettingError(
-            f"Column '{name}' holds labels, whose classes must be public and are not read from the data. "
-            f'Declare them: --metadata "{{{name}: {{range_values: [first, second]}}}}".'
-        )
+    if pa.types.is_dictionary(kind):  # whose classes are those of its type
+        return "ordinal" if word == "ordinal" else "categorical", None
     low, high = (said.get(key) for key in ("range_min", "range_max")) if number else (None, None)
     whole = pa.types.is_integer(kind) or said.get("decimal_places") == 0
     if word in ("ordinal", "categorical") and whole and low is not None and high is not None:
@@ -319,8 +344,21 @@ def _remarks(
     ]
     if vague:
         remarks.append(
-            f"No range_min is declared of {list_some(vague, quoted=True)}: normal takes any number. If "
-            "values below 0 cannot be, say so (--metadata, range_min) or change the family."
+            f"Nothing says what {list_some(vague, quoted=True)} can be, so normal is proposed, with values "
+            "below 0. Say what is public: --metadata '{NAME: {range_min: 0}}' of amounts and counts, "
+            "{range_values: [1, 2, 3], sdtype: categorical} of codes for classes, range_is_nullable: true "
+            "where there may be gaps; or change the family in the plan."
+        )
+    kept = [
+        name
+        for name, (_, declared) in families.items()
+        if declared is not None and any(end not in (None, 0) for end in declared.ends)
+    ]
+    if kept:
+        remarks.append(
+            f"What copies draw beyond the limits of {list_some(kept, quoted=True)} is moved to them. Where "
+            "that would be many, write the limits into the family, {kind: lognormal, lower: 1, upper: 80}, "
+            "which then has no closed form; not under strict."
         )
     if left_out:
         remarks.append(f"Public columns that no formula reads: {'; '.join(left_out)}.")

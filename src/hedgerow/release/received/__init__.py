@@ -99,7 +99,7 @@ def read_folder(folder: str | os.PathLike[str]) -> Replay:
         ) from None
     files = sorted(place.glob("synthetic-copy-*"), key=lambda file: (len(file.name), file.name))
     missing, words = plan.read.missing, plan.settings.worded
-    numbers = [column.outcome for column in plan.settings.columns if column.outcome not in words]
+    numbers = [name for name in plan.settings.outcomes if name not in words]
     copies = [read(file, missing=missing, text=words, numbers=numbers).frame.to_pandas() for file in files]
     if not copies:
         raise ReleaseError("The folder has no synthetic-copy-1 … Pass the public folder of a release.")

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hedgerow.arrays import PerLink, columns_of
+from hedgerow.arrays import PerLink
 from hedgerow.errors import DataError
-from hedgerow.mechanism.cells import codes_of
+from hedgerow.mechanism.copies import count_broken, count_moved
 from hedgerow.mechanism.copies import write_copy as write_typed
 from hedgerow.privacy.settings import Settings
 from hedgerow.progress import WRITING, report
@@ -34,8 +34,8 @@ Predict = Callable[[Leaves, int], PerLink]  # the synthetic outcomes of one copy
 
 
 @dataclass
-class Made:
-    """What is known of the copies once they were written: their values in some rows, and counts over all."""
+class WrittenCopies:
+    """What is known of copies once they are written: their values in some rows, and counts over all."""
 
     tables: list[pa.Table] = field(default_factory=list)
     moved: Counter[str] = field(default_factory=Counter)  # values that declared limits moved, by column
@@ -64,8 +64,8 @@ class LookAtCells:
 
 
 @dataclass(frozen=True)
-class Cutting:
-    """A leaf's part of one copy, put into a file of its own; says how many values and rows were counted."""
+class WritePart:
+    """Write a leaf's part of one copy into a file of its own; counts values that moved, and rows by check."""
 
     predict: Predict
     settings: Settings
@@ -76,19 +76,16 @@ class Cutting:
     kept: tuple[str, ...]  # public categories that keep all levels
 
     def __call__(self, leaves: Leaves, leaf: int) -> tuple[Counter[str], list[int]]:
-        values, table = self.predict(leaves, leaf), leaves.table(leaf)
-        typed = to_arrow(write_typed(self.settings, table, leaves.design(leaf), values))
+        values, table, design = self.predict(leaves, leaf), leaves.table(leaf), leaves.design(leaf)
+        typed = to_arrow(write_typed(self.settings, table, design, values))
         # Of one leaf a category has other levels than of all: the public columns come as they were.
         public = to_arrow(table.native)
-        made = {column.outcome for column in self.settings.columns} | {*self.settings.rules.names}
-        whole = pa.table({name: (typed if name in made else public).column(name) for name in self.released})
+        hidden = self.settings.protected
+        whole = pa.table({name: (typed if name in hidden else public).column(name) for name in self.released})
         part = self.cells.keep_levels(whole, self.kept)
         with explaining_errors(self.folder):
             write_whole(self.place(leaf), lambda file: _write(part, file))
-        checks, codes = self.settings.rules.conditions, codes_of(self.settings.columns)
-        copied = Table.of(part)
-        broken = [int((~check.holds(copied, codes, doubt=True)).sum()) for check in checks]
-        return count_moved(self.settings, leaves, leaf, values), broken
+        return count_moved(self.settings, values), count_broken(self.settings, Table.of(part))
 
     def place(self, leaf: int) -> Path:
         """Where the part is until it is in the file."""
@@ -103,50 +100,34 @@ class Cutting:
         return part
 
 
-def count_moved(settings: Settings, leaves: Leaves, leaf: int, values: PerLink) -> Counter[str]:
-    """How many synthetic values lie beyond declared limits, and are moved to them."""
-    limited = {
-        column.outcome: column.declared.ends
-        for column in settings.columns
-        if column.declared is not None and column.declared.ends != (None, None)
-    }
-    counts: Counter[str] = Counter()
-    for link, made in zip(settings.links, columns_of(values), strict=True) if limited else ():
-        if link.outcome in limited:
-            low, high = limited[link.outcome]
-            counts[link.outcome] += 0 if low is None else int((made < low).sum())
-            counts[link.outcome] += 0 if high is None else int((made > high).sum())
-    return counts
-
-
 def write_copy(
-    cutting: Cutting,
+    task: WritePart,
     leaves: Leaves,
     workers: Workers,
     path: Path,
     like: Source,
-    made: Made,
+    written: WrittenCopies,
     rows: NDArray[np.intp],
     *,
     formulas: str,
     label: str,
 ) -> Written:
-    """Writes one copy, and keeps of it what it has in some rows."""
+    """Writes one copy; `written` gets its values in some rows, and the counts."""
     some: list[pa.Table] = []
-    counts = [0] * len(cutting.settings.rules.conditions)
-    with grow(path, like, cutting.cells, formulas=formulas, label=label) as file:
-        for leaf, (moved, broken) in enumerate(workers.map(cutting, leaves, range(leaves.count))):
-            part, here = cutting.take(leaf), leaves.rows(leaf)
+    counts = [0] * len(task.settings.rules.conditions)
+    with grow(path, like, task.cells, formulas=formulas, label=label) as file:
+        for leaf, (moved, broken) in enumerate(workers.map(task, leaves, range(leaves.count))):
+            part, here = task.take(leaf), leaves.rows(leaf)
             file.append(part)
             first, last = np.searchsorted(rows, [here.start, here.stop])
             some.append(part.take(pa.array(rows[first:last] - here.start)))
-            made.moved.update(moved)
+            written.moved.update(moved)
             counts = [a + b for a, b in zip(counts, broken, strict=True)]
             report(WRITING, leaf + 1, leaves.count)
-    made.tables.append(_join(some))
-    made.broken += [
-        {"check": check.text, "copy": cutting.copy + 1, "broken": count}
-        for check, count in zip(cutting.settings.rules.conditions, counts, strict=True)
+    written.tables.append(_join(some))
+    written.broken += [
+        {"check": check.text, "copy": task.copy + 1, "broken": count}
+        for check, count in zip(task.settings.rules.conditions, counts, strict=True)
     ]
     return file.written
 

@@ -46,29 +46,33 @@ def fit_leaves(
     workers: Workers,
 ) -> Synthesizer:
     """Fits as `Synthesizer.fit` does, on all leaves; what is given away is looked for in some rows."""
-    for note in leaves.told:
+    for note in leaves.design_notes:
         warnings.warn(note, HedgerowWarning, stacklevel=3)
     synth._look_over(*looked_at, left_out=left_out, keep=keep)
     settings, key = synth.settings, Key.from_seed(seed)
-    told: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}
-    told |= {"left_out": tuple(left_out), "keep": tuple(keep)}
+    common: dict[str, Any] = {"key": key, "seeded": seed is not None, "every": leaves.records}
+    common |= {"left_out": tuple(left_out), "keep": tuple(keep)}
     used = looked_at[0].columns
     if settings.noisy is not None:
         table, design = leaves.take(compared)
-        told |= {"encoded": design, "rows": compared}
+        common |= {"encoded": design, "rows": compared}
         if settings.by_name:
             chain = stream_chain(settings, leaves, key=key, workers=workers)
-            told |= {"source": settle_types(settings, table.select(used))}
-            synth._fitted = NoisedChainView(**told, settings=settings, released=chain.released, whole=chain)
+            source = settle_types(settings, table.select(used))
+            synth._fitted = NoisedChainView(
+                **common, settings=settings, source=source, released=chain.released, whole=chain
+            )
         else:
             noised = stream_statistics(settings, leaves, key=key, workers=workers)
-            told |= {"source": table.select(used), "settings": noised.settings}
-            synth._fitted = NoisedView(**told, released=noised.released, whole=noised)
+            synth._fitted = NoisedView(
+                **common, settings=noised.settings, source=table.select(used), released=noised.released,
+                whole=noised,
+            )  # fmt: skip
     else:
         synth._check_closed()
         whole = stream_weighted(settings, leaves, key=key, workers=workers)
-        told |= {"settings": settings, "whole": whole, "scale": whole.scale}
-        told |= {"mean": whole.scale * _mean_alpha(settings, leaves, workers)}
+        mean = whole.scale * _mean_alpha(settings, leaves, workers)
+        common |= {"settings": settings, "whole": whole, "scale": whole.scale, "mean": mean}
         for link, gone in zip(settings.links, whole.overview.withheld, strict=True):
             for note in note_withheld(link.column, gone, leaves.records):
                 warnings.warn(note, HedgerowWarning, stacklevel=3)
@@ -77,7 +81,7 @@ def fit_leaves(
             # Here, and not by the workers: what a leaf has of these rows is more than a message may hold.
             start, outcome = view(whole, leaves, Here(), rows.tolist())
             start = replace(start, table=start.table.select(used))
-            return WeightedView(**told, rows=rows, start=start, outcome=outcome, **more)
+            return WeightedView(**common, rows=rows, start=start, outcome=outcome, **more)
 
         synth._fitted = look(compared, standing_out=look(rows_standing_out(whole)))
     for doubt in synth._fitted.doubts():

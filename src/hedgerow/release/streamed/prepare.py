@@ -24,7 +24,7 @@ from hedgerow.release.folder import check_outside_releases
 from hedgerow.release.ledger.parts import Parts
 from hedgerow.release.plan import Plan
 from hedgerow.release.prepare import Prepared, data_of, find_needed, options_of, settle
-from hedgerow.release.streamed.copies import Cutting, LookAtCells, write_copy
+from hedgerow.release.streamed.copies import LookAtCells, WritePart, write_copy
 from hedgerow.release.streamed.fit import fit_leaves
 from hedgerow.release.streamed.records import write_records
 from hedgerow.release.streamed.views import View, WeightedView
@@ -80,7 +80,7 @@ class PreparedLeaves(Prepared):
 
     def try_copies(self, synth: Synthesizer) -> None:
         for number in range(synth.settings.copies):
-            self._cutting(synth, number).predict(self.leaves, 0)
+            self._part_of(synth, number).predict(self.leaves, 0)
 
     def write_copies(
         self, synth: Synthesizer, place: Callable[[int], Path], label: str, tell: Callable[[int], None]
@@ -90,8 +90,8 @@ class PreparedLeaves(Prepared):
             tell(number)
             written.append(
                 write_copy(
-                    self._cutting(synth, number - 1), self.leaves, self.workers, place(number), self.like,
-                    view.made, view.rows, formulas=self.plan.outputs.formulas, label=label,
+                    self._part_of(synth, number - 1), self.leaves, self.workers, place(number), self.like,
+                    view.written, view.rows, formulas=self.plan.outputs.formulas, label=label,
                 )
             )  # fmt: skip
         return written
@@ -99,9 +99,9 @@ class PreparedLeaves(Prepared):
     def write_records(self, synth: Synthesizer, place: Path) -> None:
         write_records(cast(WeightedView, synth._done()), self.leaves, place)
 
-    def _cutting(self, synth: Synthesizer, copy: int) -> Cutting:
+    def _part_of(self, synth: Synthesizer, copy: int) -> WritePart:
         view = cast(View, synth._done())
-        return Cutting(
+        return WritePart(
             view.predictor(copy), view.settings, copy, self.scratch, self.released, self.cells,
             tuple(self.plan.outputs.keep_levels),
         )  # fmt: skip
@@ -118,16 +118,16 @@ def stream_plan(
         raise FileError(f"scratch: '{parent.name}' is no folder that can be written to. Choose another.")
     check_outside_releases(parent / "scratch")
     workers = Here() if workers is None else workers
-    with _ending_when_told(), Scratch(parent, out.name) as place:
+    with _ending_by_exceptions(), Scratch(parent, out.name) as place:
         if isinstance(workers, Cluster):
             workers.check_folder(place.path)
         needed = partial(find_needed, plan) if plan.missing == "drop" else None
         spooled = spool(data_of(plan), place.path, complete=needed, **options_of(plan))
         some = spread_rows(spooled.records, sizes.LEAF)
         words = _SOME if plan.settings.noisy is None else _SOME_STRICT
-        told = words.format(len(some), min(COMPARED, spooled.records), spooled.records)
+        note = words.format(len(some), min(COMPARED, spooled.records), spooled.records)
         source = spooled.source(spooled.sample(some).native)
-        source = replace(source, notes=(*source.notes, told))
+        source = replace(source, notes=(*source.notes, note))
         prepared = settle(plan, source, all_rows=False, dropped=spooled.dropped)
         settings = prepared.plan.settings
         build = Encode(settings)
@@ -145,11 +145,11 @@ def stream_plan(
 
 
 @contextmanager
-def _ending_when_told() -> Iterator[None]:
+def _ending_by_exceptions() -> Iterator[None]:
     """Signals that end this process do so by an exception, so that what it holds on disk goes with it."""
-    here = threading.current_thread() is threading.main_thread()
+    main = threading.current_thread() is threading.main_thread()
     named = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))  # and a terminal that is closed
-    taken = [each for each in named if here and each and signal.getsignal(each) is signal.SIG_DFL]
+    taken = [each for each in named if main and each and signal.getsignal(each) is signal.SIG_DFL]
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
@@ -227,5 +227,4 @@ def _look_at_cells(prepared: Prepared, leaves: Spooled, workers: Workers) -> Cel
 def _weight_of(plan: Plan) -> str | None:
     """The public survey weights, which must be positive in every row."""
     weight = plan.settings.design_weight
-    protected = [*(column.outcome for column in plan.settings.columns), *plan.settings.rules.names]
-    return None if weight in protected else weight
+    return None if weight in plan.settings.protected else weight

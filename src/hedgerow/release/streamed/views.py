@@ -7,13 +7,12 @@ count over all records was found by leaves, and is asked of the fit.
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, PerLink, PerRecord
+from hedgerow.arrays import Array, PerRecord
 from hedgerow.errors import SettingError
 from hedgerow.evidence.gauge import Gauge, describe_stop, measure
 from hedgerow.fitted import Fitted, NoisedChain, NoisedColumn
@@ -21,6 +20,7 @@ from hedgerow.fitted.finished import Finished
 from hedgerow.mechanism.noisy.chain import streamed as chained
 from hedgerow.mechanism.noisy.chain.draws import ChainCopying
 from hedgerow.mechanism.noisy.chain.streamed import StreamedChain
+from hedgerow.mechanism.noisy.copies import Copying
 from hedgerow.mechanism.noisy.leaves import streamed as noisy
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.mechanism.streamed.copies import predict_leaf
@@ -29,9 +29,7 @@ from hedgerow.numerics.leaves import add_in_order
 from hedgerow.numerics.renyi import COARSE_ORDERS
 from hedgerow.privacy.bounds import Bound
 from hedgerow.privacy.guarantee import Release
-from hedgerow.privacy.settings import Settings
-from hedgerow.release.streamed.copies import Made, Predict
-from hedgerow.tables.leaves import Leaves
+from hedgerow.release.streamed.copies import Predict, WrittenCopies
 
 _NO_REPLAY = (
     "intervals: the copies were written block by block and are not in memory. Read them back: hr.combine, or "
@@ -47,7 +45,7 @@ class View(Finished):
 
     every: int  # records there are
     rows: NDArray[np.intp]
-    made: Made = field(default_factory=Made)
+    written: WrittenCopies = field(default_factory=WrittenCopies)
 
     @property
     def records(self) -> int:
@@ -59,14 +57,13 @@ class View(Finished):
 
     @cached_property
     def release(self) -> Release:
-        checks = self.made.broken
-        table = {name: [row[name] for row in checks] for name in checks[0]} if checks else None
-        told = None if table is None else self.table.like(table)
-        return Release(list(self.made.tables), self.guarantee, told, _NO_REPLAY)
+        rows = self.written.broken
+        checks = self.table.like({name: [row[name] for row in rows] for name in rows[0]}) if rows else None
+        return Release(list(self.written.tables), self.guarantee, checks, _NO_REPLAY)
 
     @cached_property
     def moved(self) -> dict[str, int]:
-        return {name: count for name, count in self.made.moved.items() if count}
+        return {name: count for name, count in self.written.moved.items() if count}
 
     @abstractmethod
     def predictor(self, copy: int) -> Predict:
@@ -82,7 +79,7 @@ class WeightedView(View, Fitted):
     standing_out: "WeightedView | None" = None
 
     def predictor(self, copy: int) -> Predict:
-        return _Weighted(self.whole, copy)
+        return partial(predict_leaf, self.whole, copy=copy)
 
     @property
     def extreme(self) -> Fitted:
@@ -145,13 +142,13 @@ class WeightedView(View, Fitted):
 class NoisedView(View, NoisedColumn):
     """Streamed noisy statistics of one column, seen on some of the records."""
 
-    whole: noisy.Streamed
+    whole: noisy.StreamedStatistics
 
     def predictor(self, copy: int) -> Predict:
-        return _Noised(self.plans[copy])
+        return partial(noisy.predict_leaf, self.plans[copy])
 
     @cached_property
-    def plans(self) -> list[Any]:
+    def plans(self) -> list[Copying]:
         """How each copy is made."""
         return self.whole.plan_copies()
 
@@ -160,8 +157,8 @@ class NoisedView(View, NoisedColumn):
         return self.whole.drawn
 
     @property
-    def clipped(self) -> float:
-        return self.whole.clipped
+    def clipped_shares(self) -> dict[str, float]:
+        return {self.settings.column.outcome: self.whole.clipped}
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -171,7 +168,7 @@ class NoisedChainView(View, NoisedChain):
     whole: StreamedChain
 
     def predictor(self, copy: int) -> Predict:
-        return _NoisedChain(self.settings, self.plans[copy])
+        return partial(chained.predict_leaf, self.settings, self.plans[copy])
 
     @cached_property
     def plans(self) -> list[ChainCopying]:
@@ -183,34 +180,8 @@ class NoisedChainView(View, NoisedChain):
         return self.whole.drawn
 
     @property
-    def clipped(self) -> float:
+    def clipped_amounts(self) -> tuple[tuple[int, int], ...]:
         return self.whole.clipped
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    fit: StreamedFit
-    copy: int
-
-    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
-        return predict_leaf(self.fit, leaves, leaf, self.copy)
-
-
-@dataclass(frozen=True)
-class _Noised:
-    copying: Any
-
-    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
-        return noisy.predict_leaf(self.copying, leaves, leaf)
-
-
-@dataclass(frozen=True)
-class _NoisedChain:
-    settings: Settings
-    copying: ChainCopying
-
-    def __call__(self, leaves: Leaves, leaf: int) -> PerLink:
-        return chained.predict_leaf(self.settings, self.copying, leaves, leaf)
 
 
 def rows_standing_out(fit: StreamedFit) -> NDArray[np.intp]:

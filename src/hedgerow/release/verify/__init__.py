@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.errors import PlanError, ReleaseError, SettingError, list_some, reason_of
+from hedgerow.errors import PlanError, ReleaseError, SettingError, format_value, list_some, reason_of
 from hedgerow.privacy.claims.units import WHOLE_UNIT
 from hedgerow.release import text
 from hedgerow.release.certificate import LARGEST, Certificate, Copy
@@ -59,7 +59,7 @@ _ARMOURED = re.compile(
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verified:
     """A release and what is wrong with it: nothing, if `problems` is empty."""
 
@@ -70,6 +70,9 @@ class Verified:
     signature: bytes | None = field(repr=False)
     signer: str | None  # who signed it, by the signers that were passed
     plan_text: bytes = field(repr=False)  # plan.yaml as it was verified
+
+    def __repr__(self) -> str:
+        return f"Verified({self.certificate!r}, problems={self.problems!r})"
 
     @property
     def plan(self) -> "Plan":
@@ -97,7 +100,9 @@ def verify_release(
     """
     folder = Path(folder)
     if certificate_sha256 is not None and not _SHA256.fullmatch(certificate_sha256):
-        raise SettingError(f"a SHA-256 has 64 hex digits, got {certificate_sha256!r}. Copy all of it.")
+        raise SettingError(
+            f"a SHA-256 has 64 hex digits, got {format_value(certificate_sha256)}. Copy all of it."
+        )
     try:
         return _compare(folder, ledger, signers, certificate_sha256)
     except OSError as error:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hedgerow.errors import format_value
 from hedgerow.numerics.rounding import format_count
 from hedgerow.privacy.claims import (
     CORRECTED,
@@ -24,10 +25,10 @@ from hedgerow.privacy.claims import (
     write_plain,
 )
 from hedgerow.privacy.claims.caveats import ALWAYS, write_caveat, write_looks
+from hedgerow.privacy.claims.cells import describe_cells
 from hedgerow.privacy.claims.neighbours import NEIGHBOURS, join_columns, join_records, whose
 from hedgerow.privacy.claims.units import WHOLE_UNIT, write_unit
 from hedgerow.release.certificate import NAMES, Certificate, Price
-from hedgerow.release.document import format_value
 from hedgerow.release.folder import CERTIFICATE, PLAN, RECEIVE
 
 ENDINGS = {name: name for name in ("csv", "parquet", "arrow")} | {
@@ -35,6 +36,16 @@ ENDINGS = {name: name for name in ("csv", "parquet", "arrow")} | {
     "spss": "sav",
     "excel": "xlsx",
 }
+# Bounds that weights were seen to exceed if they are computed anew, and what is said of which weights.
+SHARPER = ("oscillation", "exact", "renyi")
+RECOMPUTED = {
+    **dict.fromkeys(("linear", "inverse"), "C14"),
+    **dict.fromkeys(("softmax", "logistic", "cap"), "C16"),
+    "identification": "C15",
+    "scalar": "C35",
+}
+ATOMS = ("poisson", "negative_binomial", "bernoulli", "ordinal", "categorical", "dirichlet")
+_ALONE = ("family", "declared")  # keys of a plan that protects one column
 # What a plan means that does not say so.
 USUAL: dict[str, Any] = {
     "family": "lognormal",
@@ -111,16 +122,21 @@ def plan_problems(certificate: Certificate, plan: dict[str, Any]) -> list[str]:
     said = write_caveat("C23", ", ".join(kept), list_protected(certificate.protected))
     if kept and said not in certificate.not_covered:
         problems.append(f"{PLAN} keeps columns on purpose, and {CERTIFICATE} does not say so: {kept[0]!r}.")
+    if certificate.version == 1:
+        return problems
     lacking = [id for id in _due(plan, certificate) if write_caveat(id) not in certificate.not_covered]
     problems += [f"by {PLAN} {id} is not covered, and {CERTIFICATE} does not say so." for id in lacking]
+    said = tuple(item.what for item in certificate.assumed_public)
+    unsaid = [what for what in _assumed(plan) if not any(each.startswith(what) for each in said)]
+    problems += [
+        f"{PLAN} assumes, and {CERTIFICATE} does not say: {format_value(what)}." for what in unsaid[:1]
+    ]
     return problems
 
 
 def _due(plan: dict[str, Any], certificate: Certificate) -> Iterator[str]:
-    """What the published plan leaves uncovered by its ranges, and by gaps that are synthesized."""
-    if certificate.version == 1:
-        return
-    standard, columns = plan["standard"], plan.get("columns")
+    """What the published plan leaves uncovered by its weights, its ranges and what it declares of columns."""
+    standard, columns = plan["standard"], [keys for _, keys in _list_columns(plan)]
     known = standard.get("range") if isinstance(standard, Mapping) else None
     kinds = {*_list_kinds(known)} - {"box", "everywhere"}
     if certificate.bound not in WHOLE_UNIT:
@@ -130,10 +146,62 @@ def _due(plan: dict[str, Any], certificate: Certificate) -> Iterator[str]:
             yield "C21"
         if isinstance(known, Mapping) and known.get("outside") == "public":
             yield "C22"
-    several = columns.values() if isinstance(columns, Mapping) else ()
-    gaps = [each for each in several if isinstance(each, Mapping) and each.get("missing") == "synthesized"]
-    if gaps and "withheld" in certificate.neighbour:
+    if certificate.bound in SHARPER and _kind(standard) != "unweighted":
+        recomputed = find_recomputed(plan.get("weights"))
+        if recomputed != "C35" or plan.get("epsilon") not in (None, "no-target"):
+            yield from filter(None, [recomputed])
+    families = [keys.get("family", USUAL["family"]) for keys in columns]
+    rounded = any(isinstance(family, Mapping) and "rounded" in family for family in families)
+    if kinds and (rounded or any(_has_atoms(str(_kind(family))) for family in families)):
+        yield "C20"
+    declared = [keys for keys in columns if keys.get("declared") or any(describe_cells("", _told(keys)))]
+    if declared or any(isinstance(family, Mapping) and len(family) > 1 for family in families):
+        yield "C19"
+    if "withheld" in certificate.neighbour and any(keys.get("missing") == "synthesized" for keys in columns):
         yield "C38"
+
+
+def find_recomputed(weights: Any) -> str | None:
+    """What is not covered because of a plan's weights, where they are held fixed; None for planned ones."""
+    kind, base = _kind(weights), weights
+    while _kind(base) == "reweighted" and isinstance(base, Mapping):
+        base = base.get("base")
+    found = RECOMPUTED.get(str(_kind(base)))
+    return found if kind != "reweighted" or found == "C14" else "C16"
+
+
+def _assumed(plan: dict[str, Any]) -> Iterator[str]:
+    """How the sentences begin that say what the published plan takes as public."""
+    standard = plan["standard"]
+    for name, keys in _list_columns(plan):
+        yield from describe_cells(name, _told(keys))
+        family = keys.get("family")
+        if keys.get("declared") or (isinstance(family, Mapping) and len(family) > 1):
+            yield f"what the plan declares of '{name}'"
+    limits = standard.get("limits") if isinstance(standard, Mapping) else None
+    if limits:
+        yield "amounts lie between limits" if isinstance(limits, Mapping) else "values lie between"
+    if plan.get("missing") == "drop":
+        yield "which rows lack a value in"
+
+
+def _list_columns(plan: dict[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The protected columns, with the plan's keys for each."""
+    columns = plan.get("columns")
+    if not isinstance(columns, Mapping):
+        return [(str(_outcome(plan.get("formula"))), {key: plan[key] for key in _ALONE if key in plan})]
+    return [(str(name), keys) for name, keys in columns.items() if isinstance(keys, Mapping)]
+
+
+def _told(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a column, of which codes may be anything in a plan that nobody could run."""
+    codes = keys.get("codes")
+    return {**keys, "codes": codes if isinstance(codes, list) else []}
+
+
+def _has_atoms(family: str) -> bool:
+    """Whether single values of a family have chances of their own."""
+    return family.startswith("zero_") or family in ATOMS
 
 
 def _list_kinds(written: Any) -> Iterator[str]:

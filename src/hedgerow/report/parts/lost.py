@@ -26,6 +26,7 @@ from hedgerow.report.pictures import name_statistic
 Rows = Sequence[Mapping[str, Any]]
 MODELS = {"main": "each column", "pairs": "columns and pairs", "cart": "a tree"}
 _TABLES = 12  # of two columns that are drawn
+_PRINTED = 40  # rows of a table that go on paper
 _NORMAL = 1.96  # a 95 % interval reaches so many standard errors to each side
 
 
@@ -64,7 +65,8 @@ def show_lost(utility: Mapping[str, Any]) -> list[Html | None]:
             "Within each group. The distance of distributions is the largest difference of the two "
             "distribution functions, 0 at best; the other figures are in the column's own units."
         )
-        body.append(details(f"Statistics by public group ({len(rows)} rows, means over copies)", shown, how))
+        title = f"Statistics by public group ({len(rows)} rows, means over copies)"
+        body.append(details(title, shown, how, class_="long" if len(rows) > _PRINTED else None))
     if left_out:
         body += [element("h3", "Not compared"), bullets(left_out)]
     return body

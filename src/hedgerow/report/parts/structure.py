@@ -1,5 +1,6 @@
 """What the owner's report says of copies beside the original, and of what they are worth. Confidential."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ from hedgerow.report.parts.lost import show_lost
 
 Document = Mapping[str, Any]
 _FULL, _SHAPES = 6, 20  # columns with every picture, and with one
-_SPREAD = ("lowest copy", "mean of copies", "highest copy")
+_BY_CHANCE = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution
+SPREAD = ("lowest copy", "mean of copies", "highest copy")
 
 
 def show_structure(document: Document) -> list[Html | None]:
@@ -55,7 +57,7 @@ def show_worth(document: Document, utility: Document | None) -> list[Html | None
             **({"column": name(column["column"])} if len(columns) > 1 else {}),
             "statistic": pictures.name_statistic(row["statistic"]),
             "original": row["original"],
-            **({"copy": row["copies"][1]} if single else dict(zip(_SPREAD, row["copies"], strict=True))),
+            **({"copy": row["copies"][1]} if single else dict(zip(SPREAD, row["copies"], strict=True))),
         }
         for column in columns
         for row in column["statistics"]
@@ -83,6 +85,13 @@ def show_worth(document: Document, utility: Document | None) -> list[Html | None
 def find_worst(columns: Sequence[Document]) -> tuple[float, str] | None:
     """How far the column that copies keep worst is from the original, and its name."""
     return max(((_find_gap(column), column["column"]) for column in columns), default=None)
+
+
+def expect_by_chance(column: Document) -> float | None:
+    """The mean distance of two samples as large as the column from one continuous distribution."""
+    if "ecdf_max" not in column or column["few"]:
+        return None
+    return _BY_CHANCE * math.sqrt(2 / column["records"])
 
 
 def _find_gap(column: Document) -> float:

@@ -77,9 +77,9 @@ def read(
     """A table from a file, by its ending or the given format.
 
     `missing`, `text` (columns to keep as text), `header` (the first line holds names, though it looks like a
-    record), `numbers` and `dates` (columns of doubles or of days, where any other cell is missing) are for
-    CSV and Excel, `delimiter` and `decimal` for CSV, `sheet` for Excel; `encoding` is for CSV, Stata, SPSS
-    and SAS.
+    record), `numbers` and `dates` (columns of doubles, flags as 1 and 0, or of days, where any other cell is
+    missing) are for CSV and Excel, `delimiter` and `decimal` for CSV, `sheet` for Excel; `encoding` is for
+    CSV, Stata, SPSS and SAS.
     """
     path = Path(path)
     if path.is_dir():

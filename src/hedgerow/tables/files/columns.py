@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from hedgerow.errors import DataError, list_some
+from hedgerow.numerics.rounding import format_count
 
 EXACT = 2**53  # whole numbers up to here are exact as doubles
 MOST_COLUMNS = 10_000  # each takes a millisecond, and a line of every certificate
@@ -92,8 +93,8 @@ def check_flat(table: pa.Table, name: str) -> pa.Table:
     nested = [f"{f.name} ({f.type})" for f in table.schema if not _is_flat(f.type)]
     if nested:
         raise DataError(
-            f"{name}: {len(nested)} columns are neither numbers, text, booleans, dates nor categories: "
-            f"{list_some(nested)}. Unnest, convert or drop them first."
+            f"{name}: {format_count(len(nested), 'column')} without numbers, text, booleans, dates or "
+            f"categories: {list_some(nested)}. Unnest, convert or drop what is listed first."
         )
     # Schema and field metadata can carry anything, a path or a pandas index included. Arrow computes too
     # little with views of strings.

@@ -164,7 +164,9 @@ class _Types:
 
     def _to_type(self, name: str, cells: list[Any]) -> pa.Array:
         if name in self.numbers:
-            return pa.array([cell if type(cell) in (int, float) else None for cell in cells], pa.float64())
+            flags_too = (int, float, bool)  # as 0 and 1
+            numbers = [float(cell) if type(cell) in flags_too else None for cell in cells]
+            return pa.array(numbers, pa.float64())
         if name in self.dates:
             days = [cell.date() if isinstance(cell, dt.datetime) else None for cell in cells]
             return pa.array(days, pa.date32())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.errors import DataError, FormulaError
+from hedgerow.numerics.leaves import interpolate
 from hedgerow.tables.design import functions
 from hedgerow.tables.formula import Formula, shorten
 from hedgerow.tables.predictors import settle_predictors
@@ -79,8 +80,8 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """A task: Σ of what is summed of an argument's values in a leaf."""
+class SumArgument:
+    """Σ of what is summed of an argument's values in a leaf."""
 
     argument: Argument
     summand: Summand
@@ -90,8 +91,8 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Extremes:
-    """A task: the least and the largest of an argument's values in a leaf, NaN where one is not finite."""
+class FindEnds:
+    """The least and the largest of an argument's values in a leaf, NaN where one is not finite."""
 
     argument: Argument
 
@@ -102,8 +103,8 @@ class Extremes:
 
 
 @dataclass(frozen=True)
-class Sort:
-    """A task: keeps the sorted values of a leaf that lie between two ends; returns some of them."""
+class SortArgument:
+    """Keep the sorted values of a leaf that lie between two ends; returns some of them."""
 
     argument: Argument
     within: tuple[float, float] | None
@@ -140,7 +141,7 @@ class OverLeaves:
 
     @cached_property
     def _extremes(self) -> tuple[float, float, Any]:
-        found = self._map(Extremes(self.argument))
+        found = self._map(FindEnds(self.argument))
         low, high = min(each[0] for each in found), max(each[1] for each in found)
         if not np.isfinite([each[0] for each in found]).all():
             raise DataError(
@@ -150,12 +151,12 @@ class OverLeaves:
         return low, high, found[0][2]
 
     def total(self, summand: Summand) -> list[float]:
-        return add_parts(self._map(Sum(self.argument, summand)))
+        return add_parts(self._map(SumArgument(self.argument, summand)))
 
     def quantiles(self, shares: Numbers, within: tuple[float, float] | None, *, distinct: bool) -> Numbers:
         if not len(shares) or not np.isfinite(self.ends).all():  # which `ends` refuses
             return np.empty(0)
-        sample = np.sort(np.concatenate(self._map(Sort(self.argument, within, distinct))))
+        sample = np.sort(np.concatenate(self._map(SortArgument(self.argument, within, distinct))))
         try:
             return self._select(shares, np.unique(sample[:: max(1, _RANGE // _EVERY)]), distinct=distinct)
         finally:
@@ -205,9 +206,3 @@ class OverLeaves:
 
     def _map(self, task: Any) -> list[Any]:
         return list(self.workers.map(task, self.leaves, range(self.leaves.count)))
-
-
-def interpolate(low: Numbers, high: Numbers, share: Numbers) -> Numbers:
-    """Between two order statistics, digit for digit as `np.quantile` does it."""
-    step = np.subtract(high, low)
-    return np.where(share >= 0.5, high - step * (1 - share), low + step * share)

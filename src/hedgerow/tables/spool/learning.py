@@ -6,10 +6,9 @@ matrix that has one is nobody's to know.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -18,18 +17,17 @@ from hedgerow.arrays import Array
 from hedgerow.errors import DataError, FormulaError
 from hedgerow.numerics.leaves import Columns, merge_columns, sum_leaf_powers, summarize_leaf
 from hedgerow.numerics.triangular import leaf_factor, merge_factors
-from hedgerow.progress import report
-from hedgerow.tables.design import Learnt, check_columns, check_rank, find_spread
+from hedgerow.tables.design import Learnt, Moments, check_columns, check_rank, find_spread
 from hedgerow.tables.formula import Formula, parse, shorten
-from hedgerow.tables.leaves import Leaves, name_rows
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.spool.arguments import Argument, OverLeaves
 from hedgerow.tables.spool.levels import find_rows
-from hedgerow.tables.spool.store import Builder, Moments, Spooled
+from hedgerow.tables.spool.store import Builder, Spooled
 from hedgerow.tables.spool.transforms import State, learn
 from hedgerow.tables.table import Table
 from hedgerow.threads import Here, Workers, one_blas_thread
 
-Made = TypeVar("Made")
+_STAGE = "predictors looked at"
 
 
 def encode_leaves(
@@ -55,10 +53,10 @@ def encode_leaves(
     rows = find_rows(spooled, workers, parsed, blank, protected, cells)
     learnt = Learnt(learn_states(spooled, workers, parsed, protected))
     try:
-        told = builder(spooled.sample(rows), learnt).notes
+        notes = builder(spooled.sample(rows), learnt).notes
     except DataError as error:
         raise DataError(f"In {len(rows):,} rows from all over the table: {error}") from None
-    encoded = replace(spooled, builder=builder, learnt=learnt, told=told)
+    encoded = replace(spooled, builder=builder, learnt=learnt, design_notes=notes)
     return replace(encoded, moments=measure(encoded, workers))
 
 
@@ -88,53 +86,44 @@ def learn_states(
 
 def measure(leaves: Leaves, workers: Workers) -> tuple[Moments, ...]:
     """What each link's design knows of all rows, in two passes; refuses what `tables.design.build` does."""
+    summarized = zip(*go_over(workers, SummarizeMatrix(), leaves, stage=_STAGE), strict=True)
+    summaries = [merge_columns(parts) for parts in summarized]
     first = leaves.design(0).links
-    looked = zip(*_go_over(workers, Look(), leaves), strict=True)
-    summaries = [merge_columns(parts) for parts in looked]
     for link, summary in zip(first, summaries, strict=True):
         check_columns(summary, link.columns, leaves.records, rank=not link.secret)
     centres = [summary.total / leaves.records for summary in summaries]
     reaches = [summary.reach(centre) for summary, centre in zip(summaries, centres, strict=True)]
-    again = zip(*_go_over(workers, LookAgain(tuple(centres), tuple(reaches)), leaves), strict=True)
-    found = []
-    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, again, strict=True):
+    task = FactorMatrix(tuple(centres), tuple(reaches))
+    factored = zip(*go_over(workers, task, leaves, stage=_STAGE), strict=True)
+    moments = []
+    for link, summary, centre, reach, parts in zip(first, summaries, centres, reaches, factored, strict=True):
         if not link.secret:
             with one_blas_thread():
                 check_rank(merge_factors(factor for factor, _ in parts), summary, link.columns)
         powers = np.asarray(reduce(np.add, (sums for _, sums in parts)))
         spread, hidden = find_spread(summary, reach, powers / leaves.records), [*link.hidden]
         spread[hidden], centre[hidden] = 1.0, 0.0
-        found.append(Moments(summary, centre, spread))
-    return tuple(found)
-
-
-def _go_over(workers: Workers, task: Callable[[Leaves, int], Made], leaves: Leaves) -> Iterator[Made]:
-    for done, made in enumerate(workers.map(task, leaves, range(leaves.count)), 1):
-        report("predictors looked at", done, leaves.count)
-        yield made
+        moments.append(Moments(summary, centre, spread))
+    return tuple(moments)
 
 
 @dataclass(frozen=True)
-class Look:
-    """A task: extremes and sums of the columns of each link's matrix in a leaf."""
+class SummarizeMatrix:
+    """Extremes and sums of the columns of each link's matrix in a leaf."""
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[Columns]:
-        try:
-            design = leaves.design(leaf)
-        except DataError as error:  # the first time that cells of this leaf are read
-            raise name_rows(leaves, leaf, error) from None
-        return [summarize_leaf(link.matrix) for link in design.links]
+        return [summarize_leaf(link.matrix) for link in leaves.design(leaf).links]
 
 
 @dataclass(frozen=True)
-class LookAgain:
-    """A task: for each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
+class FactorMatrix:
+    """For each link the factor of a leaf's matrix, and the powers of columns that spreads need."""
 
     centres: tuple[Array, ...]
     reaches: tuple[Array, ...]
 
     def __call__(self, leaves: Leaves, leaf: int) -> list[tuple[Array, Array]]:
-        found: list[tuple[Array, Array]] = []
+        parts: list[tuple[Array, Array]] = []
         links = leaves.design(leaf).links
         for link, centre, reach in zip(links, self.centres, self.reaches, strict=True):
             factor: Array = np.empty((0, 0))
@@ -142,5 +131,5 @@ class LookAgain:
                 rows = link.records
                 with one_blas_thread():
                     factor = leaf_factor(link.matrix, np.zeros(rows), np.ones(rows))
-            found.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
-        return found
+            parts.append((factor, sum_leaf_powers(link.matrix, centre, reach)))
+        return parts

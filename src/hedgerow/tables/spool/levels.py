@@ -24,7 +24,7 @@ _SPREAD = 4_096  # records from all over the table, for hints
 
 @dataclass(frozen=True)
 class FirstRows:
-    """A task: the first row of each combination of values, for each of some groups of columns."""
+    """The first row of each combination of values, for each of some groups of columns."""
 
     groups: tuple[tuple[str, ...], ...]
 

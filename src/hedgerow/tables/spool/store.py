@@ -25,12 +25,11 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from hedgerow.arrays import Array, Confidential
+from hedgerow.arrays import Array
 from hedgerow.errors import DataError, FileError, SettingError, reason_of
 from hedgerow.numerics import leaves
-from hedgerow.numerics.leaves import Columns
 from hedgerow.progress import READING, report
-from hedgerow.tables.design import Design, Learnt
+from hedgerow.tables.design import Design, Learnt, Moments
 from hedgerow.tables.files.columnar import count_missing
 from hedgerow.tables.files.source import Dialect, Format, Missing, Source, as_format, format_of, freeze
 from hedgerow.tables.leaves import Leaves
@@ -41,15 +40,6 @@ from hedgerow.tables.table import Table
 
 _CODES = pa.int32()  # of categories, as they are stored: files may have levels of their own each
 Builder = Callable[[Table, Learnt], Design]  # a leaf's design, by what was learnt of all; picklable
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Moments(Confidential):
-    """What a link's design knows of all rows of its matrix, under the names it has there."""
-
-    summary: Columns
-    means: Array
-    spread: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +63,7 @@ class Spooled(Leaves):
     builder: Builder | None = None
     learnt: Learnt = field(default_factory=Learnt)
     moments: tuple[Moments, ...] = ()  # of each link
-    told: tuple[str, ...] = ()  # notes of the designs: what the owner should know
+    design_notes: tuple[str, ...] = ()  # what was decided of predictors that the owner should know
 
     @property
     def count(self) -> int:
@@ -93,8 +83,8 @@ class Spooled(Leaves):
         if self.builder is None:
             raise SettingError("The leaves have no design yet. Use encode_leaves first.")
         design = self.builder(table, self.learnt)
-        for link, known in zip(design.links, self.moments, strict=False):
-            vars(link).update(vars(known))
+        for link, moments in zip(design.links, self.moments, strict=False):
+            link.keep_moments(moments)
         return design
 
     def keep(self, name: str, leaf: int, values: Array) -> None:
@@ -150,7 +140,7 @@ class Spooled(Leaves):
             "gaps": None,
             "infinite": {},
             "notes": (),
-            "told": (),
+            "design_notes": (),
             "dialect": None,
         }
         return {**vars(self), **unknown}

@@ -135,6 +135,19 @@ def test_no_row_changes_the_sums_of_a_chain_by_more_than_epsilon(relation):
     assert worst > 0.6  # and the bound is not idle
 
 
+def test_what_a_record_hands_on_follows_from_its_own_cells():
+    """And not from a mean over others, say: one record would move the loadings of all."""
+    columns, chain = release_any(make_tasks("withheld"), np.random.default_rng(3), 12)
+    for place, column in enumerate(columns):
+        matrix, values = chain.whole.join(place, column.task, chain.entries), chain.values[place]
+        rows = [slice(row, row + 1) for row in range(12)]
+        alone = [column.handed.entries(matrix[row], values.take(row)) for row in rows]
+        np.testing.assert_allclose(
+            column.handed.entries(matrix, values), np.vstack(alone), rtol=1e-9, atol=1e-9
+        )
+        chain = chain.after(column.handed)
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_kinds_and_rounds_cost_the_target_over_all_pairs_of_states(relation):
     """In whole numbers: (kind or residual, entry) against any other, or against a blank."""

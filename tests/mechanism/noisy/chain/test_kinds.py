@@ -8,9 +8,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.inference.statistics import conclude, write_statistics
-from hedgerow.mechanism.noisy.chain.cells import settle_types, shape_columns, take_apart
+from hedgerow.mechanism.noisy.chain.cells import read_cells, settle_types, shape_columns
 from hedgerow.mechanism.noisy.chain.encode import encode_columns
-from hedgerow.mechanism.noisy.chain.run import hold, masks_of, read_columns, tasks_of, write_links
+from hedgerow.mechanism.noisy.chain.run import hold_chain, masks_of, read_columns, tasks_of, write_links
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.numerics import leaves
@@ -51,7 +51,7 @@ def settle(data, columns=None, **asked):
     return settings, settle_types(settings, Table.of(data))
 
 
-def test_what_is_told_beforehand_follows_from_the_plan():
+def test_tasks_follow_from_the_plan():
     data = people(80)
     settings, table = settle(data)
     status, wage, net, care = tasks_of(settings, table, encode_columns(settings, table))
@@ -93,7 +93,7 @@ def test_cells_become_kinds_and_amounts_and_come_back():
     assert np.allclose(amounts_again[works & (own >= 0)], own[works & (own >= 0)])
 
 
-def test_no_cell_changes_what_is_told_nor_is_refused():
+def test_no_cell_changes_a_task_or_is_refused():
     """Words among numbers, numbers among words, infinities: whatever one row holds, another is as before."""
     data = people(60).astype(object)
     data[["age", "kids"]] = data[["age", "kids"]].astype(float)
@@ -103,7 +103,7 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
     chains = []
     for table in (data, other):
         settings, settled = settle(table)
-        chains.append(hold(settings, settled, encode_columns(settings, settled), values=True))
+        chains.append(hold_chain(settings, settled, encode_columns(settings, settled), values=True))
     assert chains[0].tasks == chains[1].tasks
     for one, two in zip(*(chain.whole.matrices for chain in chains), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -121,7 +121,7 @@ def test_no_cell_changes_what_is_told_nor_is_refused():
 def test_no_repr_shows_a_value():
     """Of what columns hold, nor of what they hand on to sums of later ones."""
     settings, table = settle(people(60))
-    chain = hold(settings, table, encode_columns(settings, table), values=True)
+    chain = hold_chain(settings, table, encode_columns(settings, table), values=True)
     wage = chain.values[1]
     assert repr(wage) == "Values(confidential)"
     assert repr(HeldRows(np.column_stack([chain.whole.matrices[1], wage.numbers]))) == "HeldRows()"
@@ -132,7 +132,7 @@ def test_a_row_whose_rule_reads_a_blank_is_blank():
     columns = COLUMNS | {"status": hr.Column("status ~ age", COLUMNS["status"].family)}
     data = people(200)
     settings, table = settle(data, columns)
-    _, wage, net, _ = take_apart(settings, table)
+    _, wage, net, _ = read_cells(settings, table)
     gone = data["status"].isna().to_numpy()
     assert np.array_equal(~wage.known, gone)
     assert np.array_equal(~net.known, gone)
@@ -190,7 +190,7 @@ def test_a_receiver_reads_kinds_and_rows():
 
 
 @pytest.mark.slow
-def test_a_usual_survey_wage_and_what_hangs_on_it():
+def test_wages_and_bonuses_of_a_survey_come_out_as_they_went_in():
     """n = 3000, ε = 8 for two columns: shares, quantiles and associations within five standard errors."""
     data = people(4300, seed=8).query("status == 'employed'")[["age", "wage"]].reset_index(drop=True)
     random, n = np.random.default_rng(2), len(data)
@@ -232,7 +232,12 @@ def test_gaps_that_are_public_are_kept_where_they_are():
     [
         (hr.Column("net ~ age", "beta", share_of="wage"), (0.0, 1.0), "strictly between 0 and 1"),
         (hr.Column("net ~ age", codes=(-8,), kinds_by="1"), (1.0, 9.0), "kinds_by goes with weights"),
-        (hr.Column("net ~ age", "gamma"), (1.0, 9.0), "by name also classes"),
+        (hr.Column("net ~ age", "gamma"), (1.0, 9.0), "of 'net' needs .* by name also classes"),
+        (
+            hr.Column("net ~ age", hr.Family("lognormal", rounded=50)),
+            (1.0, 9.0),
+            r"multiple_of\).* not lognormal with rounded=50",
+        ),
     ],
 )
 def test_what_has_no_noisy_sums_is_refused_beforehand(column, limits, says):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, Mask, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, find_fixed, find_own_rows
+from hedgerow.mechanism.cells import apply_rules, find_own_rows
 from hedgerow.mechanism.noisy.chain.tasks import Values
 from hedgerow.models.base import Model
 from hedgerow.models.exact import Regression
@@ -106,7 +106,7 @@ class Shape:
 
 
 @dataclass(frozen=True, repr=False)
-class Taken(Confidential):
+class ColumnCells(Confidential):
     """The cells of one column, taken apart, of all rows."""
 
     shape: Shape
@@ -153,7 +153,7 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
     """What the cells of every column may be."""
     strict = settings.noisy
     limits = strict.limits if strict is not None and isinstance(strict.limits, Mapping) else {}
-    outcomes, shapes = [column.outcome for column in settings.columns], []
+    shapes = []
     for link, model, domain in zip(settings.links, settings.models, settings.domains, strict=True):
         if link.role == "kind":
             continue
@@ -163,39 +163,36 @@ def shape_columns(settings: Settings, table: Table) -> list[Shape]:
             levels = _levels(domain, name, table)
             numbers = range(len(levels)) if levels is not None else domain.levels(_no_rows(table), name)
             places = tuple(float(place) for place in numbers or ())
-        ruled = any(read in outcomes for read in link.column.reads)
+        ruled = any(read in settings.outcomes for read in link.column.reads)
         pair = limits.get(name, (0.0, 1.0))
         shapes.append(Shape(link.column, model, levels, places, pair, ruled))
     return shapes
 
 
-def take_apart(settings: Settings, table: Table) -> list[Taken]:
-    """The cells of every column; each rule reads the columns before it as they are here."""
-    codes, taken, made = codes_of(settings.columns), list[Taken](), table
-    unknown: dict[str, Mask] = {}
-    outcomes = [column.outcome for column in settings.columns]
-    table.require([name for column in settings.columns for name in column.reads])
-    table.require_complete(
-        [name for column in settings.columns for name in column.reads if name not in outcomes]
-    )
+def read_cells(settings: Settings, table: Table) -> list[ColumnCells]:
+    """The cells of every column; each rule reads the columns before its own as this has read them."""
+    columns, unknown, so_far = list[ColumnCells](), dict[str, Mask](), table
+    read = [name for column in settings.columns for name in column.reads]
+    table.require(read)
+    table.require_complete([name for name in read if name not in settings.outcomes])
     for shape in shape_columns(settings, table):
         column, name = shape.column, shape.column.outcome
         known = np.ones(table.rows, np.bool_)
-        for read in column.reads:
-            known &= ~unknown.get(read, np.zeros(table.rows, np.bool_))
+        for before in column.reads:
+            known &= ~unknown.get(before, np.zeros(table.rows, np.bool_))
         kinds = read_kinds(table, name, column.codes)
-        applies, fixed, whole = find_fixed(column, made, codes)
+        applies, fixed, whole = apply_rules(column, so_far, settings.codes)
         amounts = _read_amounts(table, shape) / whole
         gap = (kinds > len(column.codes)) | ((kinds == 0) & np.isnan(amounts))
         kinds = np.where(gap, len(column.codes) + 1, kinds)
         if column.missing != "synthesized":
             known &= ~(gap & applies)
-        one = Taken(shape, kinds, np.where(kinds == 0, amounts, np.nan), applies, known)
-        taken.append(one)
+        cells = ColumnCells(shape, kinds, np.where(kinds == 0, amounts, np.nan), applies, known)
+        columns.append(cells)
         unknown[name] = ~known
-        if any(name in later.reads for later in settings.columns):
-            made = made.beside(Table.of(made.like({name: _cells(one, fixed, whole)})))
-    return taken
+        if name in read:
+            so_far = so_far.beside(Table.of(so_far.like({name: _restore(cells, fixed, whole)})))
+    return columns
 
 
 def _read_amounts(table: Table, shape: Shape) -> PerRecord:
@@ -211,23 +208,24 @@ def _read_amounts(table: Table, shape: Shape) -> PerRecord:
     return np.where(np.array(shape.places)[at] == values, at, np.nan).astype(np.float64)
 
 
-def _cells(taken: Taken, fixed: PerRecord, whole: PerRecord) -> Any:
+def _restore(cells: ColumnCells, fixed: PerRecord, whole: PerRecord) -> Any:
     """A column as the rules of later ones read it: its own numbers or words, nothing where it is blank."""
-    shape, column = taken.shape, taken.shape.column
-    known = taken.applies & taken.known
+    shape, column = cells.shape, cells.shape.column
+    known = cells.applies & cells.known
     if shape.levels is not None and not all(isinstance(level, bool) for level in shape.levels):
         words = [*map(str, shape.levels), *map(str, column.codes), None]
-        codes = np.where(taken.kinds > 0, len(shape.levels) + taken.kinds - 1, np.nan_to_num(taken.amounts))
+        codes = np.where(cells.kinds > 0, len(shape.levels) + cells.kinds - 1, np.nan_to_num(cells.amounts))
         elsewhere = column.otherwise if isinstance(column.otherwise, str) else None
-        cells = np.where(known, codes, len(words) - 1).astype(np.intp).tolist()
-        return [words[cell] if there else elsewhere for cell, there in zip(cells, taken.applies, strict=True)]
-    numbers = taken.amounts * whole
+        places = np.where(known, codes, len(words) - 1).astype(np.intp).tolist()
+        pairs = zip(places, cells.applies, strict=True)
+        return [words[place] if applies else elsewhere for place, applies in pairs]
+    numbers = cells.amounts * whole
     if shape.places:
-        numbers = np.array(shape.places)[np.nan_to_num(taken.amounts).astype(np.intp)]
-    numbers = np.where(taken.present, numbers, np.nan)
+        numbers = np.array(shape.places)[np.nan_to_num(cells.amounts).astype(np.intp)]
+    numbers = np.where(cells.present, numbers, np.nan)
     for place, code in enumerate(column.codes, 1):
-        numbers = np.where(known & (taken.kinds == place), float(code), numbers)
-    return np.where(taken.applies, numbers, fixed)
+        numbers = np.where(known & (cells.kinds == place), float(code), numbers)
+    return np.where(cells.applies, numbers, fixed)
 
 
 def _no_rows(table: Table) -> Table:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask, Matrix, PerRecord
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, chances_of, draw_classes, pick_classes
-from hedgerow.mechanism.noisy.chain.handed import Handed, Own
+from hedgerow.mechanism.noisy.chain.handed import Handed, OwnRows
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn
 from hedgerow.mechanism.noisy.chain.rows import Piece
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
@@ -60,7 +60,7 @@ class Chances:
     numbers: Numbers
     fixed: int  # the class that a rule over protected columns makes it
 
-    def pick(self, matrix: Matrix, own: Own, fixed: Mask | None) -> PerRecord:
+    def pick(self, matrix: Matrix, own: OwnRows, fixed: Mask | None) -> PerRecord:
         """Classes by their chances; that at one place where a rule fixes it, and nowhere else."""
         chances = chances_of(self.lines, matrix, signed=self.signed)
         if fixed is not None:
@@ -82,7 +82,7 @@ class ColumnCopying:
     cells: Chances | Drawing  # classes, or amounts
     kinds: Chances | None  # of amounts that not every cell has
 
-    def values(self, matrix: Matrix, own: Own, fixed: Mask | None) -> Values:
+    def values(self, matrix: Matrix, own: OwnRows, fixed: Mask | None) -> Values:
         """The cells of some of its rows, given predictors and the copy's entries of earlier columns."""
         there = np.ones(len(matrix), dtype=np.bool_)
         if isinstance(self.cells, Chances):

@@ -12,7 +12,7 @@ import numpy as np
 
 from hedgerow.errors import FormulaError
 from hedgerow.mechanism.cells import check_derived
-from hedgerow.mechanism.noisy.chain.cells import settle_types, take_apart
+from hedgerow.mechanism.noisy.chain.cells import read_cells, settle_types
 from hedgerow.privacy.columns import Column
 from hedgerow.privacy.settings import Settings
 from hedgerow.tables import design as designs
@@ -32,12 +32,11 @@ def encode_columns(settings: Settings, table: Table, learnt: designs.Learnt | No
     """
     check_derived(settings, table)
     table = settle_types(settings, table)
-    outcomes = [column.outcome for column in settings.columns]
-    taken = {one.shape.column.outcome: one for one in take_apart(settings, table)}
+    taken = {one.shape.column.outcome: one for one in read_cells(settings, table)}
     links: list[Design] = []
     for each in settings.links:
         column, cells = each.column, taken[each.column.outcome]
-        link = build_public(read_formula(column, outcomes, table)[0], column.outcome, table, learnt)
+        link = build_public(read_formula(column, settings.outcomes, table)[0], column.outcome, table, learnt)
         levels: tuple[Any, ...] | None = column.kinds
         if each.role == "kind":
             there = cells.applies & cells.known

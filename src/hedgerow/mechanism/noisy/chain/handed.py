@@ -35,6 +35,20 @@ _LEAST_SHARE = 0.01  # of a class, for the size of its stand-ins
 _STANDINS = 20  # seeds the fixed key
 
 
+@dataclass(frozen=True)
+class OwnRows:
+    """Some of a column's own rows: which, in which leaf of the table, and how many there are of all."""
+
+    leaf: int
+    rows: slice
+    of: int
+
+    def spread_evenly(self, key: Key) -> PerRecord:
+        """Numbers that fill (0, 1) evenly, in random order: those of a leaf without those of others."""
+        numbers = np.argsort(key.stream().part(self.rows, self.of)) + 0.5
+        return np.asarray(numbers / max(len(numbers), 1))
+
+
 @runtime_checkable
 class Handed(Protocol):
     """What later columns may know of a released one: names of its entries, how to make and simulate them."""
@@ -53,7 +67,7 @@ class Handed(Protocol):
         """The entries of records with these predictors and values (n, m): as confidential as the values."""
         ...
 
-    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: OwnRows, key: Key) -> Values:
         """Values drawn from what was released."""
         ...
 
@@ -95,7 +109,7 @@ class HandedAmounts:
         away = hits - chances_of(self.chances, matrix, signed=False)[:, :count]
         return np.column_stack([residual, np.where(values.present[:, None], away, 0.0)])
 
-    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: OwnRows, key: Key) -> Values:
         there = np.ones(len(matrix), dtype=np.bool_)
         numbers = matrix @ self.line + self.sigma * ndtri(own.spread_evenly(key.child("amounts")))
         if not self.kinds:
@@ -131,27 +145,13 @@ class HandedClasses:
         hits = values.numbers[:, None] == np.arange(1, chances.shape[1])
         return np.where(known[:, None], hits - chances[:, 1:], 0.0)
 
-    def simulate(self, matrix: Matrix, own: "Own", key: Key) -> Values:
+    def simulate(self, matrix: Matrix, own: OwnRows, key: Key) -> Values:
         chances = chances_of(self.lines, matrix, signed=self.signed)
         numbers = pick_classes(chances, own.spread_evenly(key.child("classes")))
         return Values(numbers, np.ones(len(matrix), dtype=np.bool_))
 
 
-@dataclass(frozen=True)
-class Own:
-    """Some of a column's own rows: which, in which leaf of the table, and how many there are of all."""
-
-    leaf: int
-    rows: slice
-    of: int
-
-    def spread_evenly(self, key: Key) -> PerRecord:
-        """Numbers that fill (0, 1) evenly, in random order: those of a leaf without those of others."""
-        numbers = np.argsort(key.stream().part(self.rows, self.of)) + 0.5
-        return np.asarray(numbers / max(len(numbers), 1))
-
-
-def stand_in(place: int, handed: Handed, matrix: Matrix, own: Own) -> Array:
+def stand_in(place: int, handed: Handed, matrix: Matrix, own: OwnRows) -> Array:
     """Entries of one simulated table: for every record, whatever its own values (n, m)."""
     key = Key.from_seed(_STANDINS).child("stand-ins").child(place)
     return handed.entries(matrix, handed.simulate(matrix, own, key))

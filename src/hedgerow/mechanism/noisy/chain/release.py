@@ -19,7 +19,7 @@ from functools import partial
 
 from hedgerow.mechanism.noisy.chain.classes import ReleasedClasses, expect_amounts, read_classes, read_kinds
 from hedgerow.mechanism.noisy.chain.handed import Handed, HandedAmounts, HandedClasses, reach_beside
-from hedgerow.mechanism.noisy.chain.rows import Chained
+from hedgerow.mechanism.noisy.chain.rows import OpenChain
 from hedgerow.mechanism.noisy.chain.tasks import Task
 from hedgerow.mechanism.noisy.recipe import Reading, Recipe
 from hedgerow.mechanism.noisy.recipe.make import make_recipe
@@ -45,7 +45,7 @@ class ReleasedColumn:
 
 
 @one_blas_thread()
-def release_chain(chain: Chained, *, key: Key) -> tuple[ReleasedColumn, ...]:
+def release_chain(chain: OpenChain, *, key: Key) -> tuple[ReleasedColumn, ...]:
     """Read every column in turn."""
     done: list[ReleasedColumn] = []
     for place in range(len(chain.tasks)):
@@ -55,7 +55,7 @@ def release_chain(chain: Chained, *, key: Key) -> tuple[ReleasedColumn, ...]:
     return tuple(done)
 
 
-def _release_column(chain: Chained, key: Key) -> ReleasedColumn:
+def _release_column(chain: OpenChain, key: Key) -> ReleasedColumn:
     """Read the next column."""
     task, recipe, kinds = chain.task, recipe_of(chain), None
     if task.classes:
@@ -77,7 +77,7 @@ def finish_column(
     return ReleasedColumn(task, released, kinds, HandedAmounts.of(task, released, kinds))
 
 
-def recipe_of(chain: Chained) -> Recipe:
+def recipe_of(chain: OpenChain) -> Recipe:
     """What the next column's rounds are told: public."""
     task, reading = chain.task, None
     if task.reads:

@@ -2,7 +2,7 @@
 
 What a column reads of earlier ones has a number for each record, and nobody needs to keep it: on a leaf it
 follows from public predictors, the leaf's own values and what was handed on, which is small. `Piece` goes
-from column to column on one leaf. `Chained` is a chain as far as it is released, and gives the next column
+from column to column on one leaf. `OpenChain` is a chain as far as it is released, and gives the next column
 its public rows and a reader of its values; `HeldChain` has the table in memory and keeps what it made,
 `chain.streamed` makes it again wherever leaves are.
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Confidential, Mask, Matrix
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.noisy.chain.handed import Handed, Own, stand_in
+from hedgerow.mechanism.noisy.chain.handed import Handed, OwnRows, stand_in
 from hedgerow.mechanism.noisy.chain.tasks import Task, Values
 from hedgerow.mechanism.noisy.leaves.rows import HeldRows, Rows
 from hedgerow.mechanism.noisy.recipe import Recipe
@@ -42,7 +42,7 @@ class Piece:
 
     where: slice  # their numbers in the table
     matrices: Sequence[Array]  # public predictors of each column, of its own rows
-    own: Sequence[Own]  # these rows
+    own: Sequence[OwnRows]  # these rows
     masks: Sequence[Mask | None]  # which of the records they are, if not all
 
     @property
@@ -99,7 +99,7 @@ def find_read(tasks: Sequence[Task], place: int) -> set[int]:
     return found
 
 
-class Chained(ABC):
+class OpenChain(ABC):
     """A chain of columns as far as it is released: it gives the next column its rows and a reader."""
 
     tasks: Sequence[Task]
@@ -133,12 +133,12 @@ class Chained(ABC):
         """A reader of the next column's numbers, or of its cells' kinds, with the entries that it reads."""
 
     @abstractmethod
-    def after(self, handed: Handed) -> "Chained":
+    def after(self, handed: Handed) -> "OpenChain":
         """The chain once one more column is released."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldChain(Chained, Confidential):
+class HeldChain(OpenChain, Confidential):
     """A chain over a table in memory."""
 
     tasks: Sequence[Task]
@@ -159,7 +159,7 @@ class HeldChain(Chained, Confidential):
         """From the public predictors of each column's own rows, and what these hold."""
         masks = [None] * len(tasks) if masks is None else masks
         records = len(matrices[0]) if masks[0] is None else len(masks[0])
-        own = [Own(0, slice(0, len(matrix)), len(matrix)) for matrix in matrices]
+        own = [OwnRows(0, slice(0, len(matrix)), len(matrix)) for matrix in matrices]
         return cls(tasks, Piece(slice(0, records), matrices, own, masks), values)
 
     @cached_property
@@ -168,12 +168,12 @@ class HeldChain(Chained, Confidential):
         return [self._cut(leaf, rows) for leaf, rows in enumerate(leaves_of(self.whole.records))]
 
     def _cut(self, leaf: int, where: slice) -> Piece:
-        whole, own = self.whole, list[Own]()
+        whole, own = self.whole, list[OwnRows]()
         for mask, every in zip(whole.masks, whole.own, strict=True):
             rows = where
             if mask is not None:
                 rows = slice(*(int(np.count_nonzero(mask[:end])) for end in (where.start, where.stop)))
-            own.append(Own(leaf, rows, every.of))
+            own.append(OwnRows(leaf, rows, every.of))
         matrices = [matrix[one.rows] for matrix, one in zip(whole.matrices, own, strict=True)]
         return Piece(where, matrices, own, [None if mask is None else mask[where] for mask in whole.masks])
 

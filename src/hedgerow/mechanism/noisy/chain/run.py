@@ -1,4 +1,4 @@
-"""From settings and a table to tasks, to the values that rounds read, and back to cells of copies."""
+"""From settings and a table to tasks and to values that rounds read; from values to cells of copies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ import numpy as np
 
 from hedgerow.arrays import Array, Mask, PerLink, join_columns
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.cells import codes_of, find_fixed, write_column
-from hedgerow.mechanism.noisy.chain.cells import Shape, shape_columns, take_apart
+from hedgerow.mechanism.cells import apply_rules, write_column
+from hedgerow.mechanism.noisy.chain.cells import Shape, read_cells, shape_columns
 from hedgerow.mechanism.noisy.chain.draws import ChainCopying
 from hedgerow.mechanism.noisy.chain.encode import read_formula
 from hedgerow.mechanism.noisy.chain.rows import HeldChain, Piece
@@ -23,8 +23,11 @@ from hedgerow.tables.table import Table
 NO_FORECAST = "Which errors to expect is told beforehand for one protected column alone."
 
 
-def halve_replaced(settings: Settings) -> float:
-    """At most this is ε for one row withheld: half of replaced, but for a blank adding a whole number."""
+def chain_withheld_epsilon(settings: Settings) -> float:
+    """At most this is ε for one row withheld.
+
+    Half of that for one row replaced, but for rounding: what a blank adds to a sum is a whole number.
+    """
     strict, epsilon = _need(settings)
     return epsilon if strict.relation == "withheld" else epsilon / 2 * (1 + 1e-9)
 
@@ -35,15 +38,14 @@ def tasks_of(settings: Settings, table: Table, design: Design, records: int | No
     `records` is for a table that comes in parts: how many there are of it.
     """
     strict, epsilon = _need(settings)
-    outcomes = [column.outcome for column in settings.columns]
-    shares = [1.0 if strict.shares is None else strict.shares[name] for name in outcomes]
+    shares = [1.0 if strict.shares is None else strict.shares[name] for name in settings.outcomes]
     columns = {
         link.column.outcome: one.columns for link, one in zip(settings.links, design.links, strict=True)
     }
     masks, parts, tasks = masks_of(settings, table), split_epsilon(epsilon, shares), []
     for shape, mask, part in zip(shape_columns(settings, table), masks, parts, strict=True):
         name = shape.column.outcome
-        formula, reads = read_formula(shape.column, outcomes, table)
+        formula, reads = read_formula(shape.column, settings.outcomes, table)
         low, high = (-1.0, 1.0) if shape.places else response_limits(shape.regression, shape.limits)
         own = records or table.rows if mask is None else int(np.count_nonzero(mask))
         tasks.append(
@@ -69,8 +71,7 @@ def tasks_of(settings: Settings, table: Table, design: Design, records: int | No
 
 def masks_of(settings: Settings, table: Table) -> list[Mask | None]:
     """Which rows each column may have a cell of its own in, where that is public and not all do."""
-    codes = codes_of(settings.columns)
-    return [shape.rows(table, codes) for shape in shape_columns(settings, table)]
+    return [shape.rows(table, settings.codes) for shape in shape_columns(settings, table)]
 
 
 def matrices_of(settings: Settings, design: Design, masks: Sequence[Mask | None]) -> list[Array]:
@@ -81,7 +82,7 @@ def matrices_of(settings: Settings, design: Design, masks: Sequence[Mask | None]
     return [matrix if mask is None else matrix[mask] for matrix, mask in pairs]
 
 
-def hold(settings: Settings, table: Table, design: Design, *, values: bool) -> HeldChain:
+def hold_chain(settings: Settings, table: Table, design: Design, *, values: bool) -> HeldChain:
     """A table in memory, with what its columns hold if values are to be read."""
     masks = masks_of(settings, table)
     read = read_columns(settings, table) if values else None
@@ -91,8 +92,7 @@ def hold(settings: Settings, table: Table, design: Design, *, values: bool) -> H
 
 def read_columns(settings: Settings, table: Table) -> list[Values]:
     """What each column holds in its own rows; confidential."""
-    codes = codes_of(settings.columns)
-    return [one.values(one.shape.rows(table, codes)) for one in take_apart(settings, table)]
+    return [one.values(one.shape.rows(table, settings.codes)) for one in read_cells(settings, table)]
 
 
 def write_links(
@@ -130,7 +130,7 @@ class _Written:
             self.table = Table.of(write_column(self.settings, shape.column, self.table, shape.levels, cells))
         self.done = len(made)
         column = self.shapes[len(made)].column
-        return find_fixed(column, self.table, codes_of(self.settings.columns))[0]
+        return apply_rules(column, self.table, self.settings.codes).applies
 
 
 def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple[int, int]]:
@@ -141,11 +141,6 @@ def count_clipped(tasks: Sequence[Task], values: Sequence[Values]) -> list[tuple
         moved = (amounts <= task.low) | (amounts >= task.high)
         found.append((len(amounts), int(np.count_nonzero(moved))))
     return found
-
-
-def largest_share(counts: Sequence[tuple[int, int]]) -> float:
-    """Of any column's amounts, that were moved to a limit; confidential."""
-    return max([moved / there for there, moved in counts if there], default=0.0)
 
 
 def _margin(settings: Settings, strict: Strict, records: int, epsilon: float) -> float:

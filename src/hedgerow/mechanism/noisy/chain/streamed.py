@@ -24,12 +24,11 @@ from hedgerow.arrays import Confidential, Matrix, PerLink
 from hedgerow.mechanism.copies import write_copy
 from hedgerow.mechanism.noisy.chain.cells import settle_types
 from hedgerow.mechanism.noisy.chain.draws import ChainCopying, draw_columns, plan_chain
-from hedgerow.mechanism.noisy.chain.handed import Handed, Own
+from hedgerow.mechanism.noisy.chain.handed import Handed, OwnRows
 from hedgerow.mechanism.noisy.chain.release import ReleasedColumn, release_chain
-from hedgerow.mechanism.noisy.chain.rows import Chained, Piece, find_read
+from hedgerow.mechanism.noisy.chain.rows import OpenChain, Piece, find_read
 from hedgerow.mechanism.noisy.chain.run import (
     count_clipped,
-    largest_share,
     matrices_of,
     read_columns,
     tasks_of,
@@ -42,10 +41,9 @@ from hedgerow.mechanism.noisy.leaves.streamed import check_statistics
 from hedgerow.mechanism.noisy.posterior import PosteriorDraws
 from hedgerow.mechanism.noisy.recipe import Recipe
 from hedgerow.mechanism.noisy.rounds import Reader, ReadingTask
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.tables.table import Table
 from hedgerow.threads import Workers, one_blas_thread
 
@@ -57,7 +55,7 @@ class StreamedChain(Confidential):
     settings: Settings
     key: Key
     released: tuple[ReleasedColumn, ...]
-    clipped: float  # the largest share of a column's amounts that were moved to a limit; confidential
+    clipped: tuple[tuple[int, int], ...]  # by column, amounts and how many of them limits moved; confidential
 
     @cached_property
     def drawn(self) -> tuple[PosteriorDraws, ...]:
@@ -88,14 +86,14 @@ def stream_chain(settings: Settings, leaves: Leaves, *, key: Key, workers: Worke
     released = release_chain(chain, key=key.child("statistics"))
     counts = go_over(workers, _Clipped(settings, chain.tasks), leaves, stage=STAGE)
     by_column = zip(*counts, strict=True)
-    clipped = largest_share([(sum(a for a, _ in one), sum(b for _, b in one)) for one in by_column])
+    clipped = tuple((sum(a for a, _ in one), sum(b for _, b in one)) for one in by_column)
     return StreamedChain(settings, key, released, clipped)
 
 
 @one_blas_thread()
 def predict_leaf(settings: Settings, copying: ChainCopying, leaves: Leaves, leaf: int) -> PerLink:
     """What a copy has of each link in the rows of a leaf, from public things and draws given statistics."""
-    table, piece = cut(settings, leaves, leaf)
+    table, piece = read_piece(settings, leaves, leaf)
     return write_piece(settings, copying, table, piece)
 
 
@@ -105,16 +103,16 @@ def write_leaf(settings: Settings, copying: ChainCopying, leaves: Leaves, leaf: 
     return write_copy(settings, settle_types(settings, leaves.table(leaf)), leaves.design(leaf), values)
 
 
-def cut(settings: Settings, leaves: Leaves, leaf: int) -> tuple[Table, Piece]:
+def read_piece(settings: Settings, leaves: Leaves, leaf: int) -> tuple[Table, Piece]:
     """The records of a leaf: all of them, as far as is public, may have a cell of each column."""
     rows, masks = leaves.rows(leaf), [None] * len(settings.columns)
-    own = [Own(leaf, rows, leaves.records)] * len(masks)
+    own = [OwnRows(leaf, rows, leaves.records)] * len(masks)
     matrices = matrices_of(settings, leaves.design(leaf), masks)
     return settle_types(settings, leaves.table(leaf)), Piece(rows, matrices, own, masks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeafChain(Chained, Confidential):
+class LeafChain(OpenChain, Confidential):
     """A chain over a table in leaves, on which workers run tasks."""
 
     settings: Settings
@@ -127,13 +125,13 @@ class LeafChain(Chained, Confidential):
         return LeafRows(self.leaves, self.workers, read=_Predictors(self.settings, self.place))
 
     def rows_beside(self) -> LeafRows:
-        return LeafRows(self.leaves, self.workers, read=_StandIns(self._told))
+        return LeafRows(self.leaves, self.workers, read=_StandIns(self._state))
 
     def reader(self, recipe: Recipe, *, kinds: bool = False) -> Reader:
-        told, capping = self._told, recipe.capping
+        state, capping = self._state, recipe.capping
 
         def read(task: ReadingTask) -> list[Any]:
-            over = _Read(told, task, capping, kinds)
+            over = _Read(state, task, capping, kinds)
             return list(go_over(self.workers, over, self.leaves, stage=STAGE))
 
         return read
@@ -142,12 +140,12 @@ class LeafChain(Chained, Confidential):
         return replace(self, handed=(*self.handed, handed))
 
     @property
-    def _told(self) -> "_Told":
-        return _Told(self.settings, self.tasks, self.handed)
+    def _state(self) -> "_ChainState":
+        return _ChainState(self.settings, self.tasks, self.handed)
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
+class _ChainState:
     """What tasks know of a chain as far as it is released: small, and public."""
 
     settings: Settings
@@ -169,34 +167,34 @@ class _Predictors:
     place: int
 
     def __call__(self, leaves: Leaves, leaf: int) -> Matrix:
-        return cut(self.settings, leaves, leaf)[1].matrices[self.place]
+        return read_piece(self.settings, leaves, leaf)[1].matrices[self.place]
 
 
 @dataclass(frozen=True, eq=False)
 class _StandIns:
     """A leaf's public predictors of the next column, with stand-ins."""
 
-    told: _Told
+    state: _ChainState
 
     def __call__(self, leaves: Leaves, leaf: int) -> Matrix:
-        piece = cut(self.told.settings, leaves, leaf)[1]
-        return self.told.join(piece, piece.stand_in)
+        piece = read_piece(self.state.settings, leaves, leaf)[1]
+        return self.state.join(piece, piece.stand_in)
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
     """A task over the next column's numbers, or the kinds of its cells, as one over leaves."""
 
-    told: _Told
+    state: _ChainState
     task: ReadingTask
     capping: Capping
     kinds: bool
 
     def __call__(self, leaves: Leaves, leaf: int) -> Any:
-        table, piece = cut(self.told.settings, leaves, leaf)
-        values = read_columns(self.told.settings, table)
-        matrix = self.told.join(piece, lambda place, one, matrix: one.entries(matrix, values[place]))
-        own = values[len(self.told.handed)]
+        table, piece = read_piece(self.state.settings, leaves, leaf)
+        values = read_columns(self.state.settings, table)
+        matrix = self.state.join(piece, lambda place, one, matrix: one.entries(matrix, values[place]))
+        own = values[len(self.state.handed)]
         part = part_of(matrix, piece.where, self.capping)
         return self.task(part, own.read(kinds=self.kinds), own.present)
 

@@ -1,4 +1,4 @@
-"""What is told beforehand of every column, in the order in which they are released: all of it public.
+"""What is settled of every column before a value is read, in the order of release: all of it public.
 
     >>> [float(part) for part in split_epsilon(1.0, [1.0, 1.0, 2.0])]
     [0.25, 0.25, 0.5]

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from hedgerow.arrays import Array, Matrix, PerRecord
 from hedgerow.errors import SettingError
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.numerics.leaves import leaves_of
 from hedgerow.numerics.sums.loadings import cap_loadings, cap_weights
 from hedgerow.numerics.triangular import ROWS
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Here, Workers, share_out
 
 Loadings = NDArray[np.int64]

@@ -38,11 +38,10 @@ from hedgerow.mechanism.noisy.run import (
     settle_noise,
     settle_recipe,
 )
-from hedgerow.mechanism.streamed.merged import go_over
 from hedgerow.models.base import Health, Parameters
 from hedgerow.privacy.settings import Settings
 from hedgerow.randomness import Key
-from hedgerow.tables.leaves import Leaves
+from hedgerow.tables.leaves import Leaves, go_over
 from hedgerow.threads import Workers, one_blas_thread
 
 
@@ -54,9 +53,8 @@ def check_statistics(settings: Settings) -> None:
             f"Leaf by leaf: {settings.standard.label} makes no noisy statistics. Use "
             "Strict(limits=(low, high))."
         )
-    outcomes = [column.outcome for column in settings.columns]
     for column in settings.columns:
-        ruled = column.reads and not any(name in outcomes for name in column.reads)
+        ruled = column.reads and not any(name in settings.outcomes for name in column.reads)
         if ruled or column.missing == "public":
             what = "gaps that are public" if column.missing == "public" else "rules over public columns"
             raise SettingError(
@@ -67,7 +65,7 @@ def check_statistics(settings: Settings) -> None:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Streamed(Confidential):
+class StreamedStatistics(Confidential):
     """Noisy statistics of a table in leaves, and what follows from them: nothing grows with the records."""
 
     settings: Settings  # with the noise that "auto" became
@@ -102,7 +100,9 @@ class Streamed(Confidential):
 
 
 @one_blas_thread()
-def stream_statistics(settings: Settings, leaves: Leaves, *, key: Key, workers: Workers) -> Streamed:
+def stream_statistics(
+    settings: Settings, leaves: Leaves, *, key: Key, workers: Workers
+) -> StreamedStatistics:
     """Clip, sum and add noise, once: the mechanism over a table that is read leaf by leaf."""
     check_statistics(settings)
     recipe = stream_recipe(settings, leaves, workers)
@@ -111,7 +111,7 @@ def stream_statistics(settings: Settings, leaves: Leaves, *, key: Key, workers: 
     released = run_rounds(recipe, reader, key=key.child("statistics"))
     there, moved = (sum(each) for each in zip(*reader(_Clipped(recipe.low, recipe.high)), strict=True))
     (names,) = go_over(workers, _find_names, leaves, [0], stage=STAGE)
-    return Streamed(settings, key, names, released, moved / there if there else 0.0)
+    return StreamedStatistics(settings, key, names, released, moved / there if there else 0.0)
 
 
 def stream_recipe(settings: Settings, leaves: Leaves, workers: Workers) -> Recipe:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from hedgerow.arrays import Array, Matrix
-from hedgerow.errors import SettingError, is_count, is_finite
+from hedgerow.errors import SettingError, format_value, is_count, is_finite
 from hedgerow.mechanism.noisy.leaves.rows import (
     Beside,
     Capping,
@@ -243,13 +243,15 @@ def _check(
     if not is_finite(epsilon) or not 1e-6 <= epsilon <= 1e6:
         raise SettingError(f"epsilon must be between 1e-6 and 1e6, got {epsilon}.")
     if relation not in ("withheld", "replaced", "range"):
-        raise SettingError(f"relation must be 'withheld', 'replaced' or 'range', got {relation!r}.")
+        raise SettingError(
+            f"relation must be 'withheld', 'replaced' or 'range', got {format_value(relation)}."
+        )
     if (relation == "range") != (width is not None):
         raise SettingError('A width goes with relation="range", and with no other.')
     if width is not None and not (is_finite(width) and width > 0):
         raise SettingError(f"width must be a positive number, got {width}. It is the size of a public range.")
     if noise not in ("laplace", "gaussian", "auto"):
-        raise SettingError(f"noise must be 'laplace', 'gaussian' or 'auto', got {noise!r}.")
+        raise SettingError(f"noise must be 'laplace', 'gaussian' or 'auto', got {format_value(noise)}.")
     if not is_finite(delta) or not 0 <= delta < 1 or (noise == "gaussian" and delta == 0):
         raise SettingError(
             f"delta must be at least 0, below 1 and positive for Gaussian noise, got {delta}. 1e-6 is usual."

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hedgerow.errors import FileError
+from hedgerow.errors import FileError, format_value
 from hedgerow.tables.files.csv.types import NUMBER, count_matches
 from hedgerow.tables.files.source import Dialect
 
@@ -81,7 +81,9 @@ def spell(
         # Ties and none at all: the comma.
         delimiter = max(",;\t|", key=re.sub(r'"[^"]*"', "", head).count)
     elif len(delimiter) != 1 or delimiter in '"\r\n':
-        raise FileError(f"{file}: the delimiter must be one character, got {delimiter!r}. Use ',' or ';'.")
+        raise FileError(
+            f"{file}: the delimiter must be one character, got {format_value(delimiter)}. Use ',' or ';'."
+        )
     decimal = decimal or "."
     if decimal not in (".", ",") or decimal == delimiter:
         raise FileError(

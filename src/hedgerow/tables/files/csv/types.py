@@ -235,6 +235,9 @@ class Types:
             return pa.chunked_array([pa.nulls(len(cells))])
         cells = pc.if_else(self._find_absent(cells), pa.scalar(None, pa.string()), cells)
         if kind == "numbers":
+            for place, words in enumerate(zip(*_BOOLEANS, strict=True)):  # false is 0, true 1
+                flag = pc.is_in(cells, value_set=pa.array(words))
+                cells = pc.if_else(flag, pa.scalar(str(place)), cells)
             plain = self._plain(cells)
             number = pc.match_substring_regex(plain, NUMBER)
             return pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())

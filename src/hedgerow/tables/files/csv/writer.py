@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hedgerow.errors import DataError, SettingError, list_some
+from hedgerow.numerics.rounding import format_count
 from hedgerow.tables.files.columns import is_text
 from hedgerow.tables.files.source import Dialect, Stamp
 
@@ -56,9 +57,10 @@ def refuse_running(parts: Iterable[Counter[str]]) -> None:
         if count or _is_formula(pa.array([name]))[0].as_py()
     }
     if running:
+        where = list_some([f"{name!r} ({count})" for name, count in running.items()])
         raise DataError(
-            f"{sum(running.values())} text cells would run as formulas in a spreadsheet, in {len(running)} "
-            f"columns: {list_some([f'{name!r} ({count})' for name, count in running.items()])}. Correct "
+            f"{format_count(sum(running.values()), 'text cell')} would run as formulas in a spreadsheet, in "
+            f"{format_count(len(running), 'column')}: {where}. Correct "
             "them, pass --formulas escape (formulas=) to put an apostrophe in front, or --formulas allow to "
             "write them as they are."
         )
