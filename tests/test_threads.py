@@ -169,7 +169,7 @@ np.ones(3_900_000)  # 31 MB: what is smaller comes from the heap from now on
 arrays, between = [], []
 for _ in range(200):
     arrays.append(np.ones(131_072))
-    between.append(np.ones(100))
+    between.append(np.ones(10_000))  # too large for holes further down
 del arrays
 before = held()
 trim_heap()

@@ -3,7 +3,7 @@
     >>> import hedgerow as hr
     >>> synth = hr.Synthesizer("x ~ z", epsilon=6.0, seed=1).fit(hr.datasets.lognormal(n=100, seed=1))
     >>> sorted(collect(synth))[:4]
-    ['claim', 'columns', 'draws', 'gauge']
+    ['broken', 'claim', 'columns', 'draws']
 
 A release writes it as `confidential/report.json`; `owner` makes the page of it and of nothing else. Its size
 does not grow with the number of records (`summaries`).
